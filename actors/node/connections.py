@@ -1,0 +1,154 @@
+"""Inbound connections: order, the number in flight, and the memory that they hold.
+
+Requests of a connection run in arrival order and are answered in request order. At most `IN_FLIGHT_MAX` may be running
+(parked, held, forwarded) at once; further frames wait in the connection until one is answered, and reading pauses. Bytes
+are budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from actors.node.registry import Listener
+from actors.ports import Buffer
+
+IN_FLIGHT_MAX = 16
+DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
+
+
+class Slot:
+    """The place of one answer in its connection's order.
+
+    Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
+    """
+
+    __slots__ = ("bytes_held", "connection", "parts")
+
+    def __init__(self, connection: "Connection", bytes_held: int) -> None:
+        self.connection = connection
+        self.parts: list[Buffer] | None = None
+        self.bytes_held = bytes_held
+
+
+class Connection:
+    """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
+
+    __slots__ = ("closed", "id", "kind", "listener_name", "paused", "peer_host", "principal", "slots", "waiting",
+                 "when_closed")
+
+    def __init__(self, id: int, kind: Listener, listener_name: str, peer_host: str) -> None:
+        self.id = id
+        self.kind = kind
+        self.listener_name = listener_name
+        self.peer_host = peer_host
+        self.principal = "User:ANONYMOUS"
+        self.slots: deque[Slot] = deque()
+        self.waiting: deque[memoryview] = deque()
+        self.paused = False
+        self.closed = False
+        self.when_closed: dict[str, Callable[[], None]] = {}
+
+
+class Connections:
+    """All inbound connections of a node, by the host's number."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._by_id: dict[int, Connection] = {}
+        self.bytes_max = bytes_max
+        self.bytes_held = 0
+        self.sends: list[tuple[int, list[Buffer]]] = []
+        self.closes: list[int] = []
+        self.pauses: list[int] = []
+        self.resumes: list[int] = []
+        self._throttled = False
+
+    def opened(self, connection: Connection) -> None:
+        """A peer has connected."""
+        self._by_id[connection.id] = connection
+        if self._throttled and connection.kind in DATA_KINDS:
+            self._pause(connection)
+
+    def get(self, id: int) -> Connection | None:
+        """The open connection of that number, or None."""
+        return self._by_id.get(id)
+
+    def all(self) -> list[Connection]:
+        """Every open connection, in order of arrival."""
+        return list(self._by_id.values())
+
+    def begin(self, connection: Connection, frame: memoryview) -> Slot | None:
+        """A place for the answer to `frame`; None (and the frame is kept for later) if too many are in flight."""
+        if len(connection.slots) >= IN_FLIGHT_MAX:
+            connection.waiting.append(frame)
+            self.bytes_held += len(frame)
+            self._pause(connection)
+            return None
+        return self._place(connection, frame)
+
+    def answer(self, slot: Slot, parts: list[Buffer]) -> list[tuple[memoryview, Slot]]:
+        """The answer is known; send whatever is now first in line. Frames that waited for a place are returned with the
+        place that they now have."""
+        connection = slot.connection
+        if slot.parts is not None or connection.closed:
+            return []
+        slot.parts = parts
+        self.bytes_held -= slot.bytes_held
+        ready: list[Buffer] = []
+        while connection.slots and connection.slots[0].parts is not None:
+            ready.extend(connection.slots.popleft().parts or ())
+        if ready:
+            self.sends.append((connection.id, ready))
+        freed: list[tuple[memoryview, Slot]] = []
+        while connection.waiting and len(connection.slots) < IN_FLIGHT_MAX:
+            frame = connection.waiting.popleft()
+            self.bytes_held -= len(frame)
+            freed.append((frame, self._place(connection, frame)))
+        if connection.paused and not connection.waiting and not (self._throttled and connection.kind in DATA_KINDS):
+            connection.paused = False
+            self.resumes.append(connection.id)
+        return freed
+
+    def close(self, connection: Connection) -> None:
+        """Close from our side: nothing that was queued is run or answered."""
+        if not connection.closed:
+            self.closes.append(connection.id)
+            self.gone(connection.id)
+
+    def gone(self, id: int) -> Connection | None:
+        """The connection is closed, by whichever side."""
+        connection = self._by_id.pop(id, None)
+        if connection is None:
+            return None
+        connection.closed = True
+        self.bytes_held -= sum(len(frame) for frame in connection.waiting)
+        self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
+        connection.waiting.clear()
+        connection.slots.clear()
+        for function in list(connection.when_closed.values()):
+            function()
+        return connection
+
+    def throttle(self, bytes_queued: int, requests_queued: int, requests_max: int) -> None:
+        """Pause or resume the reading of data connections by what is held in memory and queued."""
+        held = self.bytes_held + bytes_queued
+        if not self._throttled and (held > self.bytes_max or requests_queued >= requests_max):
+            self._throttled = True
+            for connection in self._by_id.values():
+                if connection.kind in DATA_KINDS:
+                    self._pause(connection)
+        elif self._throttled and held < self.bytes_max * 3 // 4 and requests_queued < max(1, requests_max * 3 // 4):
+            self._throttled = False
+            for connection in self._by_id.values():
+                if connection.paused and not connection.waiting:
+                    connection.paused = False
+                    self.resumes.append(connection.id)
+
+    def _place(self, connection: Connection, frame: memoryview) -> Slot:
+        slot = Slot(connection, len(frame))
+        self.bytes_held += len(frame)
+        connection.slots.append(slot)
+        return slot
+
+    def _pause(self, connection: Connection) -> None:
+        if not connection.paused:
+            connection.paused = True
+            self.pauses.append(connection.id)

@@ -1,0 +1,75 @@
+"""What only the active controller can do, brokers pass on (KIP-590): the request as it came, in an Envelope.
+
+The answer's bytes go back to the client as they are. While no controller is known, or one says that it is not active, the
+request is tried again; when its time is over the connection closes, and the client asks another broker.
+"""
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+from actors.node.channels import ChannelError
+from actors.node.connections import Slot
+from actors.node.registry import Call
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import encode, message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+FORWARD_MS_MAX = 30_000
+RETRY_MS = 20
+PRINCIPAL_VERSION = b"\x00\x00"
+
+
+def principal_bytes(principal: str) -> bytes:
+    """`Type:name` as DefaultPrincipalData version 0 behind its version number."""
+    kind, _, name = principal.partition(":")
+    data = message("DefaultPrincipalData")(type=kind, name=name, token_authenticated=False)
+    return PRINCIPAL_VERSION + encode(data, 0)
+
+
+def address_bytes(host: str) -> bytes:
+    """4 or 16 bytes of the client's address; loopback when the host gave none that can be read."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).packed
+    except ValueError:
+        return b"\x7f\x00\x00\x01"
+
+
+class Forwarder:
+    """Requests on their way to the active controller."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+
+    def forward(self, slot: Slot, call: Call) -> None:
+        """Pass one request on; its slot is answered, or its connection closed, in the end."""
+        envelope = message("EnvelopeRequest")(
+            request_data=bytes(call.frame),
+            request_principal=principal_bytes(call.principal),
+            client_host_address=address_bytes(call.client_host),
+        )
+        self._try(slot, envelope, self._node.now.mono_ms + FORWARD_MS_MAX)
+
+    def _try(self, slot: Slot, envelope: Any, until_ms: int) -> None:
+        if slot.connection.closed:
+            return
+        left_ms = until_ms - self._node.now.mono_ms
+        if left_ms <= 0:
+            self._node.close_connection(slot.connection, "no active controller took a forwarded request in time")
+            return
+        self._node.channels.controller(
+            "Envelope", envelope, lambda reply: self._answered(slot, envelope, until_ms, reply), left_ms,
+            purpose="forwarding",
+        )
+
+    def _answered(self, slot: Slot, envelope: Any, until_ms: int, reply: Any) -> None:
+        if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
+            self._node.waiting.timers.at(
+                self._node.now.mono_ms + RETRY_MS, lambda: self._try(slot, envelope, until_ms))
+            return
+        if reply.error_code != ErrorCode.NONE or reply.response_data is None:
+            self._node.close_connection(slot.connection, f"the controller refused an Envelope: {reply.error_code}")
+            return
+        data = reply.response_data
+        self._node.answer(slot, [len(data).to_bytes(4, "big"), data])

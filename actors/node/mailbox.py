@@ -1,0 +1,53 @@
+"""The mailbox: two lanes with bounds (KIP-291).
+
+Control runs before data, always. Both lanes are first in, first out. The bound of a lane is back-pressure, never loss: a
+full lane stops the reading of the connections that feed it, and what has been read is kept.
+
+The control lane takes the answers to what this node asked of controllers, the quorum's traffic, and requests on a
+control-plane listener. The data lane takes client requests and replica traffic
+(`queued.max.requests`).
+"""
+
+from collections import deque
+
+from actors.node.connections import Slot
+from actors.node.registry import Lane
+
+Item = tuple[int, memoryview, Slot | None]
+
+
+class Mailbox:
+    """Frames that wait for a turn. An item is (connection, frame, slot); answers of peers have no slot."""
+
+    def __init__(self, data_requests_max: int) -> None:
+        self._lanes: tuple[deque[Item], deque[Item]] = (deque(), deque())
+        self.data_requests_max = data_requests_max
+        self.bytes_queued = 0
+
+    def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
+        """Queue one frame."""
+        self._lanes[lane.value].append((connection, frame, slot))
+        self.bytes_queued += len(frame)
+
+    def take(self, lane: Lane) -> Item | None:
+        """The oldest frame of a lane, or None."""
+        queue = self._lanes[lane.value]
+        if not queue:
+            return None
+        item = queue.popleft()
+        self.bytes_queued -= len(item[1])
+        return item
+
+    def size(self, lane: Lane) -> int:
+        """Frames waiting in a lane."""
+        return len(self._lanes[lane.value])
+
+    def drop(self, connection: int) -> None:
+        """Forget what a closed connection had sent and nobody has looked at."""
+        for queue in self._lanes:
+            kept = [item for item in queue if item[0] != connection]
+            if len(kept) != len(queue):
+                self.bytes_queued -= sum(len(item[1]) for item in queue if item[0] == connection)
+                queue.clear()
+                queue.extend(kept)
+

@@ -1,0 +1,276 @@
+"""The node: composition of quorum, roles, connections and waiting into one single-threaded machine with a mailbox.
+
+Still no IO. Inputs are `connected`, `closed`, `received`, `done`, `shutdown`; `turn` acts on what has come and returns
+the effects. The order within a turn is fixed here and nowhere else:
+
+    completions -> control lane -> quorum -> timers and roles -> data lane up to the budget
+    -> the controller's batches into the log -> quorum -> waiters that were signalled -> effects
+"""
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from actors.config import NodeConfig
+from actors.node import rpc
+from actors.node.broker_role import BrokerRole
+from actors.node.channels import Channels
+from actors.node.connections import Connection, Connections, Slot
+from actors.node.controller_role import ControllerRole
+from actors.node.dispatch import Dispatch
+from actors.node.effects import Effects, Stop
+from actors.node.mailbox import Mailbox
+from actors.node.quorum import Quorum
+from actors.node.registry import TABLE, Lane, Listener
+from actors.node.storage import Storage
+from actors.node.waiting import Waiting
+from actors.ports import Buffer, Disk, File, Now, Random, Sync, Work
+
+REQUEST_BYTES_MAX = 256 << 20
+
+rpc.load()
+
+
+class Log(Protocol):
+    """Where a node says what an operator should know. One sentence a line."""
+
+    def info(self, text: str) -> None: ...
+    def warning(self, text: str) -> None: ...
+    def error(self, text: str) -> None: ...
+
+
+class Node:
+    """One node of the cluster: a controller, a broker, or both.
+
+    `now` is the time of the running turn. Handlers and roles use the node as their facade: `waiting`, `channels`,
+    `quorum`, `controller`, `broker`, `sync`, `work`, `answer`.
+    """
+
+    def __init__(self, config: NodeConfig, storage: Storage, random: Random, log: Log) -> None:
+        self.config = config
+        self.storage = storage
+        self.random = random
+        self.log = log
+        self.now = Now(0, 0)
+        self.waiting = Waiting()
+        self.connections = Connections(REQUEST_BYTES_MAX)
+        self.mailbox = Mailbox(config.value("queued.max.requests"))
+        self.channels = Channels(
+            self.waiting.timers, lambda: self.now.mono_ms, f"rayft-{self.id}", self._controller_address)
+        self.dispatch = Dispatch(self)
+        self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
+        self._completions: deque[tuple[int, object]] = deque()
+        self._closed: deque[tuple[int, bool]] = deque()
+        self._connected: deque[int] = deque()
+        self._then: dict[int, Callable[[Any], None]] = {}
+        self._next_token = 0
+        self._syncs: list[Sync] = []
+        self._works: list[Work] = []
+        self._listens: list[str] = []
+        self._unlistens: list[str] = []
+        self._stop: Stop | None = None
+        self._stopping = False
+        self.controller = ControllerRole(self) if "controller" in config.roles else None
+        self.broker = BrokerRole(self) if "broker" in config.roles else None
+        roles = [role for role in (self.controller, self.broker) if role is not None]
+        self._roles: Sequence[Any] = roles
+        self.quorum = Quorum(self, roles)
+
+    @property
+    def id(self) -> int:
+        """The number that this node has in the quorum: its controller id if it has that role, else its broker id."""
+        return self.config.controller_id if "controller" in self.config.roles else self.config.broker_id
+
+    # ---- inputs
+
+    def start(self, now: Now) -> Effects:
+        """Recover what is on the disk and begin. Raises what storage raises; nothing has been sent then."""
+        self.now = now
+        self.quorum.recover()
+        for role in self._roles:
+            role.start()
+        for listener in self.config.listeners:
+            if Listener(listener.kind) in (Listener.CONTROLLER, Listener.CONTROL_PLANE):
+                self.listen(listener.name)
+        return self.turn(now, 0)
+
+    def connected(self, conn: int, listener: str, peer_host: str) -> None:
+        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero)."""
+        if conn < 0:
+            self._connected.append(conn)
+        else:
+            self.connections.opened(Connection(conn, self._kinds[listener], listener, peer_host))
+
+    def closed(self, conn: int, refused: bool) -> None:
+        """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
+        self._closed.append((conn, refused))
+
+    def received(self, conn: int, frame: memoryview) -> None:
+        """One whole frame without its length. The buffer is the node's from now on."""
+        if conn < 0:
+            self.mailbox.put(self.channels.lane(conn), conn, frame, None)
+            return
+        connection = self.connections.get(conn)
+        if connection is not None:
+            slot = self.connections.begin(connection, frame)
+            if slot is not None:
+                self._queue(connection, frame, slot)
+
+    def done(self, token: int, result: object) -> None:
+        """A `Sync` or `Work` has ended; `result` is its value or the exception."""
+        self._completions.append((token, result))
+
+    def shutdown(self) -> None:
+        """Stop in order: a broker first asks for its controlled shutdown, a leader hands over; then `Effects.stop`."""
+        if not self._stopping:
+            self._stopping = True
+            if self.broker is not None:
+                self.broker.shutdown()
+            else:
+                self.retire()
+
+    # ---- the turn
+
+    def turn(self, now: Now, budget: int) -> Effects:
+        """Act on what has come. `budget`: bytes of data-lane requests to handle at most (one is always handled)."""
+        self.now = now
+        while self._completions:
+            token, result = self._completions.popleft()
+            then = self._then.pop(token, None)
+            if then is not None:
+                then(result)
+        while self._connected:
+            self.channels.connected(self._connected.popleft())
+        self._control_lane()
+        while self._closed:
+            conn, refused = self._closed.popleft()
+            if conn < 0:
+                self.channels.closed(conn, refused)
+            else:
+                self.mailbox.drop(conn)
+                self.connections.gone(conn)
+        self.quorum.advance()
+        self.waiting.timers.run(now.mono_ms)
+        self.quorum.tick(now)
+        for role in self._roles:
+            role.tick(now)
+        self._data_lane(budget)
+        if self.controller is not None:
+            for batch in self.controller.flush():
+                self.quorum.append(batch)
+        self.quorum.advance()
+        while self.waiting.run():
+            pass
+        for role in self._roles:
+            role.end()
+        return self._effects()
+
+    def deadline_ms(self) -> int:
+        """When the next turn is due if nothing comes; 0: at once."""
+        if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
+            return 0
+        return min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(),
+                   *(role.deadline_ms() for role in self._roles))
+
+    def _control_lane(self) -> None:
+        while (item := self.mailbox.take(Lane.CONTROL)) is not None:
+            self._handle(*item)
+
+    def _data_lane(self, budget: int) -> None:
+        while (item := self.mailbox.take(Lane.DATA)) is not None:
+            self._handle(*item)
+            budget -= len(item[1])
+            if budget <= 0:
+                break
+
+    def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
+        key = int.from_bytes(frame[:2], "big", signed=True)
+        api = TABLE.get((connection.kind, key))
+        self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
+
+    def _handle(self, conn: int, frame: memoryview, slot: Slot | None) -> None:
+        if slot is None:
+            self.channels.received(conn, frame)
+        elif not slot.connection.closed:
+            self.dispatch.run(slot.connection, slot, frame)
+
+    def _effects(self) -> Effects:
+        self.connections.throttle(
+            self.mailbox.bytes_queued, self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
+        connections, channels = self.connections, self.channels
+        effects = Effects(
+            send=[*channels.sends, *connections.sends], sync=self._syncs, work=self._works, dial=channels.dials,
+            listen=self._listens, unlisten=self._unlistens, close=[*channels.closes, *connections.closes],
+            pause=connections.pauses, resume=connections.resumes, stop=self._stop)
+        channels.sends, connections.sends, channels.dials = [], [], []
+        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], [], []
+        self._syncs, self._works, self._listens, self._unlistens = [], [], [], []
+        return effects
+
+    # ---- the facade of handlers and roles
+
+    def sync(self, files: Sequence[File], replacements: Sequence[tuple[Disk, str, bytes]],
+             then: Callable[[Any], None]) -> None:
+        """Make files durable and replace small ones; `then(None)` or `then(DiskFailed)`."""
+        self._syncs.append(Sync(self._token(then), files, replacements))
+
+    def work(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
+        """Run `job` outside the loop; `then(result)` or `then(exception)` in a later turn."""
+        self._works.append(Work(self._token(then), job))
+
+    def answer(self, slot: Slot, parts: list[Buffer]) -> None:
+        """The answer of a slot is known."""
+        for frame, place in self.connections.answer(slot, parts):
+            self._queue(slot.connection, frame, place)
+
+    def close_connection(self, connection: Connection, why: str) -> None:
+        """Close one inbound connection and say why."""
+        if not connection.closed:
+            self.log.warning(f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}")
+            self.mailbox.drop(connection.id)
+            self.connections.close(connection)
+
+    def failed(self, connection: Connection, api: str, error: Exception) -> None:
+        """A handler broke: a mistake in the source. The peer sees a closed connection, the log the whole story."""
+        trace = "".join(traceback.format_exception(error))
+        self.log.error(f"{api} failed: {error!r}\n{trace}")
+        self.close_connection(connection, f"{api} failed inside the node")
+
+    def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
+        """Call `function` once when that inbound connection is gone; a later one of the same name replaces it."""
+        connection = self.connections.get(conn)
+        if connection is not None:
+            connection.when_closed[name] = function
+
+    def listen(self, name: str) -> None:
+        """Begin to accept on a listener."""
+        self._listens.append(name)
+
+    def unlisten(self, name: str) -> None:
+        """Stop accepting on a listener."""
+        self._unlistens.append(name)
+
+    def layout(self, name: str) -> str:
+        """The schema by which a request of that name is read: the drafts' requests are equal at both levels."""
+        return rpc.layout(name)
+
+    def retire(self) -> None:
+        """Whatever must happen before this node ends has happened, save that a leader hands over."""
+        self.quorum.resign()
+        self.stop(0, "stopped as asked")
+
+    def stop(self, code: int, sentence: str) -> None:
+        """End the process after this turn's effects. The first reason stands."""
+        if self._stop is None:
+            self._stop = Stop(code, sentence)
+
+    # ---- inside
+
+    def _token(self, then: Callable[[Any], None]) -> int:
+        self._next_token += 1
+        self._then[self._next_token] = then
+        return self._next_token
+
+    def _controller_address(self) -> tuple[str, int] | None:
+        return self.quorum.leader_address()
