@@ -1,0 +1,615 @@
+"""A properties file becomes a `NodeConfig`, or one sentence that says what to write instead.
+
+This file alone decides how settings go together: modes and roles (KIP-631, Deployment and Configurations), ids,
+listeners and which of them is what (KIP-291), controllers to contact, aliases of released Apache Kafka. What a single
+setting may hold is in `settings.py`.
+
+Rules:
+
+1. Unknown and contradictory settings stop the start. Nothing is guessed, no id is invented (R631-029).
+2. One meaning, several names: `ALIASES`. Two names of one meaning with different values are a contradiction.
+3. Listener names compare in upper case (R291-23).
+4. Nothing here opens a socket or a file: the name to advertise for a wildcard address is an input.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from actors.settings import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    TopicSettings,
+    inherited,
+    topic_settings,
+)
+
+__all__ = [
+    "ALIASES",
+    "BROKER_CONFIGS",
+    "TOPIC_CONFIGS",
+    "ConfigError",
+    "ConfigKey",
+    "ConfigType",
+    "ListenerConfig",
+    "NodeConfig",
+    "TopicSettings",
+    "inherited",
+    "mode",
+    "node_config",
+    "properties",
+]
+
+ALIASES = {
+    "controller.listener.names": "controller.listeners",
+    "controller.quorum.voters": "controller.connect",
+    "controller.quorum.bootstrap.servers": "controller.connect",
+    "broker.heartbeat.interval.ms": "registration.heartbeat.interval.ms",
+    "broker.session.timeout.ms": "registration.lease.timeout.ms",
+}
+"""Released name -> name of the drafts."""
+
+ROLES = ("broker", "controller")
+LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_SECURITY = "only PLAINTEXT listeners without authentication exist so far: leave it out."
+REFUSED: dict[str, str] = {
+    "zookeeper.": "there is no ZooKeeper in KIP-500 mode: leave it out, controllers are named in controller.connect.",
+    "ssl.": _SECURITY,
+    "sasl.": _SECURITY,
+    "listener.name.": _SECURITY,
+    "authorizer.class.name": _SECURITY,
+    "principal.builder.class": _SECURITY,
+    "delegation.token.": _SECURITY,
+    "host.name": "write listeners=PLAINTEXT://host:port.",
+    "host": "write listeners=PLAINTEXT://host:port.",
+    "port": "write listeners=PLAINTEXT://host:port.",
+    "advertised.host.name": "write advertised.listeners=PLAINTEXT://host:port.",
+    "advertised.host": "write advertised.listeners=PLAINTEXT://host:port.",
+    "advertised.port": "write advertised.listeners=PLAINTEXT://host:port.",
+    "inter.broker.protocol.version": "levels are a feature of the cluster (metadata.format): leave it out.",
+    "log.message.format.version": "record batches have one format: leave it out.",
+}
+"""Names (or, ending in a dot, beginnings of names) that stop the start, and what to do."""
+
+IDLE = frozenset(
+    """
+    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
+    alter.log.dirs.replication.quota.window.size.seconds client.quota.callback.class config.providers
+    connections.max.reauth.ms controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms controller.quorum.auto.join.enable controller.quota.window.num
+    controller.quota.window.size.seconds cordoned.log.dirs create.topic.policy.class.name early.start.listeners
+    follower.fetch.last.tiered.offset.enable follower.replication.throttled.rate
+    group.consumer.assignment.interval.ms group.consumer.max.assignment.interval.ms
+    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.migration.policy
+    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
+    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
+    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
+    internal.metadata.delete.delay.millis internal.metadata.max.batch.size.in.bytes
+    leader.replication.throttled.rate log.initial.task.delay.ms metric.reporters metrics.num.samples
+    metrics.recording.level metrics.sample.window.ms producer.id.expiration.check.interval.ms quota.window.num
+    quota.window.size.seconds replica.alter.log.dirs.io.max.bytes.per.second replica.selector.class
+    replication.quota.window.num replication.quota.window.size.seconds security.providers
+    server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.partition.verification.enable
+    transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
+    transaction.two.phase.commit.enable unclean.leader.election.interval.ms unstable.api.versions.enable
+    unstable.feature.versions.enable
+    """.split()
+)
+"""Apache Kafka's names that are read and do nothing here."""
+IDLE_PREFIXES = ("remote.", "group.share.", "share.", "group.streams.", "kafka.metrics.", "telemetry.")
+"""Beginnings of more such names: tiered storage, share groups, streams groups, reporters."""
+
+
+class ListenerConfig(NamedTuple):
+    """One listener: what to bind, or (in `advertised`) what to tell others."""
+
+    name: str
+    host: str
+    """Empty: every interface."""
+    port: int
+    """0: any free one."""
+    protocol: str
+    kind: str
+    """client, inter-broker, control-plane or controller: the values of `registry.Listener`."""
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """What one node was told. Built by `node_config` only, so it is consistent."""
+
+    roles: frozenset[str]
+    broker_id: int
+    """-1 without the broker role."""
+    controller_id: int
+    """-1 without the controller role."""
+    listeners: tuple[ListenerConfig, ...]
+    advertised: tuple[ListenerConfig, ...]
+    """Of brokers: every advertised endpoint, the control plane's included (R291-24). Controllers': not among them."""
+    controller_listener_names: tuple[str, ...]
+    """The first is the one that is dialled (A12); known on a broker without controller role too, when given."""
+    inter_broker_listener: str
+    control_plane_listener: str | None
+    controller_connect: tuple[tuple[int | None, str, int], ...]
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    rack: str | None
+    given: Mapping[str, str]
+    """As text, by canonical name; what no file and no option said is not here."""
+    notices: tuple[str, ...]
+    """One line each for the start-up log: settings that do nothing here."""
+
+    @property
+    def node_id(self) -> int:
+        """The id for logs and client quotas: the broker's, else the controller's."""
+        return self.broker_id if self.broker_id >= 0 else self.controller_id
+
+    @property
+    def controller_endpoints(self) -> tuple[ListenerConfig, ...]:
+        """Listeners of the controller role, the one to dial first."""
+        order = self.controller_listener_names
+        mine = [listener for listener in self.listeners if listener.kind == "controller"]
+        return tuple(sorted(mine, key=lambda listener: order.index(listener.name)))
+
+    def value(self, name: str) -> Any:
+        """The typed value of a node's setting, its default included. Raises KeyError for a name that does not exist."""
+        name = ALIASES.get(name, name)
+        key = BROKER_CONFIGS[name]
+        return key.parse(self.given[name]) if name in self.given else key.default
+
+    def topic(self, overrides: Mapping[str, str], cluster: Mapping[str, str] | None = None) -> TopicSettings:
+        """Settings of a topic: `overrides`, else the cluster-wide dynamic ones of brokers, else this node's."""
+
+        def node(name: str) -> tuple[bool, Any]:
+            if cluster and name in cluster:
+                return True, BROKER_CONFIGS[name].parse(cluster[name])
+            return name in self.given, self.value(name)
+
+        return topic_settings(overrides, node)
+
+    def heartbeat_interval_ms(self, level: int | None) -> int:
+        """Time between heartbeats at a metadata.format level; None: not known yet (A25)."""
+        if level == 1 and "registration.heartbeat.interval.ms" not in self.given:
+            return 3000
+        return int(self.value("registration.heartbeat.interval.ms"))
+
+    def lease_ms(self, level: int) -> int:
+        """Length of a lease that this node grants as active controller (R631-144, A25)."""
+        if level == 1 and "registration.lease.timeout.ms" not in self.given:
+            return 10 * self.heartbeat_interval_ms(level)
+        return int(self.value("registration.lease.timeout.ms"))
+
+    def with_ports(self, ports: Mapping[str, int]) -> "NodeConfig":
+        """The same with the real ports of listeners that asked for any (port 0), by listener name."""
+
+        def real(listeners: Iterable[ListenerConfig]) -> tuple[ListenerConfig, ...]:
+            return tuple(x._replace(port=ports.get(x.name, 0)) if x.port == 0 else x for x in listeners)
+
+        return replace(self, listeners=real(self.listeners), advertised=real(self.advertised))
+
+
+def mode(given: Mapping[str, str]) -> str:
+    """`legacy` or `kip-500`: process.roles alone decides (R631-001)."""
+    return "kip-500" if "process.roles" in given else "legacy"
+
+
+# ---- the file
+
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def properties(text: str) -> dict[str, str]:
+    """Names and values of a Java properties file: comments, continued lines, escapes; the last of two lines wins."""
+    result: dict[str, str] = {}
+    lines = iter(re.split(r"\r\n|\r|\n", text))
+    for line in lines:
+        line = line.lstrip(" \t\f")
+        if not line or line[0] in "#!":
+            continue
+        while (len(line) - len(line.rstrip("\\"))) % 2 == 1:
+            line = line[:-1] + next(lines, "").lstrip(" \t\f")
+        match = re.match(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", line, re.DOTALL)
+        assert match is not None, "the pattern matches the empty text"
+        result[_unescape(match[1])] = _unescape(line[match.end() :])
+    return result
+
+
+def _unescape(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return chr(int(match[1], 16))
+        return _ESCAPES.get(match[2], match[2])
+
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", plain, text, flags=re.DOTALL)
+
+
+# ---- from names and values to a node
+
+
+def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeConfig:
+    """Check everything and build the configuration. `hostname`: what to advertise for a listener on every interface.
+
+    Raises ConfigError with one sentence about the first thing that is wrong.
+    """
+    _refuse(given)
+    canonical, notices = _canonical(given)
+    values = {name: BROKER_CONFIGS[name].parse(text) for name, text in canonical.items()}
+    roles = _roles(given, values)
+    broker_id, controller_id = _ids(roles, values)
+    _lease(values)
+    names = _controller_names(roles, values)
+    listeners, advertised, inter_broker, control_plane = _listeners(roles, values, names, hostname)
+    connect = _controllers(values)
+    log_dirs = tuple(dict.fromkeys(path for path in values.get("log.dirs") or values.get("log.dir") or () if path))
+    log_dirs = log_dirs or BROKER_CONFIGS["log.dir"].default
+    if control_plane:
+        notices.append(f"control.plane.listener.name={control_plane}: serves probes only; brokers pull their metadata.")
+    return NodeConfig(
+        roles=frozenset(roles),
+        broker_id=broker_id,
+        controller_id=controller_id,
+        listeners=listeners,
+        advertised=advertised,
+        controller_listener_names=names,
+        inter_broker_listener=inter_broker,
+        control_plane_listener=control_plane,
+        controller_connect=connect,
+        log_dirs=log_dirs,
+        metadata_log_dir=values.get("metadata.log.dir") or log_dirs[0],
+        rack=values.get("broker.rack") or None,
+        given=canonical,
+        notices=tuple(notices),
+    )
+
+
+def _refuse(given: Mapping[str, str]) -> None:
+    for name in given:
+        for refused, sentence in REFUSED.items():
+            if name == refused or (refused.endswith(".") and name.startswith(refused)):
+                raise ConfigError(f"{name} is not supported: {sentence}")
+    if given.get("remote.log.storage.system.enable", "false").strip().lower() == "true":
+        raise ConfigError(
+            "remote.log.storage.system.enable=true is not supported: there is no remote storage, write false."
+        )
+
+
+def _canonical(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Names of the drafts instead of released ones, and the settings that do nothing."""
+    result: dict[str, str] = {}
+    spelt: dict[str, str] = {}
+    notices: list[str] = []
+    for name, text in given.items():
+        canonical = ALIASES.get(name, name)
+        if canonical in BROKER_CONFIGS:
+            if canonical != name and not text.strip():
+                continue
+            if canonical in result and result[canonical].strip() != text.strip():
+                raise ConfigError(
+                    f"{spelt[canonical]}={result[canonical]} and {name}={text} mean the same setting and differ: "
+                    f"keep one of them, as {canonical}."
+                )
+            result[canonical], spelt[canonical] = text, name
+            if not BROKER_CONFIGS[canonical].effect:
+                notices.append(f"{name} has no effect. {BROKER_CONFIGS[canonical].doc}")
+        elif name in IDLE or name.startswith(IDLE_PREFIXES):
+            notices.append(f"{name} has no effect.")
+        else:
+            raise ConfigError(f"{name} is not a setting{_nearest(name)}.")
+    return result, notices
+
+
+def _nearest(name: str) -> str:
+    near = difflib.get_close_matches(name, [*BROKER_CONFIGS, *ALIASES], n=1, cutoff=0.6)
+    if near:
+        return f": did you mean {near[0]}? Otherwise leave it out"
+    if name in TOPIC_CONFIGS:
+        return f" of a node: it belongs to a topic; here write {TOPIC_CONFIGS[name].synonyms[0]}"
+    return ": leave it out"
+
+
+def _roles(given: Mapping[str, str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    if mode(given) == "legacy":
+        raise ConfigError(
+            f"process.roles is not set, which asks for the legacy mode with ZooKeeper, and that does not exist here: "
+            f"write {LEGAL_ROLES}."
+        )
+    roles: tuple[str, ...] = values["process.roles"]
+    if not roles or any(role not in ROLES for role in roles) or len(set(roles)) != len(roles):
+        raise ConfigError(f"process.roles={given['process.roles']} is not allowed: write {LEGAL_ROLES}.")
+    return roles
+
+
+def _ids(roles: Sequence[str], values: Mapping[str, Any]) -> tuple[int, int]:
+    """(broker id, controller id). `node.id` stands for the one id of a process with one role (A13)."""
+    both = len(roles) == 2
+    alias = values.get("node.id")
+    ids: dict[str, Any] = {role: values.get(f"{role}.id") for role in ROLES}
+    if both and alias is not None and (ids["broker"] is None or ids["controller"] is None):
+        raise ConfigError(
+            f"node.id={alias} cannot name both roles of this process: write broker.id and controller.id, two different "
+            f"numbers."
+        )
+    for role in roles:
+        name = f"{role}.id"
+        if ids[role] is None and not both:
+            ids[role], name = alias, "node.id" if alias is not None else name
+        elif alias is not None and alias != ids[role] and (not both or alias not in ids.values()):
+            raise ConfigError(f"node.id={alias} and {name}={ids[role]} contradict each other: keep {name} only.")
+        if ids[role] is None:
+            raise ConfigError(
+                f"{name} is not set: write {name}= and a number from 0 to 2147483647; ids are never invented."
+            )
+        if ids[role] < 0:
+            raise ConfigError(f"{name}={ids[role]} is not allowed: write a number from 0 to 2147483647.")
+    if both and ids["broker"] == ids["controller"]:
+        raise ConfigError(
+            f"broker.id and controller.id are both {ids['broker']}: brokers and controllers share one id space, "
+            f"write two different numbers, for example controller.id={ids['broker'] + 1000}."
+        )
+    return (ids["broker"] if "broker" in roles else -1), (ids["controller"] if "controller" in roles else -1)
+
+
+def _lease(values: Mapping[str, Any]) -> None:
+    """R631-024, at level 2: at level 1 an unset lease is ten intervals."""
+    interval = values.get("registration.heartbeat.interval.ms", 2000)
+    lease = values.get("registration.lease.timeout.ms", 20000)
+    if lease <= interval:
+        raise ConfigError(
+            f"registration.lease.timeout.ms={lease} is not longer than registration.heartbeat.interval.ms={interval}: "
+            f"no broker could keep its lease; write a lease of {10 * interval}."
+        )
+
+
+# ---- listeners
+
+
+def _controller_names(roles: Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    names = tuple(name.upper() for name in values.get("controller.listeners") or () if name)
+    if "controller" in roles and not names:
+        raise ConfigError(
+            "controller.listeners is not set and this process has the controller role: name its listener, for example "
+            "controller.listeners=CONTROLLER with CONTROLLER://host:port among listeners."
+        )
+    if len(set(names)) != len(names):
+        raise ConfigError(f"controller.listeners={','.join(names)} names a listener twice: write each once.")
+    return names
+
+
+def _listeners(
+    roles: Sequence[str], values: Mapping[str, Any], controller_names: tuple[str, ...], hostname: str
+) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...], str, str | None]:
+    """(to bind, to advertise, name of the inter-broker listener, name of the control plane or None)."""
+    protocols = _protocols(values, controller_names)
+    bind = _endpoints("listeners", values.get("listeners") or ("PLAINTEXT://127.0.0.1:9092",), protocols)
+    given = values.get("advertised.listeners") or ()
+    advertised = _endpoints("advertised.listeners", given, protocols) if given else bind
+    _check_controller_listeners(roles, bind, controller_names)
+    inter_broker = _inter_broker(roles, values, bind, controller_names) if "broker" in roles else ""
+    control = (values.get("control.plane.listener.name") or "").upper() or None
+    if control:
+        _check_control_plane(roles, control, bind, advertised, protocols, inter_broker, controller_names)
+    data = [x for x in bind if x.name not in controller_names and x.name != control]
+    if "broker" in roles and not data:
+        raise ConfigError(
+            "no listener is left for data after the controllers' and the control plane's: add one to listeners, "
+            "for example PLAINTEXT://host:9092."
+        )
+    separate = "inter.broker.listener.name" in values and len(data) > 1
+
+    def kind(name: str) -> str:
+        if name in controller_names:
+            return "controller"
+        if name == control:
+            return "control-plane"
+        return "inter-broker" if separate and name == inter_broker else "client"
+
+    told = _advertised(advertised, controller_names, bool(given), hostname) if "broker" in roles else ()
+    return (
+        tuple(x._replace(kind=kind(x.name)) for x in bind),
+        tuple(x._replace(kind=kind(x.name)) for x in told),
+        inter_broker,
+        control,
+    )
+
+
+def _protocols(values: Mapping[str, Any], controller_names: Sequence[str]) -> dict[str, str]:
+    """Security protocol of each listener name: as given; else the four protocols' own, PLAINTEXT for controllers."""
+    text = values.get("listener.security.protocol.map")
+    if text is None:
+        return {name: name for name in PROTOCOLS} | {n: "PLAINTEXT" for n in controller_names if n not in PROTOCOLS}
+    result = {}
+    for pair in text.split(","):
+        name, _, protocol = (part.strip().upper() for part in pair.partition(":"))
+        if protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"listener.security.protocol.map says {pair}: write NAME:PROTOCOL with one of {', '.join(PROTOCOLS)}."
+            )
+        result[name] = protocol
+    return result
+
+
+_ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9a-fA-F:.%]+\]|[^\[\]:/]*):(-?[0-9]+)")
+
+
+def _endpoints(setting: str, entries: Sequence[str], protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
+    result: list[ListenerConfig] = []
+    for entry in entries:
+        match = _ENDPOINT.fullmatch(entry)
+        if match is None or not 0 <= int(match[3]) <= 65535:
+            raise ConfigError(
+                f"{setting} has the entry {entry}: write NAME://host:port, for example PLAINTEXT://127.0.0.1:9092."
+            )
+        name, host, port = match[1].upper(), match[2].strip("[]"), int(match[3])
+        if name not in protocols:
+            raise ConfigError(
+                f"{setting} has the name {name}, which has no security protocol: add {name}:PLAINTEXT to "
+                f"listener.security.protocol.map."
+            )
+        for other in result:
+            if other.name == name:
+                raise ConfigError(f"{setting} has the name {name} twice: write each name once.")
+            if setting == "listeners" and port != 0 and (other.host, other.port) == (host, port):
+                raise ConfigError(f"{setting} has {other.name} and {name} on the same {host}:{port}: write two ports.")
+        result.append(ListenerConfig(name, host, port, protocols[name], ""))
+    return tuple(result)
+
+
+def _names(listeners: Iterable[ListenerConfig]) -> list[str]:
+    return [listener.name for listener in listeners]
+
+
+def _check_controller_listeners(roles: Sequence[str], bind: Sequence[ListenerConfig], names: Sequence[str]) -> None:
+    for name in names:
+        if "controller" in roles and name not in _names(bind):
+            raise ConfigError(
+                f"controller.listeners names {name}, which is not among listeners ({', '.join(_names(bind))}): "
+                f"add {name}://host:port to listeners."
+            )
+        if "controller" not in roles and name in _names(bind):
+            raise ConfigError(
+                f"listeners has {name}, which controller.listeners gives to controllers, and this process has the "
+                f"broker "
+                f"role only: take {name} out of listeners."
+            )
+    if "broker" not in roles and (extra := [name for name in _names(bind) if name not in names]):
+        raise ConfigError(
+            f"listeners has {', '.join(extra)}, and a process with the controller role only opens no listener for "
+            f"brokers or clients: leave only {', '.join(names)}."
+        )
+
+
+def _inter_broker(
+    roles: Sequence[str], values: Mapping[str, Any], bind: Sequence[ListenerConfig], controller_names: Sequence[str]
+) -> str:
+    """The name: given, or the first listener with the protocol of security.inter.broker.protocol (R291-20)."""
+    name = (values.get("inter.broker.listener.name") or "").upper()
+    protocol = values.get("security.inter.broker.protocol")
+    if name and protocol:
+        raise ConfigError(
+            f"inter.broker.listener.name={name} and security.inter.broker.protocol={protocol} are both set: keep the "
+            f"first."
+        )
+    mine = [x for x in bind if x.name not in controller_names]
+    control = (values.get("control.plane.listener.name") or "").upper()
+    if name and name in controller_names:
+        raise ConfigError(f"inter.broker.listener.name={name} is a controller's listener: name a broker's listener.")
+    if name and name not in _names(mine):
+        raise ConfigError(
+            f"inter.broker.listener.name={name} is not among listeners ({', '.join(_names(bind))}): add "
+            f"{name}://host:port."
+        )
+    if name:
+        return name
+    wanted = protocol or "PLAINTEXT"
+    candidates = [x for x in mine if x.name == wanted] or [x for x in mine if x.protocol == wanted]
+    others = [x for x in candidates if x.name != control] or candidates
+    if others:
+        return others[0].name
+    left = [x for x in mine if x.name != control]
+    if not left:
+        return ""
+    raise ConfigError(f"no listener speaks {wanted} among brokers: write inter.broker.listener.name={left[0].name}.")
+
+
+def _check_control_plane(
+    roles: Sequence[str],
+    name: str,
+    bind: Sequence[ListenerConfig],
+    advertised: Sequence[ListenerConfig],
+    protocols: Mapping[str, str],
+    inter_broker: str,
+    controller_names: Sequence[str],
+) -> None:
+    """V1 to V6 of KIP-291's start-up validation, the most telling first."""
+    setting = f"control.plane.listener.name={name}"
+    if "broker" not in roles:
+        raise ConfigError(f"{setting} does nothing on a process with the controller role only: leave it out.")
+    if name in controller_names:
+        raise ConfigError(
+            f"{setting} and controller.listeners={','.join(controller_names)} share a listener: one is a broker's, the "
+            f"other a controller's; write two names."
+        )
+    if name == inter_broker:
+        raise ConfigError(
+            f"{setting} is also the inter-broker listener (inter.broker.listener.name, given or derived: "
+            f"{inter_broker}): "
+            f"add a listener of its own for the control plane."
+        )
+    if name not in protocols:
+        raise ConfigError(
+            f"{setting} has no security protocol: add {name}:PLAINTEXT to listener.security.protocol.map."
+        )
+    if name not in _names(bind):
+        raise ConfigError(f"{setting} is not among listeners ({', '.join(_names(bind))}): add {name}://host:port.")
+    if name not in _names(advertised):
+        raise ConfigError(
+            f"{setting} is not among advertised.listeners ({', '.join(_names(advertised))}): add {name}://host:port "
+            f"there too."
+        )
+
+
+def _advertised(
+    listeners: Sequence[ListenerConfig], controller_names: Sequence[str], given: bool, hostname: str
+) -> tuple[ListenerConfig, ...]:
+    result = []
+    for listener in listeners:
+        if listener.name in controller_names:
+            if given:
+                raise ConfigError(
+                    f"advertised.listeners has {listener.name}, a controller's listener, which brokers never tell "
+                    f"anybody: "
+                    f"take it out."
+                )
+            continue
+        if listener.host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"{listener.name}://{listener.host}:{listener.port} cannot be told to clients, {listener.host} is "
+                f"no "
+                f"address: write advertised.listeners={listener.name}://host:{listener.port} with a name they can "
+                f"reach."
+            )
+        result.append(listener._replace(host=listener.host or hostname))
+    return tuple(result)
+
+
+# ---- controllers to contact
+
+_CONTROLLER = re.compile(
+    r"(?:(?P<id>[0-9]+)@|(?P<name>[A-Za-z0-9_.-]+)://)?(?P<host>\[[0-9a-fA-F:.%]+\]|[^\[\]:/@\s]+):(?P<port>[0-9]+)"
+)
+
+
+def _controllers(values: Mapping[str, Any]) -> tuple[tuple[int | None, str, int], ...]:
+    """Entries `[id@]host:port` or `LISTENER://host:port` (A11)."""
+    entries = [entry for entry in values.get("controller.connect") or () if entry]
+    if not entries:
+        raise ConfigError(
+            "controller.connect is not set: name the controllers to contact, for example "
+            "controller.connect=1001@host1:9093,1002@host2:9093."
+        )
+    result: list[tuple[int | None, str, int]] = []
+    for entry in entries:
+        match = _CONTROLLER.fullmatch(entry)
+        if match is None or not 0 < int(match["port"]) <= 65535 or (match["id"] and int(match["id"]) > 2147483647):
+            raise ConfigError(
+                f"controller.connect has the entry {entry}: write id@host:port or host:port, IPv6 addresses in "
+                f"brackets."
+            )
+        result.append((int(match["id"]) if match["id"] else None, match["host"].strip("[]"), int(match["port"])))
+    ids = [id for id, _, _ in result if id is not None]
+    if ids and len(ids) != len(result):
+        raise ConfigError(
+            "controller.connect gives an id to some entries only: write id@host:port for all, or for none."
+        )
+    if len(set(ids)) != len(ids):
+        raise ConfigError(f"controller.connect={','.join(entries)} names an id twice: write each controller once.")
+    return tuple(result)

@@ -1,0 +1,512 @@
+"""Every configuration by name: type, default, legal values, what it does, whether it changes at run time.
+
+This file alone decides which names exist. `BROKER_CONFIGS` holds what a node's properties file (and a BROKER config
+resource) may say, `TOPIC_CONFIGS` what a topic may override. Names, types and defaults are those of Apache Kafka 4.3
+and of the drafts (KIP-631: `controller.connect`, `registration.*`; KIP-291: `control.plane.listener.name`).
+
+Rules:
+
+1. A row says what the setting does *here*. One that is read but does nothing has `effect=False`; the start says so.
+2. A value is checked when it is read: `parse` gives the typed value or a `ConfigError` that says what to write instead.
+3. A topic setting's default is the node's own setting of `synonyms`, first one given wins.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+
+class ConfigError(ValueError):
+    """A setting that stops the start. The sentence names the setting and says what to write instead."""
+
+
+class ConfigType(IntEnum):
+    """Types of values, numbered as DescribeConfigs (KIP-569) sends them."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Check(NamedTuple):
+    """A condition on a typed value, with words for the sentence: "must be <wants>"."""
+
+    wants: str
+    holds: Callable[[Any], bool]
+
+
+class ConfigKey(NamedTuple):
+    """One row of a table."""
+
+    name: str
+    type: ConfigType
+    default: Any
+    """Typed; None where there is none."""
+    validator: Check | None
+    doc: str
+    dynamic: str
+    """`cluster-wide`, `per-broker` or empty: read at start only. Every topic setting is dynamic: `topic`."""
+    sensitive: bool
+    synonyms: tuple[str, ...]
+    """For a topic setting: the node's settings that give its default, the strongest first."""
+    effect: bool
+    """False: accepted, because files for Kafka contain it, and does nothing here."""
+
+    def parse(self, text: str) -> Any:
+        """The typed value of `text`. Raises ConfigError."""
+        try:
+            value = _PARSE[self.type](text.strip())
+        except ValueError:
+            raise ConfigError(f"{self.name}={text} is not {_NOUN[self.type]}: write {self._wants()}.") from None
+        if self.validator is not None and not self.validator.holds(value):
+            raise ConfigError(f"{self.name}={text} is not allowed: write {self._wants()}.")
+        return value
+
+    def _wants(self) -> str:
+        return self.validator.wants if self.validator else _NOUN[self.type]
+
+    def text(self, value: Any) -> str | None:
+        """The value as Kafka's tools show it; None for an unset one."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _integer(bits: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not -(1 << bits - 1) <= value < 1 << bits - 1 or "_" in text:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",")) if text else ()
+
+
+_PARSE: dict[ConfigType, Callable[[str], Any]] = {
+    ConfigType.BOOLEAN: _boolean,
+    ConfigType.STRING: str,
+    ConfigType.INT: _integer(32),
+    ConfigType.SHORT: _integer(16),
+    ConfigType.LONG: _integer(64),
+    ConfigType.DOUBLE: float,
+    ConfigType.LIST: _list,
+    ConfigType.CLASS: str,
+    ConfigType.PASSWORD: str,
+}
+_NOUN = {
+    ConfigType.BOOLEAN: "true or false",
+    ConfigType.STRING: "a text",
+    ConfigType.INT: "a whole number of 32 bits",
+    ConfigType.SHORT: "a whole number of 16 bits",
+    ConfigType.LONG: "a whole number of 64 bits",
+    ConfigType.DOUBLE: "a number",
+    ConfigType.LIST: "names separated by commas",
+    ConfigType.CLASS: "the name of a class",
+    ConfigType.PASSWORD: "a password",
+}
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
+    ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT,
+    ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST,
+)  # fmt: skip
+CLUSTER, BROKER = "cluster-wide", "per-broker"
+MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
+
+
+def at_least(low: float) -> Check:
+    """Numbers from `low` on."""
+    return Check(f"a number of at least {low}", lambda value: value >= low)
+
+
+def between(low: float, high: float) -> Check:
+    """Numbers from `low` to `high`, both included."""
+    return Check(f"a number from {low} to {high}", lambda value: low <= value <= high)
+
+
+def one_of(*names: str) -> Check:
+    """Exactly one of these words."""
+    return Check(" or ".join(names), lambda value: value in names)
+
+
+def some_of(*names: str) -> Check:
+    """A list made of these words."""
+    return Check("a list out of " + ", ".join(names), lambda value: all(part in names for part in value))
+
+
+_PORT_LIST = Check(
+    "NAME:PROTOCOL pairs separated by commas", lambda value: all(":" in p for p in value.split(",") if p)
+)
+_GZIP = Check("-1 or a number from 1 to 9", lambda value: value == -1 or 1 <= value <= 9)
+_CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_TIME_TYPE = one_of("CreateTime", "LogAppendTime")
+_CLEANUP = Check(
+    "delete, compact or both", lambda value: len(value) > 0 and all(part in ("delete", "compact") for part in value)
+)
+_THROTTLED = Check(
+    "* or partition:broker pairs separated by commas",
+    lambda value: value == ("*",) or all(p.count(":") == 1 and all(n.isdigit() for n in p.split(":")) for p in value),
+)
+_NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
+
+
+def _key(
+    name: str,
+    kind: ConfigType,
+    default: Any,
+    check: Check | None,
+    doc: str,
+    dynamic: str = "",
+    synonyms: tuple[str, ...] = (),
+    effect: bool = True,
+) -> tuple[str, ConfigKey]:
+    return name, ConfigKey(name, kind, default, check, doc, dynamic, kind is ConfigType.PASSWORD, synonyms, effect)
+
+
+def _idle(
+    name: str, kind: ConfigType, default: Any, check: Check | None, why: str, dynamic: str = ""
+) -> tuple[str, ConfigKey]:
+    return _key(name, kind, default, check, f"Accepted, does nothing here: {why}.", dynamic, (), False)
+
+
+_ONE_THREAD = "one thread serves a whole node"
+_NO_ZK = "ids are never handed out automatically"
+_SCHEDULE = "work is scheduled by the node itself"
+
+BROKER_CONFIGS: dict[str, ConfigKey] = dict(
+    [
+        # --- nodes and listeners
+        _key("process.roles", LIST, None, None, "Roles of this process: broker, controller or both."),
+        _key("broker.id", INT, -1, None, "Id of the broker in this process. One id space with controllers."),
+        _key("controller.id", INT, -1, None, "Id of the controller in this process. One id space with brokers."),
+        _key("node.id", INT, -1, None, "The one id of a process with one role; stands for broker.id or controller.id."),
+        _key("listeners", LIST, None, None, "Sockets to open: NAME://host:port, separated by commas.", BROKER),
+        _key("advertised.listeners", LIST, None, None, "What clients are told instead of listeners."),
+        _key("listener.security.protocol.map", STRING, None, _PORT_LIST,
+             "Security protocol of each listener name.", BROKER),
+        _key("inter.broker.listener.name", STRING, None, None, "Listener that brokers use among themselves."),
+        _key("security.inter.broker.protocol", STRING, "PLAINTEXT",
+             one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+             "Picks the inter-broker listener by its protocol; not together with inter.broker.listener.name."),
+        _key("control.plane.listener.name", STRING, None, None, "Listener of a broker's control plane (KIP-291)."),
+        _key("controller.listeners", LIST, None, None, "Listeners of the controller role; the first one is dialled."),
+        _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
+        _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
+        _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
+        _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
+        # --- the quorum and the metadata log
+        _key("registration.heartbeat.interval.ms", INT, 2000, at_least(1), "Time between two heartbeats of a broker."),
+        _key("registration.lease.timeout.ms", INT, 20000, at_least(1), "How long a broker's lease lasts (KIP-631)."),
+        _key("initial.broker.registration.timeout.ms", INT, 60000, at_least(1),
+             "How long a broker waits for its first registration before it says so in the log."),
+        _key("controlled.shutdown.enable", BOOLEAN, True, None, "Move leaders away before stopping."),
+        _key("controller.quorum.election.timeout.ms", INT, 1000, at_least(1), "Wait for a vote before trying again."),
+        _key("controller.quorum.election.backoff.max.ms", INT, 1000, at_least(0), "Longest wait between elections."),
+        _key("controller.quorum.fetch.timeout.ms", INT, 2000, at_least(1),
+             "A voter that has not fetched from a leader for this long starts an election."),
+        _key("controller.quorum.request.timeout.ms", INT, 2000, at_least(1),
+             "Longest wait for an answer in the quorum."),
+        _key("controller.quorum.retry.backoff.ms", INT, 20, at_least(0),
+             "Wait before a failed quorum request is repeated."),
+        _key("controller.quorum.append.linger.ms", INT, 25, at_least(0),
+             "Longest wait to share a sync; the node syncs at once when the disk is free."),
+        _key("controller.quorum.fetch.max.bytes", INT, 1048576, at_least(1), "Bytes of a metadata fetch."),
+        _key("controller.quorum.fetch.snapshot.max.bytes", INT, 1048576, at_least(1), "Bytes of a snapshot fetch."),
+        _key("metadata.log.dir", STRING, None, None, "Where the metadata log lives; the first of log.dirs when unset."),
+        _key("metadata.log.segment.bytes", INT, 1073741824, at_least(8388608), "Size of a metadata segment."),
+        _key("internal.metadata.log.segment.bytes", INT, None, at_least(1024),
+             "Before the former when set; for tests."),
+        _key("metadata.log.segment.ms", LONG, 604800000, at_least(1), "Age at which a metadata segment is rolled."),
+        _key("metadata.log.max.record.bytes.between.snapshots", LONG, 20971520, at_least(1),
+             "Bytes of metadata after which a snapshot is written."),
+        _key("metadata.log.max.snapshot.interval.ms", LONG, 3600000, at_least(0),
+             "Time after which a snapshot is written."),
+        _key("metadata.log.max.record.bytes.between.snapshots.degraded", LONG, 209715200, at_least(1),
+             "The same while the quorum is a bare majority, at metadata.format 1."),
+        _key("metadata.log.max.snapshot.interval.ms.degraded", LONG, 36000000, at_least(0),
+             "The same while the quorum is a bare majority, at metadata.format 1."),
+        _key("metadata.max.retention.bytes", LONG, 104857600, None, "Bytes of metadata log and snapshots to keep."),
+        _key("metadata.max.retention.ms", LONG, 604800000, None, "Time that metadata log and snapshots are kept."),
+        _idle("metadata.max.idle.interval.ms", INT, 500, at_least(0), "an idle quorum writes nothing"),
+        # --- topics and the log
+        _key("log.dirs", LIST, None, None, "Directories for data, separated by commas."),
+        _key("log.dir", LIST, ("/tmp/kafka-logs",), None, "Used when log.dirs is not set."),
+        _key("auto.create.topics.enable", BOOLEAN, True, None, "Create a topic when a client asks for its metadata."),
+        _key("delete.topic.enable", BOOLEAN, True, None, "Allow topics to be deleted."),
+        _key("num.partitions", INT, 1, at_least(1), "Partitions of a topic for which no number is given."),
+        _key("default.replication.factor", INT, 1, at_least(1), "Replicas of a topic for which no number is given."),
+        _key("min.insync.replicas", INT, 1, at_least(1), "Replicas in sync that acks=all needs.", CLUSTER),
+        _key("unclean.leader.election.enable", BOOLEAN, False, None,
+             "Elect a replica that is not in sync when no other is left; loses data.", CLUSTER),
+        _key("auto.leader.rebalance.enable", BOOLEAN, True, None, "Give leadership back to preferred replicas."),
+        _key("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), "How often leadership is given back."),
+        _key("message.max.bytes", INT, 1048588, at_least(0), "Largest record batch.", CLUSTER),
+        _key("compression.type", STRING, "producer", _CODEC, "Codec on disk; producer keeps what was sent.", CLUSTER),
+        _key("compression.gzip.level", INT, -1, _GZIP, "Level of gzip.", CLUSTER),
+        _key("compression.lz4.level", INT, 9, between(1, 17), "Level of lz4.", CLUSTER),
+        _key("compression.zstd.level", INT, 3, between(-131072, 22), "Level of zstd.", CLUSTER),
+        _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP, "What happens to old segments.", CLUSTER),
+        _key("log.retention.ms", LONG, None, at_least(-1), "Age at which records go; -1 keeps all.", CLUSTER),
+        _key("log.retention.minutes", INT, None, None, "The same in minutes, when log.retention.ms is unset."),
+        _key("log.retention.hours", INT, 168, None, "The same in hours, when the other two are unset."),
+        _key("log.retention.bytes", LONG, -1, None, "Bytes of a partition to keep; -1 for no limit.", CLUSTER),
+        _key("log.retention.check.interval.ms", LONG, 300000, at_least(1), "How often retention is applied."),
+        _key("log.segment.bytes", INT, 1073741824, at_least(1048576), "Size of a segment.", CLUSTER),
+        _key("log.segment.delete.delay.ms", LONG, 60000, at_least(0),
+             "Time before a dropped file is unlinked.", CLUSTER),
+        _key("log.roll.ms", LONG, None, at_least(1), "Age at which a segment is rolled.", CLUSTER),
+        _key("log.roll.hours", INT, 168, at_least(1), "The same in hours, when log.roll.ms is unset."),
+        _key("log.roll.jitter.ms", LONG, None, at_least(0), "Random part taken off the age of rolling.", CLUSTER),
+        _key("log.roll.jitter.hours", INT, 0, at_least(0), "The same in hours."),
+        _key("log.index.interval.bytes", INT, 4096, at_least(0), "Bytes of log for an entry of the index.", CLUSTER),
+        _key("log.index.size.max.bytes", INT, 10485760, at_least(4), "Largest index file.", CLUSTER),
+        _key("log.preallocate", BOOLEAN, False, None, "Reserve the room of a segment when it is made.", CLUSTER),
+        _key("log.flush.interval.messages", LONG, MAX_LONG, at_least(1), "Records between two syncs.", CLUSTER),
+        _key("log.flush.interval.ms", LONG, None, None, "Time between two syncs.", CLUSTER),
+        _key("log.flush.scheduler.interval.ms", LONG, MAX_LONG, None, "The same, when log.flush.interval.ms is unset."),
+        _key("log.flush.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
+             "How often recovery points are written."),
+        _key("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
+             "How often log starts are written."),
+        _key("log.message.timestamp.type", STRING, "CreateTime", _TIME_TYPE, "Whose clock stamps records.", CLUSTER),
+        _key("log.message.timestamp.before.max.ms", LONG, MAX_LONG, at_least(0), "Oldest timestamp accepted.", CLUSTER),
+        _key("log.message.timestamp.after.max.ms", LONG, 3600000, at_least(0), "Furthest future accepted.", CLUSTER),
+        _key("log.cleaner.enable", BOOLEAN, True, None, "Compact topics whose policy says so."),
+        _key("log.cleaner.backoff.ms", LONG, 15000, at_least(0), "Pause of the cleaner with nothing to do.", CLUSTER),
+        _key("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0), "How long tombstones stay.", CLUSTER),
+        _key("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1),
+             "Dirty share that starts a clean.", CLUSTER),
+        _key("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), "Records younger are left alone.", CLUSTER),
+        _key("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1), "Records older force a clean.", CLUSTER),
+        _key("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, "Memory for the keys of one clean.", CLUSTER),
+        _idle("log.cleaner.threads", INT, 1, at_least(0), _ONE_THREAD, CLUSTER),
+        _idle("log.cleaner.io.buffer.size", INT, 524288, at_least(0), _ONE_THREAD, CLUSTER),
+        _idle("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, _ONE_THREAD, CLUSTER),
+        _idle("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, "no throttle", CLUSTER),
+        _idle("log.local.retention.ms", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
+        _idle("log.local.retention.bytes", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
+        _idle("log.dir.failure.timeout.ms", LONG, 30000, at_least(1), "a failed directory stops the node at once"),
+        # --- replication
+        _key("replica.lag.time.max.ms", LONG, 30000, at_least(1), "A follower further behind in time leaves the ISR."),
+        _key("replica.fetch.max.bytes", INT, 1048576, at_least(0), "Bytes of a partition in a replica fetch."),
+        _key("replica.fetch.response.max.bytes", INT, 10485760, at_least(0), "Bytes of a whole replica fetch."),
+        _key("replica.fetch.min.bytes", INT, 1, at_least(0), "Bytes for which a replica fetch waits."),
+        _key("replica.fetch.wait.max.ms", INT, 500, at_least(0), "How long a replica fetch waits."),
+        _key("replica.fetch.backoff.ms", INT, 1000, at_least(0), "Pause after a failed replica fetch."),
+        _key("replica.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another broker."),
+        _key("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, at_least(1),
+             "How often they are written down."),
+        _idle("replica.socket.receive.buffer.bytes", INT, 65536, None, "the system sizes the buffer"),
+        _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker", CLUSTER),
+        # --- requests and connections
+        _key("socket.request.max.bytes", INT, 104857600, at_least(1),
+             "Largest request; a larger one closes the connection."),
+        _key("socket.listen.backlog.size", INT, 50, at_least(1), "Connections that wait to be accepted."),
+        _key("socket.send.buffer.bytes", INT, 102400, at_least(-1), "SO_SNDBUF when given; else the system decides."),
+        _key("socket.receive.buffer.bytes", INT, 102400, at_least(-1),
+             "SO_RCVBUF when given; else the system decides."),
+        _key("queued.max.requests", INT, 500, at_least(1), "Requests waiting in the data lane before reading stops."),
+        _key("queued.max.request.bytes", LONG, -1, None, "Bytes waiting in the data lane; -1 for no limit."),
+        _key("connections.max.idle.ms", LONG, 600000, None, "A connection without traffic for this long is closed."),
+        _key("max.connections", INT, MAX_INT, at_least(0),
+             "Connections of a node; more are closed on arrival.", CLUSTER),
+        _key("max.connections.per.ip", INT, MAX_INT, at_least(0), "Connections of one address.", CLUSTER),
+        _key("max.connections.per.ip.overrides", STRING, "", None,
+             "address:number pairs, before the general limit.", CLUSTER),
+        _idle("max.connection.creation.rate", INT, MAX_INT, at_least(0), "accepting is not throttled", CLUSTER),
+        _key("request.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another node."),
+        _key("controller.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of a controller."),
+        _key("fetch.max.bytes", INT, 57671680, at_least(1024), "Largest answer to a fetch."),
+        _key("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "Fetch sessions kept."),
+        _key("max.request.partition.size.limit", INT, 2000, at_least(1),
+             "Partitions in a DescribeTopicPartitions answer."),
+        _idle("num.network.threads", INT, 3, at_least(1), _ONE_THREAD, CLUSTER),
+        _idle("num.io.threads", INT, 8, at_least(1), _ONE_THREAD, CLUSTER),
+        _idle("background.threads", INT, 10, at_least(1), _ONE_THREAD, CLUSTER),
+        _idle("num.recovery.threads.per.data.dir", INT, 2, at_least(1), _ONE_THREAD, CLUSTER),
+        _idle("num.replica.alter.log.dirs.threads", INT, None, None, _ONE_THREAD),
+        _idle("fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
+        _idle("producer.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
+        _idle("delete.records.purgatory.purge.interval.requests", INT, 1, None, _SCHEDULE),
+        _idle("connection.failed.authentication.delay.ms", INT, 100, at_least(0), "there is no authentication"),
+        # --- groups, transactions, producers
+        _key("group.min.session.timeout.ms", INT, 6000, at_least(0), "Shortest session of a classic member."),
+        _key("group.max.session.timeout.ms", INT, 1800000, at_least(0), "Longest session of a classic member."),
+        _key("group.max.size", INT, MAX_INT, at_least(1), "Members of a classic group."),
+        _key("group.initial.rebalance.delay.ms", INT, 3000, at_least(0), "Wait for more members of a new group."),
+        _key("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
+             some_of("classic", "consumer", "share", "streams"), "Group protocols that are offered."),
+        _key("group.consumer.session.timeout.ms", INT, 45000, at_least(1), "Session of a consumer member (KIP-848)."),
+        _key("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), "Its heartbeat interval."),
+        _key("group.consumer.max.size", INT, MAX_INT, at_least(1), "Members of a consumer group."),
+        _key("group.consumer.assignors", LIST, ("uniform", "range"), None, "Assignors offered, the default first."),
+        _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),
+        _idle("group.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
+        _key("offset.metadata.max.bytes", INT, 4096, at_least(0), "Largest text beside a committed offset."),
+        _key("offsets.commit.timeout.ms", INT, 5000, at_least(1), "Longest wait until a commit is replicated."),
+        _key("offsets.retention.minutes", INT, 10080, at_least(1), "How long offsets of an empty group are kept."),
+        _key("offsets.retention.check.interval.ms", LONG, 600000, at_least(1), "How often old offsets are dropped."),
+        _key("offsets.topic.num.partitions", INT, 50, at_least(1), "Partitions of __consumer_offsets."),
+        _key("offsets.topic.replication.factor", SHORT, 3, at_least(1),
+             "Its replicas; as many as there are brokers where fewer are there and it is not given."),
+        _key("offsets.topic.segment.bytes", INT, 104857600, at_least(1), "Its segment size."),
+        _key("offsets.load.buffer.size", INT, 5242880, at_least(1), "Bytes read at once when a group partition loads."),
+        _idle("offsets.topic.compression.codec", INT, 0, None, "offsets are not compressed"),
+        _key("transaction.max.timeout.ms", INT, 900000, at_least(1), "Longest transaction."),
+        _key("transactional.id.expiration.ms", INT, 604800000, at_least(1), "When an unused transactional id goes."),
+        _key("transaction.state.log.num.partitions", INT, 50, at_least(1), "Partitions of __transaction_state."),
+        _key("transaction.state.log.replication.factor", SHORT, 3, at_least(1),
+             "Its replicas; as many as there are brokers where fewer are there and it is not given."),
+        _key("transaction.state.log.min.isr", INT, 2, at_least(1), "Its min.insync.replicas."),
+        _key("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), "Its segment size."),
+        _key("producer.id.expiration.ms", INT, 86400000, at_least(1),
+             "When an unused producer id is forgotten.", CLUSTER),
+    ]
+)  # fmt: skip
+
+_FLUSH_MS = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+_ROLL = ("log.roll.ms", "log.roll.hours")
+_JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
+
+UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
+"""A node's setting whose name ends in the word counts in so many milliseconds."""
+
+
+def _topic(name: str, synonym: str | tuple[str, ...], default: Any = None) -> tuple[str, ConfigKey]:
+    """A topic setting that is a node's setting under another name: its type, check and default are the node's."""
+    synonyms = (synonym,) if isinstance(synonym, str) else synonym
+    key = BROKER_CONFIGS[synonyms[0]]
+    default = key.default if default is None else default
+    return name, key._replace(name=name, default=default, dynamic="topic", synonyms=synonyms)
+
+
+TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
+    [
+        _topic("cleanup.policy", "log.cleanup.policy"),
+        _topic("compression.type", "compression.type"),
+        _topic("compression.gzip.level", "compression.gzip.level"),
+        _topic("compression.lz4.level", "compression.lz4.level"),
+        _topic("compression.zstd.level", "compression.zstd.level"),
+        _topic("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+        _topic("file.delete.delay.ms", "log.segment.delete.delay.ms"),
+        _topic("flush.messages", "log.flush.interval.messages"),
+        _key("flush.ms", LONG, MAX_LONG, at_least(0), "Time between two syncs.", "topic", _FLUSH_MS),
+        _key("follower.replication.throttled.replicas", LIST, (), _THROTTLED,
+             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+        _key("leader.replication.throttled.replicas", LIST, (), _THROTTLED,
+             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+        _topic("index.interval.bytes", "log.index.interval.bytes"),
+        _topic("local.retention.bytes", "log.local.retention.bytes"),
+        _topic("local.retention.ms", "log.local.retention.ms"),
+        _topic("max.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+        _topic("max.message.bytes", "message.max.bytes"),
+        _topic("message.timestamp.after.max.ms", "log.message.timestamp.after.max.ms"),
+        _topic("message.timestamp.before.max.ms", "log.message.timestamp.before.max.ms"),
+        _topic("message.timestamp.type", "log.message.timestamp.type"),
+        _topic("min.cleanable.dirty.ratio", "log.cleaner.min.cleanable.ratio"),
+        _topic("min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"),
+        _topic("min.insync.replicas", "min.insync.replicas"),
+        _topic("preallocate", "log.preallocate"),
+        _key("internal.segment.bytes", INT, None, at_least(14), "Before segment.bytes when set; for tests.", "topic"),
+        _key("remote.storage.enable", BOOLEAN, False, _NO_REMOTE, "Only false: there is no remote storage.", "topic",
+             (), False),
+        _key("remote.log.copy.disable", BOOLEAN, False, None,
+             "Accepted, does nothing here: there is no remote storage.", "topic", (), False),
+        _key("remote.log.delete.on.disable", BOOLEAN, False, None,
+             "Accepted, does nothing here: there is no remote storage.", "topic", (), False),
+        _topic("retention.bytes", "log.retention.bytes"),
+        _topic("retention.ms", _RETENTION, 604_800_000),
+        _topic("segment.bytes", "log.segment.bytes"),
+        _topic("segment.index.bytes", "log.index.size.max.bytes"),
+        _topic("segment.jitter.ms", _JITTER, 0),
+        _topic("segment.ms", _ROLL, 604_800_000),
+        _topic("unclean.leader.election.enable", "unclean.leader.election.enable"),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for the rows with an effect."""
+
+    cleanup_policy: tuple[str, ...]
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    index_interval_bytes: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    preallocate: bool
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
+    unclean_leader_election_enable: bool
+
+    @property
+    def compact(self) -> bool:
+        """Whether cleanup.policy names compact."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        """Whether cleanup.policy names delete."""
+        return "delete" in self.cleanup_policy
+
+
+def topic_settings(overrides: Mapping[str, str], node: Callable[[str], tuple[bool, Any]]) -> TopicSettings:
+    """The settings of a topic: its own `overrides` (as text), else the node's, else the default.
+
+    `node(name)` answers (whether it is given, typed value) for a setting of BROKER_CONFIGS. Raises ConfigError.
+    """
+    values: dict[str, Any] = {}
+    for name, key in TOPIC_CONFIGS.items():
+        if name in overrides:
+            values[name] = key.parse(overrides[name])
+        else:
+            values[name] = inherited(key, node)
+    if (small := values.pop("internal.segment.bytes")) is not None:
+        values["segment.bytes"] = small
+    return TopicSettings(**{n.replace(".", "_"): v for n, v in values.items() if TOPIC_CONFIGS[n].effect})
+
+
+def inherited(key: ConfigKey, node: Callable[[str], tuple[bool, Any]]) -> Any:
+    """What a topic setting is without an override: the first given of its synonyms, in the topic's unit."""
+    for synonym in key.synonyms:
+        given, value = node(synonym)
+        if given and value is not None:
+            unit = UNIT_MS.get(synonym.rpartition(".")[2], 1)
+            return value * unit if unit > 1 and value >= 0 else value
+    return key.default
