@@ -79,31 +79,33 @@ REFUSED: dict[str, str] = {
 """Names (or, ending in a dot, beginnings of names) that stop the start, and what to do."""
 
 IDLE = frozenset(
-    """
-    add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    alter.config.policy.class.name alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds client.quota.callback.class config.providers
-    connections.max.reauth.ms controller.performance.always.log.threshold.ms
-    controller.performance.sample.period.ms controller.quorum.auto.join.enable controller.quota.window.num
-    controller.quota.window.size.seconds cordoned.log.dirs create.topic.policy.class.name early.start.listeners
-    follower.fetch.last.tiered.offset.enable follower.replication.throttled.rate
-    group.consumer.assignment.interval.ms group.consumer.max.assignment.interval.ms
-    group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms group.consumer.migration.policy
-    group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-    group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-    group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-    internal.metadata.delete.delay.millis internal.metadata.max.batch.size.in.bytes
-    leader.replication.throttled.rate log.initial.task.delay.ms metric.reporters metrics.num.samples
-    metrics.recording.level metrics.sample.window.ms producer.id.expiration.check.interval.ms quota.window.num
-    quota.window.size.seconds replica.alter.log.dirs.io.max.bytes.per.second replica.selector.class
-    replication.quota.window.num replication.quota.window.size.seconds security.providers
-    server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-    transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.partition.verification.enable
-    transaction.remove.expired.transaction.cleanup.interval.ms transaction.state.log.load.buffer.size
-    transaction.two.phase.commit.enable unclean.leader.election.interval.ms unstable.api.versions.enable
-    unstable.feature.versions.enable
-    """.split()
-)
+    {
+        "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
+        "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
+        "alter.log.dirs.replication.quota.window.size.seconds", "client.quota.callback.class", "config.providers",
+        "connections.max.reauth.ms", "controller.performance.always.log.threshold.ms",
+        "controller.performance.sample.period.ms", "controller.quorum.auto.join.enable",
+        "controller.quota.window.num", "controller.quota.window.size.seconds", "cordoned.log.dirs",
+        "create.topic.policy.class.name", "early.start.listeners", "follower.fetch.last.tiered.offset.enable",
+        "follower.replication.throttled.rate", "group.consumer.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms", "group.consumer.max.heartbeat.interval.ms",
+        "group.consumer.max.session.timeout.ms", "group.consumer.migration.policy",
+        "group.consumer.min.assignment.interval.ms", "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.min.session.timeout.ms", "group.consumer.regex.refresh.interval.ms",
+        "group.coordinator.background.threads", "group.coordinator.cached.buffer.max.bytes",
+        "internal.metadata.delete.delay.millis", "internal.metadata.max.batch.size.in.bytes",
+        "leader.replication.throttled.rate", "log.initial.task.delay.ms", "metric.reporters",
+        "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+        "producer.id.expiration.check.interval.ms", "quota.window.num", "quota.window.size.seconds",
+        "replica.alter.log.dirs.io.max.bytes.per.second", "replica.selector.class",
+        "replication.quota.window.num", "replication.quota.window.size.seconds", "security.providers",
+        "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms", "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.partition.verification.enable", "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.state.log.load.buffer.size", "transaction.two.phase.commit.enable",
+        "unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
+    }
+)  # fmt: skip
 """Apache Kafka's names that are read and do nothing here."""
 IDLE_PREFIXES = ("remote.", "group.share.", "share.", "group.streams.", "kafka.metrics.", "telemetry.")
 """Beginnings of more such names: tiered storage, share groups, streams groups, reporters."""
