@@ -61,8 +61,18 @@ class Channel:
     Invariant: `queued` is empty while the channel is up.
     """
 
-    __slots__ = ("address", "conn", "handshake", "in_flight", "lane", "level", "next_correlation", "purpose", "queued",
-                 "up")
+    __slots__ = (
+        "address",
+        "conn",
+        "handshake",
+        "in_flight",
+        "lane",
+        "level",
+        "next_correlation",
+        "purpose",
+        "queued",
+        "up",
+    )
 
     def __init__(self, purpose: Hashable, address: tuple[str, int], lane: Lane, handshake: bool) -> None:
         self.purpose = purpose
@@ -80,8 +90,13 @@ class Channel:
 class Channels:
     """All outbound connections of a node. Connection numbers are below zero and never used twice."""
 
-    def __init__(self, timers: Timers, now_ms: Callable[[], int], client_id: str,
-                 controller_address: Callable[[], tuple[str, int] | None]) -> None:
+    def __init__(
+        self,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        client_id: str,
+        controller_address: Callable[[], tuple[str, int] | None],
+    ) -> None:
         self._timers = timers
         self._now_ms = now_ms
         self._client_id = client_id
@@ -97,8 +112,16 @@ class Channels:
 
     # ---- calls
 
-    def controller(self, name: str, request: Any, then: Then, timeout_ms: int = 30_000, *,
-                   version: int | None = None, purpose: Hashable = "controller") -> None:
+    def controller(
+        self,
+        name: str,
+        request: Any,
+        then: Then,
+        timeout_ms: int = 30_000,
+        *,
+        version: int | None = None,
+        purpose: Hashable = "controller",
+    ) -> None:
         """Ask the active controller. `then` gets the reply or a ChannelError: at once when no leader is known.
 
         Distinct `purpose`s are distinct connections, each with its own order."""
@@ -113,9 +136,19 @@ class Channels:
         channel = self._by_purpose.get(purpose)
         return channel.level if channel is not None else 0
 
-    def peer(self, purpose: Hashable, address: tuple[str, int], name: str, request: Any, then: Then,
-             timeout_ms: int = 30_000, version: int | None = None, *, lane: Lane = Lane.CONTROL,
-             handshake: bool = False) -> None:
+    def peer(
+        self,
+        purpose: Hashable,
+        address: tuple[str, int],
+        name: str,
+        request: Any,
+        then: Then,
+        timeout_ms: int = 30_000,
+        version: int | None = None,
+        *,
+        lane: Lane = Lane.CONTROL,
+        handshake: bool = False,
+    ) -> None:
         """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level."""
         chosen = version if version is not None else framing.latest_version(name)
 
@@ -171,11 +204,17 @@ class Channels:
             return
         if channel.handshake:
             hello = message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
-            self._send(channel, _Request(
-                HANDSHAKE, HANDSHAKE_VERSION,
-                lambda correlation, client_id: framing.encode_request(
-                    HANDSHAKE, HANDSHAKE_VERSION, correlation, client_id, hello),
-                lambda reply: self._greeted(channel, reply)))
+            self._send(
+                channel,
+                _Request(
+                    HANDSHAKE,
+                    HANDSHAKE_VERSION,
+                    lambda correlation, client_id: framing.encode_request(
+                        HANDSHAKE, HANDSHAKE_VERSION, correlation, client_id, hello
+                    ),
+                    lambda reply: self._greeted(channel, reply),
+                ),
+            )
             return
         self._open(channel)
 
@@ -217,8 +256,15 @@ class Channels:
 
     # ---- inside
 
-    def _submit(self, purpose: Hashable, address: tuple[str, int], request: _Request, timeout_ms: int, lane: Lane,
-                handshake: bool) -> None:
+    def _submit(
+        self,
+        purpose: Hashable,
+        address: tuple[str, int],
+        request: _Request,
+        timeout_ms: int,
+        lane: Lane,
+        handshake: bool,
+    ) -> None:
         channel = self._by_purpose.get(purpose)
         if channel is not None and channel.address != address:
             self._by_purpose.pop(purpose)

@@ -32,8 +32,18 @@ class Slot:
 class Connection:
     """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
 
-    __slots__ = ("closed", "id", "kind", "listener_name", "paused", "peer_host", "principal", "slots", "waiting",
-                 "when_closed")
+    __slots__ = (
+        "closed",
+        "id",
+        "kind",
+        "listener_name",
+        "paused",
+        "peer_host",
+        "principal",
+        "slots",
+        "waiting",
+        "when_closed",
+    )
 
     def __init__(self, id: int, kind: Listener, listener_name: str, peer_host: str) -> None:
         self.id = id

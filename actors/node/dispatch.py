@@ -36,17 +36,28 @@ class Dispatch:
         api = TABLE.get((connection.kind, header.api_key))
         if api is None:
             node.close_connection(
-                connection, f"API {header.api_key} is not served on listener {connection.listener_name}")
+                connection, f"API {header.api_key} is not served on listener {connection.listener_name}"
+            )
             return
         version = header.api_version
         if version not in api.versions:
             if api.key != API_VERSIONS:
                 node.close_connection(
-                    connection, f"{api.name} version {version} is not served (served: {_span(api.versions)})")
+                    connection, f"{api.name} version {version} is not served (served: {_span(api.versions)})"
+                )
                 return
             version = 0
-        call = Call(connection.id, connection.kind, connection.listener_name, api.key, header.api_version,
-                    header.client_id, connection.peer_host, connection.principal, frame)
+        call = Call(
+            connection.id,
+            connection.kind,
+            connection.listener_name,
+            api.key,
+            header.api_version,
+            header.client_id,
+            connection.peer_host,
+            connection.principal,
+            frame,
+        )
         try:
             if version == header.api_version:
                 request = framing.decode_request(node.layout(api.name), version, frame, position)
@@ -63,8 +74,17 @@ class _Run:
 
     __slots__ = ("_api", "_call", "_correlation", "_forwarder", "_node", "_request", "_slot", "_version")
 
-    def __init__(self, node: "Node", forwarder: Forwarder, slot: Slot, api: Api, version: int, correlation: int,
-                 request: Any, call: Call) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        forwarder: Forwarder,
+        slot: Slot,
+        api: Api,
+        version: int,
+        correlation: int,
+        request: Any,
+        call: Call,
+    ) -> None:
         self._node = node
         self._forwarder = forwarder
         self._slot = slot
@@ -99,8 +119,7 @@ class _Run:
             self._reply(answer.reply)  # type: ignore[union-attr]
         elif kind is Parked:
             assert isinstance(answer, Parked)
-            self._node.waiting.park(
-                answer.keys, answer.deadline_ms, lambda expired: self._again(answer.again, expired))
+            self._node.waiting.park(answer.keys, answer.deadline_ms, lambda expired: self._again(answer.again, expired))
         elif kind is Held:
             assert isinstance(answer, Held)
             if answer.offset < self._node.quorum.high_watermark:

@@ -59,14 +59,16 @@ class Forwarder:
             self._node.close_connection(slot.connection, "no active controller took a forwarded request in time")
             return
         self._node.channels.controller(
-            "Envelope", envelope, lambda reply: self._answered(slot, envelope, until_ms, reply), left_ms,
+            "Envelope",
+            envelope,
+            lambda reply: self._answered(slot, envelope, until_ms, reply),
+            left_ms,
             purpose="forwarding",
         )
 
     def _answered(self, slot: Slot, envelope: Any, until_ms: int, reply: Any) -> None:
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
-            self._node.waiting.timers.at(
-                self._node.now.mono_ms + RETRY_MS, lambda: self._try(slot, envelope, until_ms))
+            self._node.waiting.timers.at(self._node.now.mono_ms + RETRY_MS, lambda: self._try(slot, envelope, until_ms))
             return
         if reply.error_code != ErrorCode.NONE or reply.response_data is None:
             self._node.close_connection(slot.connection, f"the controller refused an Envelope: {reply.error_code}")

@@ -50,4 +50,3 @@ class Mailbox:
                 self.bytes_queued -= sum(len(item[1]) for item in queue if item[0] == connection)
                 queue.clear()
                 queue.extend(kept)
-

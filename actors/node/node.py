@@ -57,7 +57,8 @@ class Node:
         self.connections = Connections(REQUEST_BYTES_MAX)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
         self.channels = Channels(
-            self.waiting.timers, lambda: self.now.mono_ms, f"rayft-{self.id}", self._controller_address)
+            self.waiting.timers, lambda: self.now.mono_ms, f"rayft-{self.id}", self._controller_address
+        )
         self.dispatch = Dispatch(self)
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
         self._completions: deque[tuple[int, object]] = deque()
@@ -170,8 +171,9 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
             return 0
-        return min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(),
-                   *(role.deadline_ms() for role in self._roles))
+        return min(
+            self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(), *(role.deadline_ms() for role in self._roles)
+        )
 
     def _control_lane(self) -> None:
         while (item := self.mailbox.take(Lane.CONTROL)) is not None:
@@ -197,12 +199,21 @@ class Node:
 
     def _effects(self) -> Effects:
         self.connections.throttle(
-            self.mailbox.bytes_queued, self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
+            self.mailbox.bytes_queued, self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max
+        )
         connections, channels = self.connections, self.channels
         effects = Effects(
-            send=[*channels.sends, *connections.sends], sync=self._syncs, work=self._works, dial=channels.dials,
-            listen=self._listens, unlisten=self._unlistens, close=[*channels.closes, *connections.closes],
-            pause=connections.pauses, resume=connections.resumes, stop=self._stop)
+            send=[*channels.sends, *connections.sends],
+            sync=self._syncs,
+            work=self._works,
+            dial=channels.dials,
+            listen=self._listens,
+            unlisten=self._unlistens,
+            close=[*channels.closes, *connections.closes],
+            pause=connections.pauses,
+            resume=connections.resumes,
+            stop=self._stop,
+        )
         channels.sends, connections.sends, channels.dials = [], [], []
         channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], [], []
         self._syncs, self._works, self._listens, self._unlistens = [], [], [], []
@@ -210,8 +221,9 @@ class Node:
 
     # ---- the facade of handlers and roles
 
-    def sync(self, files: Sequence[File], replacements: Sequence[tuple[Disk, str, bytes]],
-             then: Callable[[Any], None]) -> None:
+    def sync(
+        self, files: Sequence[File], replacements: Sequence[tuple[Disk, str, bytes]], then: Callable[[Any], None]
+    ) -> None:
         """Make files durable and replace small ones; `then(None)` or `then(DiskFailed)`."""
         self._syncs.append(Sync(self._token(then), files, replacements))
 

@@ -1,0 +1,462 @@
+"""The coordinator of the groups whose partition of `__consumer_offsets` this broker leads.
+
+It alone decides which groups and offsets exist, when they may be read (a partition must be loaded first), and in which
+order a change is written, visible and answered: written, committed to the partition's high watermark, then both.
+
+Rules:
+
+1. A partition is loaded from its log after leadership is gained, in slices; until then COORDINATOR_LOAD_IN_PROGRESS.
+2. After leadership is lost nothing of the partition is kept, and whoever waits hears NOT_COORDINATOR.
+3. An answer never leaves before what it rests on is committed.
+
+Inputs come with the time; outputs are drained from `answers` (ticket, verdict) and `writes` (partition, records, token);
+the caller reports a write's end with `written`.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from actors.broker.groups import rebalance
+from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
+from actors.broker.groups.records import (
+    CommittedOffset,
+    GroupLine,
+    OffsetLine,
+    Record,
+    group_key,
+    group_record,
+    offset_record,
+    read,
+)
+from actors.broker.groups.state import Group, GroupState
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+FAR_MS = 1 << 62
+
+
+class Write(NamedTuple):
+    """Records for one partition of `__consumer_offsets`; report the end with `written(token, error)`."""
+
+    token: int
+    partition: int
+    records: Sequence[Record]
+
+
+class Settings(NamedTuple):
+    """`offsets.*` and `group.*` of the broker."""
+
+    partitions: int
+    policy: Policy
+    session_ms_min: int
+    session_ms_max: int
+    metadata_bytes_max: int
+    retention_ms: int
+
+
+class Shard:
+    """One partition of `__consumer_offsets` that this broker leads.
+
+    `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.loaded = False
+        self.groups: dict[str, Group] = {}
+        self.offsets: dict[str, dict[tuple[str, int], CommittedOffset]] = {}
+
+
+class Coordinator:
+    """All shards of one broker."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.shards: dict[int, Shard] = {}
+        self.answers: list[tuple[int, Verdict]] = []
+        self.writes: list[Write] = []
+        self._pending: dict[int, tuple[int, Shard, Callable[[ErrorCode, Now], None]]] = {}
+        self._next_token = 0
+        self._deadlines: list[tuple[int, str]] = []
+        self._scheduled: dict[str, int] = {}
+
+    # ---- which partition
+
+    def partition_of(self, group: str) -> int:
+        """As Apache Kafka: the absolute value of Java's string hash, modulo the number of partitions."""
+        value = java_hash(group)
+        return (0 if value == -(1 << 31) else abs(value)) % self.settings.partitions
+
+    def shard_of(self, group: str) -> Shard | ErrorCode:
+        """The loaded shard of a group, or why there is none."""
+        shard = self.shards.get(self.partition_of(group))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    # ---- leadership and loading
+
+    def gained(self, partition: int, epoch: int) -> None:
+        """This broker leads the partition now; its log is to be loaded."""
+        self.lost(partition)
+        self.shards[partition] = Shard(epoch)
+
+    def lost(self, partition: int) -> None:
+        """It does so no more."""
+        shard = self.shards.pop(partition, None)
+        if shard is None:
+            return
+        for group in shard.groups.values():
+            self._dismiss(group, ErrorCode.NOT_COORDINATOR)
+            group.state = GroupState.DEAD
+        for token, (at, _, then) in sorted(self._pending.items()):
+            if at == partition:
+                del self._pending[token]
+                then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+
+    def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile."""
+        shard = self.shards.get(partition)
+        if shard is None or shard.epoch != epoch or shard.loaded:
+            return
+        for key, value in records:
+            line = read(key, value)
+            if isinstance(line, OffsetLine):
+                _set_offset(shard, line.group, (line.topic, line.partition), line.committed)
+            elif isinstance(line, GroupLine):
+                if line.group is None:
+                    shard.groups.pop(line.id, None)
+                else:
+                    shard.groups[line.id] = line.group
+
+    def loaded(self, partition: int, epoch: int, now: Now) -> None:
+        """The whole log has been replayed; the shard serves, and its members have a session from now."""
+        shard = self.shards.get(partition)
+        if shard is None or shard.epoch != epoch:
+            return
+        shard.loaded = True
+        for id in shard.offsets:
+            shard.groups.setdefault(id, Group(id))
+        for group in shard.groups.values():
+            for member in group.members.values():
+                rebalance.touch(member, now.mono_ms)
+            self._schedule(group)
+
+    # ---- membership
+
+    def join(self, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+        """JoinGroup; the verdict comes out of `answers`, now or later."""
+        shard = self.shard_of(group_id)
+        error: ErrorCode | None = None
+        if not group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        elif isinstance(shard, ErrorCode):
+            error = shard
+        elif not self.settings.session_ms_min <= request.session_timeout_ms <= self.settings.session_ms_max:
+            error = ErrorCode.INVALID_SESSION_TIMEOUT
+        elif request.member_id and group_id not in shard.groups:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+        if error is not None:
+            self.answers.append((ticket, Joined(error, request.member_id)))
+            return
+        assert isinstance(shard, Shard)
+        group = shard.groups.get(group_id) or Group(group_id)
+        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.answers)
+        if group.members or group.pending:
+            shard.groups[group_id] = group
+        self._after(shard, group, write, now)
+
+    def sync(
+        self,
+        group_id: str,
+        ticket: int,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol_type: str | None,
+        protocol: str | None,
+        assignments: Sequence[tuple[str, bytes]],
+        now: Now,
+    ) -> None:
+        """SyncGroup; the verdict comes out of `answers`, for all members once the leader's assignment is written."""
+        shard = self.shard_of(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if isinstance(shard, ErrorCode) or group is None:
+            code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
+            self.answers.append((ticket, Synced(code)))
+            return
+        write = rebalance.sync(
+            group,
+            ticket,
+            member_id,
+            instance_id,
+            generation,
+            protocol_type,
+            protocol,
+            assignments,
+            now.mono_ms,
+            self.answers,
+        )
+        if write:
+            self._write(self.partition_of(group_id), shard, [group_record(group)], self._stabilise(group))
+        self._schedule(group)
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
+        """Heartbeat."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            # Kafka's clients take this for "go on, ask again": a load must not end their membership.
+            return ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard
+        group = shard.groups.get(group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
+
+    def leave(self, group_id: str, members: Sequence[tuple[str, str | None]], now: Now) -> ErrorCode | list[ErrorCode]:
+        """LeaveGroup: one code a member, or one for all."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        group = shard.groups.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        codes = []
+        for member_id, instance_id in members:
+            code, write = rebalance.leave(
+                group, member_id, instance_id, now.mono_ms, self.settings.policy, self.answers
+            )
+            codes.append(code)
+            self._after(shard, group, write, now)
+        return codes
+
+    # ---- offsets
+
+    def commit_error(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now
+    ) -> ErrorCode:
+        """Whether (member, generation) may commit for the group."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        group = shard.groups.get(group_id)
+        if group is None:
+            return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation >= 0 or member_id or instance_id is not None:
+            error = rebalance.member_error(group, member_id, instance_id, generation)
+            if error is not None:
+                return error
+        elif group.state is not GroupState.EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if group.state is GroupState.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        member = group.members.get(member_id)
+        if member is not None:
+            rebalance.touch(member, now.mono_ms)
+        return ErrorCode.NONE
+
+    def commit(
+        self, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]], then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Write offsets; they are visible, and `then` is called, once they are committed."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            then(shard)
+            return
+
+        def visible(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                shard.groups.setdefault(group_id, Group(group_id))
+                for topic, partition, committed in offsets:
+                    _set_offset(shard, group_id, (topic, partition), committed)
+            then(error)
+
+        self._write(
+            self.partition_of(group_id),
+            shard,
+            [offset_record(group_id, topic, partition, committed) for topic, partition, committed in offsets],
+            visible,
+        )
+
+    def fetch(self, group_id: str) -> dict[tuple[str, int], CommittedOffset] | ErrorCode:
+        """Committed offsets of a group (empty if there is none)."""
+        shard = self.shard_of(group_id)
+        return shard if isinstance(shard, ErrorCode) else shard.offsets.get(group_id, {})
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[tuple[str, int]], then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Remove committed offsets."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            then(shard)
+            return
+
+        def gone(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                for key in partitions:
+                    _set_offset(shard, group_id, key, None)
+            then(error)
+
+        self._write(
+            self.partition_of(group_id),
+            shard,
+            [offset_record(group_id, topic, partition, None) for topic, partition in partitions],
+            gone,
+        )
+
+    # ---- admin
+
+    def group(self, group_id: str) -> Group | ErrorCode | None:
+        """The group, None if there is none, or why this broker cannot tell."""
+        shard = self.shard_of(group_id)
+        return shard if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+
+    def groups(self) -> list[Group]:
+        """Every group of every loaded shard, by id."""
+        found = [group for shard in self.shards.values() if shard.loaded for group in shard.groups.values()]
+        return sorted(found, key=lambda group: group.id)
+
+    def loading(self) -> bool:
+        """Whether some shard cannot answer yet."""
+        return any(not shard.loaded for shard in self.shards.values())
+
+    def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
+        """Remove an empty group and its offsets."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            then(shard)
+            return
+        group = shard.groups.get(group_id)
+        if group is None:
+            then(ErrorCode.GROUP_ID_NOT_FOUND)
+            return
+        if group.state is not GroupState.EMPTY:
+            then(ErrorCode.NON_EMPTY_GROUP)
+            return
+
+        def gone(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                group.state = GroupState.DEAD
+                shard.groups.pop(group_id, None)
+                shard.offsets.pop(group_id, None)
+            then(error)
+
+        records = [
+            offset_record(group_id, topic, partition, None) for topic, partition in shard.offsets.get(group_id, {})
+        ]
+        self._write(self.partition_of(group_id), shard, [*records, (group_key(group_id), None)], gone)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: offsets committed for it go too."""
+        for shard in self.shards.values():
+            if not shard.loaded:
+                continue
+            for group_id, offsets in list(shard.offsets.items()):
+                keys = [key for key in offsets if key[0] == topic]
+                if keys:
+                    self.delete_offsets(group_id, keys, lambda error: None)
+
+    # ---- time and writes
+
+    def tick(self, now: Now) -> None:
+        """Sessions, phases, ids never used."""
+        while self._deadlines and self._deadlines[0][0] <= now.mono_ms:
+            due_ms, group_id = heapq.heappop(self._deadlines)
+            if self._scheduled.get(group_id) != due_ms:
+                continue
+            del self._scheduled[group_id]
+            shard = self.shard_of(group_id)
+            group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+            if group is None or isinstance(shard, ErrorCode):
+                continue
+            due = rebalance.next_deadline_ms(group)
+            if due is not None and due <= now.mono_ms:
+                write = rebalance.expire(group, now.mono_ms, self.settings.policy, self.answers)
+                self._after(shard, group, write, now)
+            else:
+                self._schedule(group)
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do."""
+        return self._deadlines[0][0] if self._deadlines else FAR_MS
+
+    def expire_offsets(self, now: Now) -> None:
+        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes)."""
+        for shard in [shard for shard in self.shards.values() if shard.loaded]:
+            for group in [group for group in shard.groups.values() if group.state is GroupState.EMPTY]:
+                offsets = shard.offsets.get(group.id, {})
+                old = [
+                    key
+                    for key, committed in offsets.items()
+                    if max(committed.wall_ms, group.state_wall_ms) + self.settings.retention_ms <= now.wall_ms
+                ]
+                if old and len(old) == len(offsets):
+                    self.delete(group.id, lambda error: None)
+                elif old:
+                    self.delete_offsets(group.id, old, lambda error: None)
+
+    def written(self, token: int, error: ErrorCode, now: Now) -> None:
+        """A write is committed, or failed."""
+        pending = self._pending.pop(token, None)
+        if pending is not None:
+            pending[2](error, now)
+
+    # ---- inside
+
+    def _write(
+        self, partition: int, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]
+    ) -> None:
+        self._next_token += 1
+        self._pending[self._next_token] = (partition, shard, then)
+        self.writes.append(Write(self._next_token, partition, records))
+
+    def _after(self, shard: Shard, group: Group, write: bool, now: Now) -> None:
+        if write:
+            group.state_wall_ms = now.wall_ms
+            self._write(self.partition_of(group.id), shard, [group_record(group)], lambda error, now: None)
+        self._schedule(group)
+
+    def _stabilise(self, group: Group) -> Callable[[ErrorCode, Now], None]:
+        generation = group.generation
+
+        def then(error: ErrorCode, now: Now) -> None:
+            if group.generation == generation and group.state is GroupState.COMPLETING:
+                rebalance.stabilise(group, error, now.mono_ms, now.wall_ms, self.settings.policy, self.answers)
+                self._schedule(group)
+
+        return then
+
+    def _dismiss(self, group: Group, error: ErrorCode) -> None:
+        for member in group.members.values():
+            if member.join_ticket:
+                self.answers.append((member.join_ticket, Joined(error, member.id)))
+            if member.sync_ticket:
+                self.answers.append((member.sync_ticket, Synced(error)))
+            member.join_ticket = member.sync_ticket = 0
+
+    def _schedule(self, group: Group) -> None:
+        due = rebalance.next_deadline_ms(group)
+        if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
+            self._scheduled[group.id] = due
+            heapq.heappush(self._deadlines, (due, group.id))
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, 32 bits, signed."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(data), 2):
+        value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _set_offset(shard: Shard, group: str, key: tuple[str, int], committed: CommittedOffset | None) -> None:
+    offsets = shard.offsets.setdefault(group, {})
+    if committed is None:
+        offsets.pop(key, None)
+        if not offsets:
+            del shard.offsets[group]
+    else:
+        offsets[key] = committed

@@ -1,0 +1,428 @@
+"""The classic rebalance protocol on one group: join, sync, heartbeat, leave, and what time does.
+
+Every function takes the group and appends what is answered to `out` as (ticket, Verdict); nothing is called back. Two
+things leave by return value: whether the group must be written (`True`) before its sync phase can end.
+
+Rules (as Apache Kafka's classic groups):
+
+1. A join phase ends when every known member has rejoined, or at the end of the longest rebalance timeout; who has not
+   rejoined by then is dropped, unless it is static. A phase that began with an empty group first waits
+   `group.initial.rebalance.delay.ms`, anew for each newcomer.
+2. In the sync phase the leader's assignment is written first; only then everybody is answered.
+3. A static member that comes back with a new member id takes its old place; the old process is fenced.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.broker.groups.state import NO_TICKET, Group, GroupState, Member
+from actors.wire.errors import ErrorCode
+
+REQUIRED_ID_VERSION = 4
+SKIP_ASSIGNMENT_VERSION = 9
+
+
+class JoinRequest(NamedTuple):
+    """A JoinGroup request, reduced to what the protocol needs. `fresh_id`: the id that a new member would get."""
+
+    version: int
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Sequence[tuple[str, bytes]]
+    fresh_id: str
+
+
+class Joined(NamedTuple):
+    """Answer to a join. `members`: (id, instance id, metadata) for the leader only."""
+
+    error: ErrorCode
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: Sequence[tuple[str, str | None, bytes]] = ()
+
+
+class Synced(NamedTuple):
+    """Answer to a sync."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+Verdict = Joined | Synced
+Out = list[tuple[int, Verdict]]
+
+
+class Policy(NamedTuple):
+    """The broker's settings for groups."""
+
+    initial_delay_ms: int
+    size_max: int
+
+
+def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out) -> bool:
+    """A member wants in, or again. Answered at once only with an error or the present generation."""
+    error = _join_error(group, request, policy)
+    if error is not None:
+        out.append((ticket, Joined(error, request.member_id)))
+        return False
+    if request.instance_id is not None and request.instance_id in group.static and not request.member_id:
+        return _rejoin_static(group, ticket, request, now_ms, policy, out)
+    member = group.members.get(request.member_id)
+    if member is None:
+        if not request.member_id and request.instance_id is None and request.version >= REQUIRED_ID_VERSION:
+            group.pending[request.fresh_id] = now_ms + request.session_timeout_ms
+            out.append((ticket, Joined(ErrorCode.MEMBER_ID_REQUIRED, request.fresh_id)))
+            return False
+        _admit(group, ticket, request, request.member_id or request.fresh_id, now_ms)
+        group.newcomers = True
+        _prepare(group, now_ms, policy, out)
+        return _maybe_complete(group, now_ms, out)
+    return _rejoin(group, member, ticket, request, now_ms, policy, out)
+
+
+def sync(
+    group: Group,
+    ticket: int,
+    member_id: str,
+    instance_id: str | None,
+    generation: int,
+    protocol_type: str | None,
+    protocol: str | None,
+    assignments: Sequence[tuple[str, bytes]],
+    now_ms: int,
+    out: Out,
+) -> bool:
+    """A member asks for its assignment; the leader brings all. True: the group must be written, then `stabilise`."""
+    error = member_error(group, member_id, instance_id, generation)
+    if error is None and (
+        (protocol_type is not None and protocol_type != group.protocol_type)
+        or (protocol is not None and protocol != group.protocol)
+    ):
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if error is None and group.state is GroupState.PREPARING:
+        error = ErrorCode.REBALANCE_IN_PROGRESS
+    if error is not None:
+        out.append((ticket, Synced(error)))
+        return False
+    member = group.members[member_id]
+    touch(member, now_ms)
+    if group.state is GroupState.STABLE:
+        out.append((ticket, _assignment(group, member)))
+        return False
+    _supersede_sync(member, out)
+    member.sync_ticket = ticket
+    if member_id != group.leader:
+        return False
+    given = dict(assignments)
+    for other in group.members.values():
+        other.assignment = given.get(other.id, b"")
+    return True
+
+
+def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy: Policy, out: Out) -> None:
+    """The assignment is written (or could not be: everybody starts over)."""
+    if error is ErrorCode.NONE:
+        group.state, group.state_wall_ms = GroupState.STABLE, wall_ms
+    for member in group.members.values():
+        ticket, member.sync_ticket = member.sync_ticket, NO_TICKET
+        if ticket:
+            touch(member, now_ms)
+            out.append((ticket, _assignment(group, member) if error is ErrorCode.NONE else Synced(error)))
+        if error is not ErrorCode.NONE:
+            member.assignment = b""
+    if error is not ErrorCode.NONE:
+        _prepare(group, now_ms, policy, out)
+
+
+def heartbeat(group: Group, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> ErrorCode:
+    """A member lives."""
+    error = member_error(group, member_id, instance_id, generation)
+    if error is not None:
+        return error
+    touch(group.members[member_id], now_ms)
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING else ErrorCode.NONE
+
+
+def leave(
+    group: Group, member_id: str, instance_id: str | None, now_ms: int, policy: Policy, out: Out
+) -> tuple[ErrorCode, bool]:
+    """A member goes. The second value: the group must be written (it became empty)."""
+    if instance_id is not None:
+        known = group.static.get(instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID, False
+        if member_id and member_id != known:
+            return ErrorCode.FENCED_INSTANCE_ID, False
+        member_id = known
+    if member_id in group.pending:
+        del group.pending[member_id]
+        return ErrorCode.NONE, _maybe_complete(group, now_ms, out)
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID, False
+    return ErrorCode.NONE, drop(group, [member_id], now_ms, policy, out)
+
+
+def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out) -> bool:
+    """Members are gone: a rebalance for the rest. True: the group must be written (it became empty)."""
+    for id in ids:
+        member = group.remove(id)
+        if member is not None:
+            if member.join_ticket:
+                out.append((member.join_ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, id)))
+            if member.sync_ticket:
+                out.append((member.sync_ticket, Synced(ErrorCode.UNKNOWN_MEMBER_ID)))
+    if group.state in (GroupState.STABLE, GroupState.COMPLETING):
+        _prepare(group, now_ms, policy, out)
+    return _maybe_complete(group, now_ms, out)
+
+
+def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
+    """What time does: sessions, ids never used, ends of phases. True: the group must be written."""
+    for id in [id for id, lapses_ms in group.pending.items() if lapses_ms <= now_ms]:
+        del group.pending[id]
+    late = [
+        member.id
+        for member in group.members.values()
+        if member.deadline_ms <= now_ms and not member.join_ticket and not member.sync_ticket
+    ]
+    write = drop(group, late, now_ms, policy, out) if late else False
+    if group.state is GroupState.PREPARING and now_ms >= group.phase_deadline_ms:
+        if group.newcomers and group.phase_deadline_ms < group.phase_extends_until_ms:
+            group.newcomers = False
+            group.phase_deadline_ms = min(now_ms + policy.initial_delay_ms, group.phase_extends_until_ms)
+        else:
+            for member in [m for m in group.members.values() if not m.join_ticket and m.instance_id is None]:
+                group.remove(member.id)
+            group.phase_extends_until_ms = 0
+            write = _complete(group, now_ms, out) or write
+    elif group.state is GroupState.COMPLETING and now_ms >= group.phase_deadline_ms:
+        silent = [member.id for member in group.members.values() if not member.sync_ticket]
+        if silent:
+            write = drop(group, silent, now_ms, policy, out) or write
+    elif group.state is GroupState.PREPARING:
+        write = _maybe_complete(group, now_ms, out) or write
+    return write
+
+
+def next_deadline_ms(group: Group) -> int | None:
+    """When `expire` has something to do, None if never."""
+    times = [
+        member.deadline_ms for member in group.members.values() if not member.join_ticket and not member.sync_ticket
+    ]
+    times.extend(group.pending.values())
+    if group.state in (GroupState.PREPARING, GroupState.COMPLETING):
+        times.append(group.phase_deadline_ms)
+    return min(times, default=None)
+
+
+def touch(member: Member, now_ms: int) -> None:
+    """The member was heard of."""
+    member.deadline_ms = now_ms + member.session_timeout_ms
+
+
+def member_error(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
+    """Whether a request of (member, generation) may speak for the group."""
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if instance_id is not None:
+        known = group.static.get(instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if known != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return None
+
+
+# ---- inside
+
+
+def _join_error(group: Group, request: JoinRequest, policy: Policy) -> ErrorCode | None:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if not group.supports(request.protocol_type, request.protocols):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if request.instance_id is not None and request.member_id:
+        known = group.static.get(request.instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if known != request.member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    if request.member_id and request.member_id not in group.members and request.member_id not in group.pending:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if request.member_id not in group.members and len(group.members) >= policy.size_max:
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    return None
+
+
+def _admit(group: Group, ticket: int, request: JoinRequest, member_id: str, now_ms: int) -> None:
+    member = Member(
+        member_id,
+        request.instance_id,
+        request.client_id,
+        request.client_host,
+        request.rebalance_timeout_ms,
+        request.session_timeout_ms,
+        request.protocol_type,
+        request.protocols,
+    )
+    member.join_ticket = ticket
+    member.join_version = request.version
+    touch(member, now_ms)
+    group.add(member)
+
+
+def _update(member: Member, ticket: int, request: JoinRequest, now_ms: int, out: Out) -> None:
+    if member.join_ticket:
+        # A client that gave up on its first try and asks again: the old place is not answered twice.
+        out.append((member.join_ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, member.id)))
+    member.protocols = list(request.protocols)
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
+    member.session_timeout_ms = request.session_timeout_ms
+    member.client_id, member.client_host = request.client_id, request.client_host
+    member.join_ticket = ticket
+    member.join_version = request.version
+    touch(member, now_ms)
+
+
+def _rejoin(
+    group: Group, member: Member, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out
+) -> bool:
+    same = list(request.protocols) == member.protocols
+    # A lost answer is given again without a new generation; the leader rejoins a stable group to force a rebalance.
+    lost_answer = group.state is GroupState.COMPLETING and same
+    idle = group.state is GroupState.STABLE and same and member.id != group.leader
+    if lost_answer or idle:
+        touch(member, now_ms)
+        out.append((ticket, _joined(group, member, request.version)))
+        return False
+    _update(member, ticket, request, now_ms, out)
+    _prepare(group, now_ms, policy, out)
+    return _maybe_complete(group, now_ms, out)
+
+
+def _rejoin_static(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out) -> bool:
+    assert request.instance_id is not None
+    old_id = group.static[request.instance_id]
+    member = group.members[old_id]
+    if member.join_ticket:
+        out.append((member.join_ticket, Joined(ErrorCode.FENCED_INSTANCE_ID, old_id)))
+        member.join_ticket = NO_TICKET
+    if member.sync_ticket:
+        out.append((member.sync_ticket, Synced(ErrorCode.FENCED_INSTANCE_ID)))
+        member.sync_ticket = NO_TICKET
+    was = member.metadata(group.protocol)
+    leads = group.leader == old_id
+    group.replace(old_id, request.fresh_id)
+    _update(member, ticket, request, now_ms, out)
+    if (
+        group.state is GroupState.STABLE
+        and member.metadata(group.protocol) == was
+        and group.choose_protocol() == group.protocol
+    ):
+        member.join_ticket = NO_TICKET
+        answer = _joined(group, member, request.version)
+        if leads and request.version >= SKIP_ASSIGNMENT_VERSION:
+            answer = answer._replace(skip_assignment=True)
+        elif leads:
+            # An old client that hears that it leads would assign anew: it is told that its former self does.
+            answer = answer._replace(leader=old_id, members=())
+        out.append((ticket, answer))
+        return True
+    _prepare(group, now_ms, policy, out)
+    return _maybe_complete(group, now_ms, out)
+
+
+def _prepare(group: Group, now_ms: int, policy: Policy, out: Out) -> None:
+    """Begin a join phase unless one runs."""
+    if group.state is GroupState.PREPARING:
+        if group.phase_extends_until_ms == 0:
+            group.phase_deadline_ms = max(group.phase_deadline_ms, now_ms)
+        return
+    from_empty = group.state is GroupState.EMPTY
+    timeout_ms = group.rebalance_timeout_ms()
+    if group.state is GroupState.COMPLETING:
+        for member in group.members.values():
+            member.assignment = b""
+            _supersede_sync(member, out)
+    group.state = GroupState.PREPARING
+    if from_empty and policy.initial_delay_ms > 0:
+        group.newcomers = False
+        group.phase_deadline_ms = now_ms + min(policy.initial_delay_ms, timeout_ms)
+        group.phase_extends_until_ms = now_ms + timeout_ms
+    else:
+        group.phase_deadline_ms = now_ms + timeout_ms
+        group.phase_extends_until_ms = 0
+
+
+def _maybe_complete(group: Group, now_ms: int, out: Out) -> bool:
+    if group.state is not GroupState.PREPARING or not group.all_joined():
+        return False
+    if group.members and group.phase_extends_until_ms and now_ms < group.phase_deadline_ms:
+        return False
+    return _complete(group, now_ms, out)
+
+
+def _complete(group: Group, now_ms: int, out: Out) -> bool:
+    """End the join phase. True: the group is empty now and must be written."""
+    group.generation += 1
+    group.phase_extends_until_ms = 0
+    if not group.members:
+        group.state = GroupState.EMPTY
+        group.protocol = None
+        group.leader = None
+        return True
+    group.protocol = group.choose_protocol()
+    if group.leader is None or not group.members[group.leader].join_ticket:
+        group.leader = next((m.id for m in group.members.values() if m.join_ticket), next(iter(group.members)))
+    group.state = GroupState.COMPLETING
+    group.phase_deadline_ms = now_ms + group.rebalance_timeout_ms()
+    for member in group.members.values():
+        ticket, member.join_ticket = member.join_ticket, NO_TICKET
+        member.is_new = False
+        touch(member, now_ms)
+        if ticket:
+            out.append((ticket, _joined(group, member, member.join_version)))
+    return False
+
+
+def _supersede_sync(member: Member, out: Out) -> None:
+    if member.sync_ticket:
+        out.append((member.sync_ticket, Synced(ErrorCode.REBALANCE_IN_PROGRESS)))
+        member.sync_ticket = NO_TICKET
+
+
+def _joined(group: Group, member: Member, version: int) -> Joined:
+    members = (
+        [(m.id, m.instance_id, m.metadata(group.protocol)) for m in group.members.values()]
+        if member.id == group.leader
+        else []
+    )
+    return Joined(
+        ErrorCode.NONE,
+        member.id,
+        group.generation,
+        group.protocol_type,
+        group.protocol,
+        group.leader or "",
+        False,
+        members,
+    )
+
+
+def _assignment(group: Group, member: Member) -> Synced:
+    return Synced(ErrorCode.NONE, group.protocol_type, group.protocol, member.assignment)

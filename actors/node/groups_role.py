@@ -1,0 +1,182 @@
+"""Composition of the group coordinator: its writes go through the partition log, its answers to whoever waits.
+
+Loading reads the partition's log in slices of a few hundred kilobytes, one slice a turn, so that the loop never stalls.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.groups.coordinator import Coordinator, Settings
+from actors.broker.groups.rebalance import Policy, Verdict
+from actors.node.registry import Answer, Done, Parked
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+from fastpath import batch
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+TOPIC = "__consumer_offsets"
+LOAD_BYTES = 1 << 18
+NEVER_MS = 1 << 62
+OFFSETS_CHECK_MS = 600_000
+
+
+class GroupsRole:
+    """The coordinator inside a broker."""
+
+    def __init__(self, node: "Node", broker: "BrokerRole") -> None:
+        self._node = node
+        self._broker = broker
+        value = node.config.value
+        self.machine = Coordinator(
+            Settings(
+                partitions=value("offsets.topic.num.partitions"),
+                policy=Policy(value("group.initial.rebalance.delay.ms"), value("group.max.size")),
+                session_ms_min=value("group.min.session.timeout.ms"),
+                session_ms_max=value("group.max.session.timeout.ms"),
+                metadata_bytes_max=value("offset.metadata.max.bytes"),
+                retention_ms=value("offsets.retention.minutes") * 60_000,
+            )
+        )
+        self._next_ticket = 0
+        self._verdicts: dict[int, Verdict] = {}
+        self._waiting: set[int] = set()
+        self._check_ms = 0
+
+    # ---- hooks of the broker
+
+    def became_leader(self, topic: str, partition: int, epoch: int) -> None:
+        """This broker leads a partition in a new epoch."""
+        if topic == TOPIC:
+            self.machine.gained(partition, epoch)
+            self._load(partition, epoch, self._broker.replicas.log_start_offset(topic, partition))
+
+    def resigned(self, topic: str, partition: int) -> None:
+        """It leads it no more."""
+        if topic == TOPIC:
+            self.machine.lost(partition)
+            self.drain()
+
+    def topic_deleted(self, topic: str) -> None:
+        """A topic is gone, and what groups committed for it."""
+        self.machine.forget_topic(topic)
+        self.drain()
+
+    def tick(self, now: Now) -> None:
+        """Time."""
+        self.machine.tick(now)
+        if now.mono_ms >= self._check_ms:
+            self._check_ms = now.mono_ms + OFFSETS_CHECK_MS
+            self.machine.expire_offsets(now)
+        self.drain()
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        return min(self.machine.deadline_ms(), self._check_ms)
+
+    # ---- for the handlers
+
+    def ask(self, begin: Callable[[int], None], reply: Callable[[Verdict], Any]) -> Answer:
+        """Hand a request to the machine under a fresh ticket; answer now, or when its verdict comes."""
+        self._next_ticket += 1
+        ticket = self._next_ticket
+        self._waiting.add(ticket)
+        begin(ticket)
+        self.drain()
+        return self._answer(ticket, reply)
+
+    def commit(self, start: Callable[[Callable[[ErrorCode], None]], None], reply: Callable[[ErrorCode], Any]) -> Answer:
+        """Start a write; answer when it is committed."""
+        box: list[ErrorCode] = []
+        self._next_ticket += 1
+        key = ("group-write", self._next_ticket)
+
+        def then(error: ErrorCode) -> None:
+            box.append(error)
+            self._node.waiting.signal(key)
+
+        start(then)
+        self.drain()
+
+        def again(expired: bool) -> Answer:
+            if box:
+                return Done(reply(box[0]))
+            return Parked([key], NEVER_MS, again)
+
+        return again(False)
+
+    def drain(self) -> None:
+        """Carry out what the machine has decided."""
+        while self.machine.writes or self.machine.answers:
+            answers, self.machine.answers = self.machine.answers, []
+            for ticket, verdict in answers:
+                if ticket in self._waiting:
+                    self._verdicts[ticket] = verdict
+                    self._node.waiting.signal(("group", ticket))
+            writes, self.machine.writes = self.machine.writes, []
+            for write in writes:
+                builder = batch.Builder(timestamp_ms=self._node.now.wall_ms)
+                for key, value in write.records:
+                    builder.append(key, value)
+                self._broker.append_internal(TOPIC, write.partition, builder.build(), self._written(write.token))
+
+    def _written(self, token: int) -> Callable[[ErrorCode], None]:
+        def then(error: ErrorCode) -> None:
+            code = error
+            if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
+                code = ErrorCode.NOT_COORDINATOR
+            elif error in (
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                ErrorCode.REQUEST_TIMED_OUT,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ):
+                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            self.machine.written(token, code, self._node.now)
+            self.drain()
+
+        return then
+
+    def _answer(self, ticket: int, reply: Callable[[Verdict], Any]) -> Answer:
+        def again(expired: bool) -> Answer:
+            verdict = self._verdicts.pop(ticket, None)
+            if verdict is None:
+                return Parked([("group", ticket)], NEVER_MS, again)
+            self._waiting.discard(ticket)
+            return Done(reply(verdict))
+
+        return again(False)
+
+    def _load(self, partition: int, epoch: int, offset: int) -> None:
+        shard = self.machine.shards.get(partition)
+        if shard is None or shard.epoch != epoch:
+            return
+        data = self._broker.replicas.read_internal(TOPIC, partition, offset, LOAD_BYTES)
+        if data is None:
+            # Cold: the read runs outside the loop.
+            self._node.work(
+                lambda: self._broker.replicas.read_internal(TOPIC, partition, offset, LOAD_BYTES, cold=True),
+                lambda result: self._slice(partition, epoch, offset, result),
+            )
+            return
+        self._slice(partition, epoch, offset, data)
+
+    def _slice(self, partition: int, epoch: int, offset: int, data: Any) -> None:
+        if isinstance(data, Exception):
+            self._node.log.error(f"cannot load {TOPIC}-{partition} from offset {offset}: {data}")
+            return
+        headers = batch.headers(data)
+        if not headers:
+            self.machine.loaded(partition, epoch, self._node.now)
+            self._node.log.info(f"loaded the groups of {TOPIC}-{partition}")
+            self.drain()
+            return
+        for header in headers:
+            if not header.attributes & 0x20:
+                self.machine.load(
+                    partition, epoch, ((record.key, record.value) for record in batch.records(data, header.position))
+                )
+        following = headers[-1].last_offset + 1
+        self._node.waiting.timers.at(self._node.now.mono_ms, lambda: self._load(partition, epoch, following))

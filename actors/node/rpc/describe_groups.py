@@ -1,0 +1,70 @@
+"""DescribeGroups (15), versions 0 to 6.
+
+Version notes: 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND with a message for a group that is not there
+(before: state Dead and no error).
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its own.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.groups.state import Group, GroupState
+from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+NOT_FOUND_VERSION = 6
+PROTOCOL_STATES = (GroupState.STABLE, GroupState.COMPLETING)
+# READ, DELETE and DESCRIBE: bits 3, 6 and 8 of Kafka's operations.
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
+
+
+@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,))
+def describe_groups(node: "Node", request: Any, call: Call) -> Answer:
+    """Show groups with their members."""
+    assert node.broker is not None
+    Response = message("DescribeGroupsResponse")
+    groups = []
+    for id in request.groups:
+        group = node.broker.groups.machine.group(id)
+        operations = GROUP_OPERATIONS if request.include_authorized_operations else -2147483648
+        if isinstance(group, ErrorCode):
+            groups.append(Response.DescribedGroup(group_id=id, error_code=group))
+        elif group is None:
+            missing = call.api_version >= NOT_FOUND_VERSION
+            groups.append(
+                Response.DescribedGroup(
+                    group_id=id,
+                    group_state="Dead",
+                    authorized_operations=operations,
+                    error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+                    error_message=f"Group {id} not found." if missing else None,
+                )
+            )
+        else:
+            groups.append(_describe(Response, group, operations))
+    return Done(Response(groups=groups))
+
+
+def _describe(Response: Any, group: Group, operations: int) -> Any:
+    chosen = group.protocol if group.state in PROTOCOL_STATES else None
+    return Response.DescribedGroup(
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=chosen or "",
+        authorized_operations=operations,
+        members=[
+            Response.DescribedGroupMember(
+                member_id=member.id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(chosen),
+                member_assignment=member.assignment if group.state is GroupState.STABLE else b"",
+            )
+            for member in group.members.values()
+        ],
+    )

@@ -1,0 +1,63 @@
+"""FindCoordinator (10), versions 0 to 6.
+
+Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once.
+`__consumer_offsets` is created on the first request, as Kafka does; until a leader of the group's partition is known the
+answer is COORDINATOR_NOT_AVAILABLE. Transactions and share groups have no coordinator here: INVALID_REQUEST for key types
+that are unknown, COORDINATOR_NOT_AVAILABLE for those two.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.groups_role import TOPIC
+from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.wire.errors import ErrorCode, text
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+BATCHED = 4
+
+
+@rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
+def find_coordinator(node: "Node", request: Any, call: Call) -> Answer:
+    """Name the broker that coordinates each key."""
+    Response = message("FindCoordinatorResponse")
+    if call.api_version < BATCHED:
+        error, id, host, port = _find(node, request.key_type, request.key, call.listener_name)
+        return Done(Response(error_code=error, error_message=_text(error), node_id=id, host=host, port=port))
+    coordinators = []
+    for key in request.coordinator_keys:
+        error, id, host, port = _find(node, request.key_type, key, call.listener_name)
+        coordinators.append(
+            Response.Coordinator(
+                key=key, error_code=error, error_message=_text(error), node_id=id, host=host, port=port
+            )
+        )
+    return Done(Response(coordinators=coordinators))
+
+
+def _find(node: "Node", key_type: int, key: str, listener: str) -> tuple[ErrorCode, int, str, int]:
+    assert node.broker is not None
+    image = node.broker.image
+    if key_type not in (GROUP, TRANSACTION, SHARE):
+        return ErrorCode.INVALID_REQUEST, -1, "", -1
+    if key_type != GROUP:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+    topic = image.topic(TOPIC)
+    if topic < 0:
+        node.broker.create_internal_topic(TOPIC)
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+    row = image.partition(topic, node.broker.groups.machine.partition_of(key))
+    leader = image.broker(image.leader(row)) if row >= 0 else None
+    if leader is None:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+    for endpoint in leader.endpoints:
+        if endpoint.name == listener:
+            return ErrorCode.NONE, leader.id, endpoint.host, endpoint.port
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+
+
+def _text(error: ErrorCode) -> str | None:
+    return None if error is ErrorCode.NONE else text(error)

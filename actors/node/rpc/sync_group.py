@@ -1,0 +1,46 @@
+"""SyncGroup (14), versions 0 to 5.
+
+Version notes: 3 static members; 5 protocol type and name are checked and come back.
+Errors: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.groups.rebalance import Synced
+from actors.node.registry import Answer, Call, Listener, rpc
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(14, "SyncGroup", range(0, 6), listeners=(Listener.CLIENT,))
+def sync_group(node: "Node", request: Any, call: Call) -> Answer:
+    """Wait until the leader's assignment is committed."""
+    assert node.broker is not None
+    groups = node.broker.groups
+    return groups.ask(
+        lambda ticket: groups.machine.sync(
+            request.group_id,
+            ticket,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            request.protocol_type,
+            request.protocol_name,
+            [(entry.member_id, bytes(entry.assignment)) for entry in request.assignments],
+            node.now,
+        ),
+        _reply,
+    )
+
+
+def _reply(verdict: Any) -> Any:
+    assert isinstance(verdict, Synced)
+    return message("SyncGroupResponse")(
+        error_code=verdict.error,
+        protocol_type=verdict.protocol_type,
+        protocol_name=verdict.protocol,
+        assignment=verdict.assignment,
+    )
