@@ -1,0 +1,262 @@
+"""Frames: what stands around a message on a connection.
+
+This file alone decides lengths and headers. A frame is an int32 length and that many bytes: a header, then the
+message. Request headers 1 and 2 differ in a tag section, response headers 0 and 1 likewise; the flexible versions of an
+API (KIP-482) take the longer one, and only the answer to ApiVersions keeps header 0 always, because whoever asks cannot
+know yet what we speak. The version of a header follows from key and version alone: where the drafts of KIP-631 and
+released Kafka use one key for two APIs (50, 51, 56), both are flexible.
+
+`BrokerHeartbeat`, `ControllerHeartbeat` and `AlterIsr` without a prefix mean the drafts' RPCs here (KIP-631, KIP-497);
+the released BrokerHeartbeat (63) is `rpc:BrokerHeartbeat`.
+"""
+
+import struct
+from functools import cache
+from typing import Any, NamedTuple
+
+from actors.ports import Buffer
+from actors.wire.errors import WireError
+from actors.wire.messages import API_VERSIONS, Rpc, decode, decode_exact, encode_parts, head, names, requests
+
+_REQUEST = struct.Struct(">hhih")
+_DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
+BLOCK_SIZE = 65536
+
+
+class RequestHeader(NamedTuple):
+    """Who asks for what. `client_id` may be null."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def is_draft(name: str) -> bool:
+    """Whether an API without a prefix is one of the drafts, whose layout depends on the level (A02)."""
+    return name in _DRAFTS
+
+
+def rpc(name: str) -> Rpc:
+    """The row of an API, the drafts' ones without their prefix too."""
+    return requests(f"v28:{name}" if name in _DRAFTS else name)
+
+
+def latest_version(name: str) -> int:
+    """The newest version that we offer."""
+    return rpc(name).advertised[-1]
+
+
+# ---- requests -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _flexible_from() -> dict[int, int]:
+    """First version with header 2 by API key; keys without one are missing."""
+    first: dict[int, int] = {}
+    for name in (*names(), *names("v28")):
+        if name.endswith("Request"):
+            found = head(name)
+            if found.flexible.last >= 0:
+                first[found.number] = min(found.flexible.first, first.get(found.number, found.flexible.first))
+    return first
+
+
+def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """(header, position of the message) of a request without its length. Raises WireError.
+
+    Any key and version is read, known or not, so that the caller can say no; an unknown key is read as header 1.
+    """
+    view = memoryview(frame)
+    if len(view) < _REQUEST.size:
+        raise WireError("RequestHeader", "cut short", len(view))
+    key, version, correlation_id, size = _REQUEST.unpack_from(view)
+    position = _REQUEST.size
+    client_id = None
+    if size >= 0:
+        if position + size > len(view):
+            raise WireError("RequestHeader.client_id", "cut short", position)
+        try:
+            client_id = str(view[position : position + size], "utf-8")
+        except UnicodeDecodeError:
+            raise WireError("RequestHeader.client_id", "not UTF-8", position) from None
+        position += size
+    elif size < -1:
+        raise WireError("RequestHeader.client_id", "negative length", position - 2)
+    first = _flexible_from().get(key)
+    if first is not None and version >= first:
+        position = _skip_tags(view, position, "RequestHeader")
+    return RequestHeader(key, version, correlation_id, client_id), position
+
+
+def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
+    """The request at `position`. Bytes left over are an error in the drafts, whose layouts differ in length only (A02);
+    released RPCs may have some, as for Kafka's own broker. Raises WireError."""
+    cls = f"{name}Request"
+    if ":" in name or name in _DRAFTS:
+        return decode_exact(cls, version, frame, position)
+    return decode(cls, version, frame, position)[0]
+
+
+def encode_request(name: str, version: int, correlation_id: int, client_id: str | None, body: Any) -> list[Buffer]:
+    """A whole frame, its length included, as buffers to send one after the other. Raises WireError."""
+    found = type(body).__schema__.head
+    client = b"" if client_id is None else client_id.encode()
+    prefix = _REQUEST.pack(found.number, version, correlation_id, -1 if client_id is None else len(client)) + client
+    if version in found.flexible:
+        prefix += b"\0"
+    return encode_parts(body, version, prefix, framed=True)
+
+
+# ---- responses ----------------------------------------------------------------------------------------------------
+
+
+def encode_response(name: str, version: int, correlation_id: int, body: Any) -> list[Buffer]:
+    """A whole frame, its length included. Raises WireError."""
+    found = type(body).__schema__.head
+    prefix = correlation_id.to_bytes(4, "big", signed=True)
+    if version in found.flexible and found.number != API_VERSIONS:
+        prefix += b"\0"
+    return encode_parts(body, version, prefix, framed=True)
+
+
+def correlation_id(frame: Buffer) -> int:
+    """Which request a response answers. Raises WireError."""
+    if len(frame) < 4:
+        raise WireError("ResponseHeader.correlation_id", "cut short", 0)
+    return int.from_bytes(frame[:4], "big", signed=True)
+
+
+def response_header(frame: Buffer, name: str, version: int) -> tuple[int, int]:
+    """(correlation id, position of the message) of a response to `name`. Raises WireError."""
+    found = correlation_id(frame)
+    if rpc(name).response_header(version):
+        return found, _skip_tags(memoryview(frame), 4, "ResponseHeader")
+    return found, 4
+
+
+def decode_response(name: str, version: int, frame: Buffer) -> Any:
+    """The response in a frame without its length. Raises WireError, also for bytes left over."""
+    _, position = response_header(frame, name, version)
+    prefixed = f"v28:{name}" if name in _DRAFTS else name
+    return decode_exact(f"{prefixed}Response", version, frame, position)
+
+
+def _skip_tags(view: memoryview, position: int, name: str) -> int:
+    """The position behind a tag section; headers have no tags that we know."""
+    count, position = _uvarint(view, position, name)
+    for _ in range(count):
+        _, position = _uvarint(view, position, name)
+        size, position = _uvarint(view, position, name)
+        position += size
+        if position > len(view):
+            raise WireError(name, "cut short", len(view))
+    return position
+
+
+def _uvarint(view: memoryview, position: int, name: str) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if position >= len(view):
+            raise WireError(name, "cut short", position)
+        byte = view[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, position
+    raise WireError(name, "variable-length number longer than 32 bits", position)
+
+
+# ---- streams ------------------------------------------------------------------------------------------------------
+
+
+class Deframer:
+    """Cuts a stream of bytes into frames.
+
+    A host reads into `space()` and says with `filled(n)` how much came; or it hands over what it has with `feed(data)`.
+    Frames are writable memoryviews without the length, and theirs is the memory below them: it is not used again.
+    Memory grows with what arrives, at most by doubling, never with the length that is claimed. A length below 0 or
+    above `limit_bytes` is a WireError; the stream is of no use after that.
+    """
+
+    __slots__ = ("_block", "_end", "_limit_bytes", "_start", "_taken")
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._block = bytearray(BLOCK_SIZE)
+        self._start = 0  # of the first incomplete frame
+        self._end = 0  # of what has arrived
+        self._taken = 0  # bytes of the stream before the block
+
+    @property
+    def held_bytes(self) -> int:
+        """What has arrived of the frame that is not complete yet."""
+        return self._end - self._start
+
+    def space(self) -> memoryview:
+        """Where the next bytes may be written; never empty. Valid until `filled`."""
+        if self._end == len(self._block):
+            self._make_room()
+        return memoryview(self._block)[self._end :]
+
+    def filled(self, count: int) -> list[memoryview]:
+        """The frames that are complete now that `count` bytes more are in `space()`. Raises WireError."""
+        self._end += count
+        frames: list[memoryview] = []
+        whole = False
+        while self._end - self._start >= 4:
+            first = self._start + 4
+            size = self._size()
+            last = first + size
+            if last > self._end:
+                break
+            if size * 4 <= BLOCK_SIZE:
+                frames.append(memoryview(self._block[first:last]))  # small: a copy, so that it does not hold a block
+            else:
+                frames.append(memoryview(self._block)[first:last])
+                whole = True
+            self._start = last
+        if whole:
+            self._move(BLOCK_SIZE)
+        elif self._start == self._end:
+            self._taken += self._end
+            self._start = self._end = 0
+        return frames
+
+    def feed(self, data: Buffer) -> list[memoryview]:
+        """The same for bytes that lie elsewhere; they are copied."""
+        view = memoryview(data)
+        frames: list[memoryview] = []
+        while view:
+            space = self.space()
+            count = min(len(space), len(view))
+            space[:count] = view[:count]
+            space.release()
+            frames += self.filled(count)
+            view = view[count:]
+        return frames
+
+    def _size(self) -> int:
+        size = int.from_bytes(self._block[self._start : self._start + 4], "big", signed=True)
+        if size < 0:
+            raise WireError("frame", f"negative length {size}", self._taken + self._start)
+        if size > self._limit_bytes:
+            raise WireError("frame", f"length {size} above the limit of {self._limit_bytes}", self._taken + self._start)
+        return size
+
+    def _make_room(self) -> None:
+        """Put the incomplete frame at the start of a block that has room behind it."""
+        held = self._end - self._start
+        wanted = BLOCK_SIZE
+        if held >= 4:
+            wanted = max(BLOCK_SIZE, min(4 + self._size(), 2 * len(self._block)))
+        self._move(wanted)
+
+    def _move(self, size: int) -> None:
+        held = self._block[self._start : self._end]
+        self._taken += self._start
+        block = bytearray(max(size, len(held) + 1))
+        block[: len(held)] = held
+        self._block, self._start, self._end = block, 0, len(held)

@@ -1,0 +1,237 @@
+"""Message classes, made from the schemas on first use, and the way between them and bytes.
+
+This file alone decides what a message looks like in Python: a class with `__slots__`, attributes named as Kafka's
+fields in snake_case, keyword construction with the schema's defaults, equality; nested structs are attributes of the
+class under Kafka's struct name. Arrays are lists, a uuid is 16 bytes, `records` are a memoryview of the bytes decoded
+(on the way out any buffer, or a list of them), null is None.
+
+Rules:
+
+1. A field that the version does not have is left out on the way out, and has its default on the way in.
+2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None.
+3. Names: `CreateTopicsRequest` is the released RPC; `v19:`, `v28:` and `extensions:` the drafts' messages and records;
+   `metadata:` released metadata records; `group:` and `transaction:` the records of those topics. AlterIsr (KIP-497)
+   and the control records of logs and snapshots need no prefix.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actors.ports import Buffer
+from actors.wire import schema as notation
+from actors.wire.errors import WireError
+from actors.wire.schema import FOLDER, Field, Head, Schema, Struct, Versions
+from fastpath import codec
+
+FOLDERS: dict[str, tuple[str, ...]] = {
+    "": ("rpc", "storage", "kip631"),
+    "rpc": ("rpc",),
+    "v19": ("kip631/v19", "kip631"),
+    "v28": ("kip631/v28", "kip631"),
+    "extensions": ("kip631/extensions",),
+    "metadata": ("metadata",),
+    "group": ("group",),
+    "transaction": ("transaction",),
+    "storage": ("storage",),
+}
+"""Where the messages of each prefix lie, in the order of search."""
+
+ZERO_UUID = bytes(16)
+_EMPTY: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_UUID}
+
+
+class Rpc(NamedTuple):
+    """One remote call: a request and its response."""
+
+    name: str
+    key: int
+    versions: range
+    """Versions that have a schema."""
+    advertised: range
+    """The same without an unstable newest version."""
+    flexible_from: int | None
+    """First flexible version (KIP-482)."""
+
+    def request_header(self, version: int) -> int:
+        """Version of the request's header: 2 with the flexible versions, else 1."""
+        return 2 if self.flexible_from is not None and version >= self.flexible_from else 1
+
+    def response_header(self, version: int) -> int:
+        """Version of the response's header. That of ApiVersions is always 0: whoever asks does not know us yet."""
+        return 1 if self.key != API_VERSIONS and self.request_header(version) == 2 else 0
+
+
+API_VERSIONS = 18
+
+
+def find(name: str) -> Path:
+    """The file of a message. Raises KeyError when there is none."""
+    prefix, _, plain = name.rpartition(":")
+    for folder in FOLDERS.get(prefix, ()):
+        path = FOLDER / folder / f"{plain}.schema"
+        if path.exists():
+            return path
+    raise KeyError(f"no message {name!r}")
+
+
+def names(prefix: str = "") -> list[str]:
+    """Names of all messages under a prefix, sorted, with the prefix."""
+    found = {path.stem for folder in FOLDERS[prefix] for path in (FOLDER / folder).glob("*.schema")}
+    return sorted(f"{prefix}:{name}" if prefix else name for name in found)
+
+
+@cache
+def message(name: str) -> type[Any]:
+    """The class of a message. Raises KeyError for an unknown name."""
+    path = find(name)
+    return _build(notation.parse(path.read_text(), str(path)), name)
+
+
+@cache
+def head(name: str) -> Head:
+    """Kind, number and versions of a message, without building its class."""
+    with find(name).open() as lines:
+        return notation.parse_head(lines.readline())
+
+
+@cache
+def requests(name: str) -> Rpc:
+    """The row of an RPC: `requests("CreateTopics")`, `requests("v28:BrokerHeartbeat")`."""
+    found = head(f"{name}Request")
+    first, last = found.versions
+    flexible = max(found.flexible.first, first) if found.flexible.last >= first else None
+    return Rpc(name, found.number, range(first, last + 1), range(first, last + (not found.unstable)), flexible)
+
+
+@cache
+def rpcs(prefix: str = "") -> dict[int, Rpc]:
+    """All RPCs under a prefix by API key. The drafts' prefixes (`v19`, `v28`) hold theirs only."""
+    released = [name for name in names(prefix) if name.endswith("Request") and (prefix or name != "AlterIsrRequest")]
+    return {row.key: row for row in (requests(name.removesuffix("Request")) for name in released)}
+
+
+# ---- classes ------------------------------------------------------------------------------------------------------
+
+
+def _build(described: Schema, name: str) -> type[Any]:
+    """The class of a message and those of its structs."""
+    made: dict[Struct, type[Any]] = {}
+    root = _class(described.root, made)
+    for struct, cls in made.items():
+        cls.__schema__ = described
+        cls.__struct__ = struct
+        cls.__plans__ = {}
+        cls.__module__ = __name__
+        if cls is not root:
+            cls.__qualname__ = f"{described.head.name}.{struct.name}"
+            setattr(root, struct.name, cls)
+    root.__message__ = name
+    return root
+
+
+def _class(struct: Struct, made: dict[Struct, type[Any]]) -> type[Any]:
+    """The class of one struct, after those of the structs inside."""
+    if struct in made:
+        return made[struct]
+    children = tuple(_class(one.struct, made).__layout__ if one.struct else None for one in struct.fields)
+    attributes = tuple(one.attribute for one in struct.fields)
+    cls: Any = type(struct.name, (codec.Message,), {"__slots__": attributes})
+    defaults = tuple(_default(one, child) for one, child in zip(struct.fields, children, strict=True))
+    cls.__layout__ = codec.Layout(cls, attributes, defaults, children)
+    made[struct] = cls
+    return cls  # type: ignore[no-any-return]
+
+
+def _default(one: Field, child: codec.Layout | None) -> Any:
+    """The default of a field, in the form that `codec.Layout` wants."""
+    text = one.default
+    if text == "null":
+        return None
+    if one.array:
+        return list
+    if one.type == "struct":
+        return child if one.tag < 0 else None
+    if one.type == "records":
+        return None if one.nullable.last >= 0 else b""
+    if text is None:
+        return _EMPTY.get(one.type, 0)
+    if one.type == "bool":
+        return text == "true"
+    if one.type == "string":
+        return text
+    if one.type == "float64":
+        return float(text)
+    return int(text)
+
+
+# ---- plans --------------------------------------------------------------------------------------------------------
+
+
+def plan(cls: type[Any], version: int) -> codec.Plan:
+    """How `cls` lies in bytes in `version`. Raises WireError for a version that the message does not have."""
+    found = cls.__plans__.get(version)
+    if found is not None:
+        return found  # type: ignore[no-any-return]
+    described: Schema = cls.__schema__
+    if version not in described.head.versions:
+        raise WireError(cls.__qualname__, f"has no version {version}, only {_range(described.head.versions)}", 0)
+    made = cls.__plans__[version] = _compile(cls, version, version in described.head.flexible)
+    return made
+
+
+def _range(versions: Versions) -> str:
+    return f"{versions.first} to {versions.last}"
+
+
+def _compile(cls: type[Any], version: int, flexible: bool) -> codec.Plan:
+    """Fields in the order of the wire, tagged ones apart; the plans of nested structs are made with it."""
+    fields, tags = [], []
+    for index, one in enumerate(cls.__struct__.fields):
+        tagged = flexible and version in one.tagged
+        if version not in one.versions and not tagged:
+            continue
+        forms = codec.COMPACT if flexible and not one.plain else codec.PLAIN
+        element = forms[one.type] if one.array else -1
+        child = None
+        if one.struct is not None:
+            child = plan(cls.__layout__.children[index].cls, version)
+        nullable = version in one.nullable
+        code = forms["array" if one.array else one.type]
+        if tagged:
+            tags.append((code, element, nullable, index, one.tag, child))
+        else:
+            fields.append((code, element, nullable, index, 0, child))
+    tags.sort(key=lambda step: step[4])
+    return codec.Plan(cls.__layout__, flexible, tuple(fields), tuple(tags))
+
+
+# ---- bytes --------------------------------------------------------------------------------------------------------
+
+
+def encode(value: Any, version: int, prefix: bytes = b"") -> bytes:
+    """`prefix`, then the message in `version`. Raises WireError."""
+    cls = type(value)
+    return codec.encode(cls.__plans__.get(version) or plan(cls, version), value, prefix)
+
+
+def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = False) -> list[Buffer]:
+    """The same as a list of buffers; large `records` are in it by reference. `framed`: an int32 length in front."""
+    cls = type(value)
+    return codec.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
+
+
+def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> tuple[Any, int]:
+    """(message, position behind it). Raises WireError."""
+    if isinstance(cls, str):
+        cls = message(cls)
+    return codec.decode(cls.__plans__.get(version) or plan(cls, version), data, pos)
+
+
+def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> Any:
+    """The message that fills `data` from `pos` to its end. Raises WireError when bytes are left over."""
+    decoded, end = decode(cls, version, data, pos)
+    left = memoryview(data).nbytes - end
+    if left:
+        raise WireError(type(decoded).__qualname__, f"{left} bytes left over", end)
+    return decoded
