@@ -137,9 +137,9 @@ class Connections:
             function()
         return connection
 
-    def throttle(self, bytes_queued: int, requests_queued: int, requests_max: int) -> None:
+    def throttle(self, requests_queued: int, requests_max: int) -> None:
         """Pause or resume the reading of data connections by what is held in memory and queued."""
-        held = self.bytes_held + bytes_queued
+        held = self.bytes_held
         if not self._throttled and (held > self.bytes_max or requests_queued >= requests_max):
             self._throttled = True
             for connection in self._by_id.values():

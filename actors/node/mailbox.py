@@ -22,21 +22,17 @@ class Mailbox:
     def __init__(self, data_requests_max: int) -> None:
         self._lanes: tuple[deque[Item], deque[Item]] = (deque(), deque())
         self.data_requests_max = data_requests_max
-        self.bytes_queued = 0
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
         """Queue one frame."""
         self._lanes[lane.value].append((connection, frame, slot))
-        self.bytes_queued += len(frame)
 
     def take(self, lane: Lane) -> Item | None:
         """The oldest frame of a lane, or None."""
         queue = self._lanes[lane.value]
         if not queue:
             return None
-        item = queue.popleft()
-        self.bytes_queued -= len(item[1])
-        return item
+        return queue.popleft()
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
@@ -47,6 +43,5 @@ class Mailbox:
         for queue in self._lanes:
             kept = [item for item in queue if item[0] != connection]
             if len(kept) != len(queue):
-                self.bytes_queued -= sum(len(item[1]) for item in queue if item[0] == connection)
                 queue.clear()
                 queue.extend(kept)

@@ -198,9 +198,7 @@ class Node:
             self.dispatch.run(slot.connection, slot, frame)
 
     def _effects(self) -> Effects:
-        self.connections.throttle(
-            self.mailbox.bytes_queued, self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max
-        )
+        self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
         connections, channels = self.connections, self.channels
         effects = Effects(
             send=[*channels.sends, *connections.sends],

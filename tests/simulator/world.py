@@ -1,0 +1,394 @@
+"""The third host: whole nodes, exactly as `actors.node` composes them, on a virtual clock, network and disk.
+
+One heap of events decides everything; a seed replays a world exactly. Rules:
+
+1. Time is virtual microseconds. A node sees milliseconds, as from its own clocks.
+2. A connection delivers in order, with a delay drawn a frame. Faults act on links (pairs of processes), never on frames in
+   the middle of a connection: a real TCP connection is cut or stalls, it does not lose its inside.
+3. Sync and work end later than they begin; a job runs at the end of its virtual time.
+4. Nothing here is ordered by a set or by an id of the interpreter.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+from typing import Any
+
+from actors.node.effects import Effects
+from actors.node.node import Node
+from actors.node.storage import Storage
+from actors.ports import Now
+from tests.simulator.disk import VirtualDisk
+
+EPOCH_WALL_MS = 1_600_000_000_000
+TURN_BUDGET_BYTES = 1 << 20
+
+
+class SeededRandom:
+    """The Random port over the world's generator."""
+
+    def __init__(self, generator: random.Random) -> None:
+        self._generator = generator
+
+    def below(self, n: int) -> int:
+        return self._generator.randrange(n)
+
+    def uuid(self) -> bytes:
+        while True:
+            data = bytearray(self._generator.randbytes(16))
+            data[6] = data[6] & 0x0F | 0x40
+            data[8] = data[8] & 0x3F | 0x80
+            if data[0] >> 2 != 62 and any(data[:15]):
+                return bytes(data)
+
+
+class Lines:
+    """The Log port: lines with virtual time, kept by the world."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self._world = world
+        self._name = name
+
+    def info(self, text: str) -> None:
+        self._world.say(self._name, text)
+
+    def warning(self, text: str) -> None:
+        self._world.say(self._name, f"WARN {text}")
+
+    def error(self, text: str) -> None:
+        self._world.say(self._name, f"ERROR {text}")
+        self._world.errors.append(f"{self._name}: {text}")
+
+
+class Process:
+    """One simulated process: a node, its disk, its connections. `life` grows with every start; events of an older life
+    are dropped."""
+
+    def __init__(self, world: "World", name: str, config: Any, storage: Callable[[VirtualDisk], Storage]) -> None:
+        self.world = world
+        self.name = name
+        self.config = config
+        self.disk = VirtualDisk()
+        self._storage = storage
+        self.node: Node | None = None
+        self.life = 0
+        self.frozen = False
+        self.stopped_with: tuple[int, str] | None = None
+        self.listening: set[str] = set()
+        self.peers: dict[int, "Link"] = {}
+        self._next_conn = 0
+        self._turn_at: int | None = None
+        self._inbox: list[Callable[[], None]] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether a node runs here (frozen or not)."""
+        return self.node is not None
+
+    def start(self) -> None:
+        """Start the process on its disk."""
+        assert self.node is None
+        self.life += 1
+        self.stopped_with = None
+        self.frozen = False
+        node = Node(
+            self.config, self._storage(self.disk), SeededRandom(self.world.random), Lines(self.world, self.name)
+        )
+        self.node = node
+        self.perform(node.start(self.now()))
+        self.wake()
+
+    def crash(self) -> None:
+        """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""
+        self.node = None
+        self.life += 1
+        self._turn_at = None
+        self._inbox.clear()
+        self.listening.clear()
+        self.disk.crash(self.world.random)
+        for link in list(self.peers.values()):
+            link.cut(self)
+        self.peers.clear()
+
+    def now(self) -> Now:
+        """Both clocks of this process."""
+        ms = self.world.time_us // 1000
+        return Now(ms + 1, EPOCH_WALL_MS + ms)
+
+    def input(self, function: Callable[[], None]) -> None:
+        """Hand something to the node; while it is frozen it waits in the kernel."""
+        if self.node is None:
+            return
+        if self.frozen:
+            self._inbox.append(function)
+            return
+        function()
+        self.wake()
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.frozen = False
+        inbox, self._inbox = self._inbox, []
+        for function in inbox:
+            function()
+        self._turn_at = None
+        self.wake()
+
+    def wake(self) -> None:
+        """A turn is due soon."""
+        self._schedule(self.world.time_us + 20)
+
+    def _schedule(self, at_us: int) -> None:
+        if self._turn_at is not None and self._turn_at <= at_us:
+            return
+        self._turn_at = at_us
+        life = self.life
+        self.world.at(at_us, lambda: self._turn(life, at_us))
+
+    def _turn(self, life: int, at_us: int) -> None:
+        if life != self.life or self.node is None or self.frozen or self._turn_at != at_us:
+            return
+        self._turn_at = None
+        self.world.turns += 1
+        self.perform(self.node.turn(self.now(), TURN_BUDGET_BYTES))
+        if self.node is None:
+            return
+        deadline_ms = self.node.deadline_ms()
+        at = max(self.world.time_us + 50, (deadline_ms - 1) * 1000)
+        if at < self.world.time_us + 3_600_000_000:
+            self._schedule(at)
+
+    def perform(self, effects: Effects) -> None:
+        """Carry out what a turn asked for, in order."""
+        node, world, life = self.node, self.world, self.life
+        assert node is not None
+        for conn, parts in effects.send:
+            link = self.peers.get(conn)
+            if link is not None:
+                link.send(self, b"".join(parts))
+        for sync in effects.sync:
+            world.after(
+                world.random.randint(80, 600),
+                lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)),
+            )
+        for work in effects.work:
+            world.after(world.random.randint(100, 3000), lambda work=work: self._done(life, work.token, work.job))
+        for dial in effects.dial:
+            world.dial(self, dial.conn, dial.host, dial.port)
+        self.listening.update(effects.listen)
+        self.listening.difference_update(effects.unlisten)
+        for conn in effects.close:
+            link = self.peers.pop(conn, None)
+            if link is not None:
+                link.close(self)
+        if effects.stop is not None:
+            self.stopped_with = (effects.stop.code, effects.stop.sentence)
+            world.say(self.name, f"stopped with {effects.stop.code}: {effects.stop.sentence}")
+            self.node = None
+            self.life += 1
+            self.listening.clear()
+            for link in list(self.peers.values()):
+                link.close(self)
+            self.peers.clear()
+
+    def accept(self, link: "Link", listener: str) -> int:
+        """A peer connects."""
+        self._next_conn += 1
+        conn = self._next_conn
+        self.peers[conn] = link
+        host = link.other(self).name
+        self.input(lambda: self.node and self.node.connected(conn, listener, "127.0.0.1" if host else ""))
+        return conn
+
+    def _done(self, life: int, token: int, job: Callable[[], object]) -> None:
+        if life != self.life or self.node is None:
+            return
+        try:
+            result = job()
+        except Exception as error:
+            result = error
+        node = self.node
+        self.input(lambda: node.done(token, result))
+
+
+class Link:
+    """One connection between two processes. Frames arrive in order, each not before the one ahead of it."""
+
+    def __init__(self, world: "World", a: Any, b: Any) -> None:
+        self.world = world
+        self.ends = (a, b)
+        self.conns: dict[str, int] = {}
+        self.lives = {a.name: a.life, b.name: b.life}
+        self.open = True
+        self._ready_us = {a.name: 0, b.name: 0}
+
+    def other(self, end: Any) -> Any:
+        return self.ends[1] if end is self.ends[0] else self.ends[0]
+
+    def send(self, sender: Any, data: bytes) -> None:
+        """Queue whole frames towards the other end."""
+        receiver = self.other(sender)
+        at = max(self._ready_us[receiver.name], self.world.time_us + self.world.delay(sender, receiver))
+        self._ready_us[receiver.name] = at
+        self.world.at(at, lambda: self._arrive(sender, receiver, data))
+
+    def _arrive(self, sender: Any, receiver: Any, data: bytes) -> None:
+        if not self.open or self.lives[receiver.name] != receiver.life:
+            return
+        if self.world.blocked(sender, receiver):
+            # As TCP: it is sent again until it gets through or somebody gives up.
+            self.world.after(20_000, lambda: self._arrive(sender, receiver, data))
+            return
+        conn = self.conns[receiver.name]
+        position = 0
+        while position < len(data):
+            size = int.from_bytes(data[position : position + 4], "big")
+            frame = memoryview(bytearray(data[position + 4 : position + 4 + size]))
+            position += 4 + size
+            self.world.deliveries += 1
+            receiver.input(lambda frame=frame: receiver.node and receiver.node.received(conn, frame))
+
+    def close(self, end: Any) -> None:
+        """Orderly close by one end: what was sent before still arrives."""
+        if not self.open:
+            return
+        other = self.other(end)
+        at = max(self._ready_us[other.name], self.world.time_us + self.world.delay(end, other))
+        self.world.at(at, lambda: self._gone(other, False))
+
+    def cut(self, end: Any) -> None:
+        """Reset: nothing more arrives; the other end learns of it unless the network is partitioned."""
+        if not self.open:
+            return
+        self.open = False
+        other = self.other(end)
+        self._notify(end, other)
+
+    def _notify(self, end: Any, other: Any) -> None:
+        if self.world.blocked(end, other):
+            self.world.after(50_000, lambda: self._notify(end, other))
+            return
+        self.world.after(self.world.delay(end, other), lambda: self._gone(other, False))
+
+    def _gone(self, end: Any, refused: bool) -> None:
+        self.open = False
+        conn = self.conns.get(end.name)
+        if conn is None or self.lives[end.name] != end.life:
+            return
+        if end.peers.pop(conn, None) is not None:
+            end.input(lambda: end.node and end.node.closed(conn, refused))
+
+
+class World:
+    """Everything there is, and the heap that moves it."""
+
+    def __init__(self, seed: int, *, keep_log: bool = False) -> None:
+        self.seed = seed
+        self.random = random.Random(seed)
+        self.time_us = 0
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self.processes: dict[str, Process] = {}
+        self.addresses: dict[tuple[str, int], tuple[Process, str]] = {}
+        self.partitions: dict[tuple[str, str], None] = {}
+        self.slow_us: dict[tuple[str, str], int] = {}
+        self.deliveries = 0
+        self.turns = 0
+        self.errors: list[str] = []
+        self.lines: list[str] = []
+        self._keep_log = keep_log
+        self.checks: list[Callable[[], None]] = []
+
+    # ---- events
+
+    def at(self, time_us: int, function: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (max(time_us, self.time_us), self._sequence, function))
+
+    def after(self, delay_us: int, function: Callable[[], None]) -> None:
+        self.at(self.time_us + delay_us, function)
+
+    def run(self, until_us: int) -> None:
+        """Move to `until_us`; every check runs after every event."""
+        while self._heap and self._heap[0][0] <= until_us:
+            self.time_us, _, function = heapq.heappop(self._heap)
+            function()
+            for check in self.checks:
+                check()
+        self.time_us = until_us
+
+    def run_for(self, milliseconds: int) -> None:
+        self.run(self.time_us + milliseconds * 1000)
+
+    def run_until(self, condition: Callable[[], bool], milliseconds_max: int) -> bool:
+        """Move until the condition holds; False if it does not within the time."""
+        end = self.time_us + milliseconds_max * 1000
+        while not condition():
+            if self.time_us >= end:
+                return False
+            self.run(min(end, self.time_us + 1000))
+        return True
+
+    def say(self, who: str, text: str) -> None:
+        """One line an event."""
+        line = f"{self.time_us / 1e6:12.6f} {who:10} {text}"
+        if self._keep_log:
+            self.lines.append(line)
+
+    # ---- processes and network
+
+    def add(self, process: Process) -> None:
+        self.processes[process.name] = process
+        for listener in process.config.listeners:
+            self.addresses[listener.host, listener.port] = (process, listener.name)
+
+    def delay(self, a: Any, b: Any) -> int:
+        return self.random.randint(30, 400) + self.slow_us.get((a.name, b.name), 0)
+
+    def blocked(self, a: Any, b: Any) -> bool:
+        return (a.name, b.name) in self.partitions
+
+    def block(self, a: str, b: str) -> None:
+        """Nothing gets from `a` to `b`."""
+        self.partitions[a, b] = None
+
+    def heal(self) -> None:
+        """Every link works again."""
+        self.partitions.clear()
+        self.slow_us.clear()
+
+    def dial(self, source: Any, conn: int, host: str, port: int) -> None:
+        """A process opens a connection."""
+        life = source.life
+        target, listener = self.addresses.get((host, port), (None, ""))
+        if target is None:
+            self.after(500, lambda: self._refuse(source, life, conn, True))
+            return
+        if self.blocked(source, target) or self.blocked(target, source):
+            self.after(3_000_000, lambda: self._refuse(source, life, conn, False))
+            return
+        self.after(self.delay(source, target), lambda: self._knock(source, life, conn, target, listener))
+
+    def _knock(self, source: Any, life: int, conn: int, target: Process, listener: str) -> None:
+        if not target.alive or listener not in target.listening:
+            self.after(self.delay(target, source), lambda: self._refuse(source, life, conn, True))
+            return
+        if source.life != life:
+            return
+        link = Link(self, source, target)
+        link.conns[source.name] = conn
+        link.conns[target.name] = target.accept(link, listener)
+        source.peers[conn] = link
+        self.after(self.delay(target, source), lambda: self._connected(source, life, conn, link))
+
+    def _connected(self, source: Any, life: int, conn: int, link: Link) -> None:
+        if source.life == life and link.open:
+            source.input(lambda: source.node and source.node.connected(conn, "", "127.0.0.1"))
+
+    def _refuse(self, source: Any, life: int, conn: int, refused: bool) -> None:
+        if source.life == life:
+            source.input(lambda: source.node and source.node.closed(conn, refused))
