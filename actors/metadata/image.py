@@ -1,0 +1,393 @@
+"""The state that a metadata log describes.
+
+This file alone decides what each op does to the state. `replay` is the only writer; it uses no clock, configuration, own
+id or randomness, so that every node, and every replay tool, gets the same image from the same records (R631-084).
+
+- Partitions are columns (fastpath.columns, which this class extends); the rest are small tables here.
+- Every write of a table leaves its old value in `_journal` until commit, as the columns do for theirs.
+- `pin()` fixes a generation that any thread may read while replay goes on.
+
+KIP-631, "Record schemas" and "Controller snapshots"; requirement ids R631-070 to R631-084.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.metadata.ops import (
+    BrokerChanged,
+    BrokerGone,
+    BrokerSet,
+    ConfigSet,
+    CorruptMetadata,
+    ElrCleared,
+    EntityGone,
+    EntitySet,
+    Extra,
+    FeatureSet,
+    Op,
+    PartitionsChanged,
+    PartitionsSet,
+    ProducerIdsSet,
+    TopicGone,
+    TopicSet,
+    Transaction,
+    records,
+)
+from fastpath.block import Block
+from fastpath.columns import Columns, View
+from fastpath.pages import PagedList, PagedMap
+
+Rows = Sequence[int] | NDArray[np.int64]
+"""Partition rows: a list when few, an array when many."""
+
+Broker = BrokerSet
+"""A registration as the image keeps it: the op that made it."""
+
+TOPIC_RESOURCE = 2
+"""Resource type of topics in configurations (A35)."""
+
+ConfigKey = tuple[int, str]
+"""(resource type, resource name)"""
+
+
+class Touched(NamedTuple):
+    """What one op changed, so that readers look at the delta only. Rows of removed partitions are in `partitions` too:
+    `number` and `topic_of` still answer for them until commit, `is_partition` says that they are gone."""
+
+    topics: tuple[int, ...] = ()
+    partitions: Rows = ()
+    brokers: tuple[int, ...] = ()
+    configs: tuple[ConfigKey, ...] = ()
+    features: tuple[str, ...] = ()
+    removed: tuple[tuple[str, bytes], ...] = ()
+    """(name, id) of topics that were deleted"""
+
+
+class TopicName(NamedTuple):
+    """What a topic row is called. `deleting`: the topic is hidden, its name taken."""
+
+    name: str
+    deleting: bool
+
+
+class Pin:
+    """One generation of an image: readable from any thread until `release`, whatever is replayed or undone meanwhile."""
+
+    def __init__(self, image: "Image") -> None:
+        self._generations = image.generations
+        self._taken: int | None = image.generations.take()
+        self.next_offset = image.next_offset
+        self.columns: View = image.view()
+        self.names: PagedList = image.names.frozen()
+        self.configs: PagedMap = image.configs.frozen()
+        self.entities: PagedMap = image.entities.frozen()
+        self.brokers = dict(image._brokers)
+        self.features = dict(image._features)
+        self.producer_ids: ProducerIdsSet | None = image._producer_ids.get(0)
+
+    def topics(self) -> list[tuple[bytes, int]]:
+        """(topic id, row), by unsigned topic id; hidden topics too."""
+        ids = self.columns.topic_ids
+        return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
+
+    def release(self) -> None:
+        """Let go. Idempotent."""
+        if self._taken is not None:
+            self._generations.release(self._taken)
+            self._taken = None
+
+
+class Image(Columns):
+    """The metadata state after all records below `next_offset`.
+
+    A row (of a topic or a partition) is a place in this image: it means nothing elsewhere, nor after a snapshot load.
+    Invariants: `names.get(row)` is set exactly for topic rows in `_by_id`; every journal entry is of an offset below
+    `next_offset` and not below what was committed last.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next_offset = 0
+        self.names = PagedList(self.generations)
+        """topic row -> TopicName, None: not in use"""
+        self.configs = PagedMap(self.generations)
+        """ConfigKey -> dict, replaced and never changed"""
+        self.entities = PagedMap(self.generations)
+        """(kind, key) -> EntitySet"""
+        self._by_name: dict[str, int] = {}
+        self._by_id: dict[bytes, int] = {}
+        self._brokers: dict[int, Broker] = {}
+        self._features: dict[str, int] = {}
+        self._producer_ids: dict[int, ProducerIdsSet] = {}
+        """0 -> the last block; a dictionary so that the journal treats it like any other table"""
+        self._journal: deque[tuple[int, Any, Any, Any]] = deque()
+        """(offset, table, key, old value), ascending"""
+        self._transaction = -1
+        """offset at which an open metadata transaction began; -1: none"""
+
+    # ---- readers
+
+    @property
+    def topic_count(self) -> int:
+        """Topics that are not hidden."""
+        return sum(1 for _ in self.topics()) if self._hidden() else len(self._by_id)
+
+    def _hidden(self) -> bool:
+        return any(self.names.get(row).deleting for row in self._by_id.values())
+
+    def topic(self, name: str) -> int:
+        """The row of a topic; -1: none, or hidden."""
+        row = self._by_name.get(name, -1)
+        return -1 if row >= 0 and self.names.get(row).deleting else row
+
+    def topic_by_id(self, topic_id: bytes) -> int:
+        """The row of a topic; -1: none, or hidden."""
+        row = self._by_id.get(topic_id, -1)
+        return -1 if row >= 0 and self.names.get(row).deleting else row
+
+    def name_taken(self, name: str) -> bool:
+        """Whether a topic of that name exists, hidden or not."""
+        return name in self._by_name
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic row in use."""
+        return self.names.get(topic).name  # type: ignore[no-any-return]
+
+    def topics(self) -> Iterator[int]:
+        """Rows of all topics that are not hidden, by name."""
+        for name in sorted(self._by_name):
+            row = self._by_name[name]
+            if not self.names.get(row).deleting:
+                yield row
+
+    def broker(self, broker_id: int) -> Broker | None:
+        """The registration of a broker."""
+        return self._brokers.get(broker_id)
+
+    def brokers(self) -> list[Broker]:
+        """All registrations, by id."""
+        return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
+
+    def config(self, resource_type: int, resource_name: str) -> dict[str, str]:
+        """The keys set for a resource. Not to be changed."""
+        return self.configs.get((resource_type, resource_name)) or {}
+
+    def feature(self, name: str) -> int:
+        """The finalized level; 0: none."""
+        return self._features.get(name, 0)
+
+    def features(self) -> dict[str, int]:
+        """All finalized levels."""
+        return dict(self._features)
+
+    @property
+    def next_producer_id(self) -> int:
+        """The first producer id that no block holds."""
+        return self._producer_ids[0].next_producer_id if 0 in self._producer_ids else 0
+
+    def entity(self, kind: str, key: tuple[object, ...]) -> EntitySet | None:
+        """One access rule, quota, ... or None."""
+        return self.entities.get((kind, key))  # type: ignore[no-any-return]
+
+    def entities_of(self, kind: str) -> list[EntitySet]:
+        """All entities of a kind, ordered by key."""
+        return sorted((op for (of, _), op in self.entities.items() if of == kind), key=lambda op: repr(op.key))
+
+    def pin(self) -> Pin:
+        """Fix the state as it is now. Costs one reference a page of 4,096 rows."""
+        return Pin(self)
+
+    # ---- replay
+
+    def replay(self, offset: int, op: Op) -> Touched:
+        """Do what the record or records starting at `offset` say. Raises CorruptMetadata, and has then changed nothing."""
+        if offset < self.next_offset:
+            raise CorruptMetadata(offset, f"replayed already, next is {self.next_offset}")
+        try:
+            touched = REPLAY[type(op)](self, offset, op)
+        except ValueError as error:
+            here = self.next_offset
+            self._take_back(offset)
+            self.next_offset = here
+            raise CorruptMetadata(offset, str(error)) from error
+        self.next_offset = offset + records(op)
+        return touched
+
+    def advance(self, next_offset: int) -> None:
+        """Records up to here are passed, though the last of them meant nothing to an image (control records, NoOp)."""
+        assert next_offset >= self.next_offset, "offsets go forward"
+        self.next_offset = next_offset
+
+    def commit(self, offset: int) -> None:
+        """All records below `offset` are committed: how to undo them is forgotten."""
+        if self._transaction >= 0:
+            offset = min(offset, self._transaction)
+        super().commit(offset)
+        journal = self._journal
+        while journal and journal[0][0] < offset:
+            journal.popleft()
+
+    def undo(self, offset: int) -> None:
+        """Back to the state before the record at `offset`, exactly. Committed records cannot be undone."""
+        if offset >= self.next_offset:
+            return
+        self._take_back(offset)
+        self.next_offset = offset
+        if self._transaction >= offset:
+            self._transaction = -1
+
+    def _take_back(self, offset: int) -> None:
+        super().undo(offset)
+        journal = self._journal
+        while journal and journal[-1][0] >= offset:
+            _, table, key, old = journal.pop()
+            _store(table, key, old)
+
+    def _set(self, offset: int, table: Any, key: Any, value: Any) -> None:
+        """Write one cell of a table; None removes it."""
+        self._journal.append((offset, table, key, table.get(key)))
+        _store(table, key, value)
+
+    def _broker_set(self, offset: int, op: BrokerSet) -> Touched:
+        names = [endpoint.name for endpoint in op.endpoints]
+        if op.id < 0 or len(set(names)) < len(names):
+            raise ValueError(f"broker {op.id} with listeners {names}: a negative id, or a listener name twice")
+        self._set(offset, self._brokers, op.id, op)
+        return Touched(brokers=(op.id,))
+
+    def _broker_changed(self, offset: int, op: BrokerChanged) -> Touched:
+        broker = self._brokers.get(op.id)
+        if broker is None or broker.epoch != op.epoch:
+            raise ValueError(f"a change of broker {op.id} with epoch {op.epoch}, which is not registered")
+        given = {name: value for name, value in op._asdict().items() if value is not None}
+        self._set(offset, self._brokers, op.id, broker._replace(**given))
+        return Touched(brokers=(op.id,))
+
+    def _broker_gone(self, offset: int, op: BrokerGone) -> Touched:
+        if op.id in self._brokers:
+            self._set(offset, self._brokers, op.id, None)
+        return Touched(partitions=self.remove_broker(offset, op.id), brokers=(op.id,))
+
+    def _topic_set(self, offset: int, op: TopicSet) -> Touched:
+        row = self._by_id.get(op.id, -1)
+        if self._by_name.get(op.name, row) != row:
+            raise ValueError(f"the topic name {op.name!r} belongs to another topic id")
+        if row >= 0 and self.names.get(row).name != op.name:
+            raise ValueError(f"the topic {self.names.get(row).name!r} cannot become {op.name!r}")
+        if row < 0:
+            row = self.add_topic(offset, op.id)
+            if row == len(self.names):
+                self.names.append(None)
+            self._set(offset, self._by_id, op.id, row)
+            self._set(offset, self._by_name, op.name, row)
+        self._set(offset, self.names, row, TopicName(op.name, op.deleting))
+        return Touched(topics=(row,))
+
+    def _topic_gone(self, offset: int, op: TopicGone) -> Touched:
+        row = self._by_id.get(op.id, -1)
+        if row < 0:
+            raise ValueError(f"the deletion of topic {op.id.hex()}, which does not exist")
+        name = self.names.get(row).name
+        rows = self.remove_topic(offset, row)
+        self._set(offset, self._by_id, op.id, None)
+        self._set(offset, self._by_name, name, None)
+        self._set(offset, self.names, row, None)
+        configs: tuple[ConfigKey, ...] = ()
+        if self.configs.get((TOPIC_RESOURCE, name)) is not None:
+            configs = ((TOPIC_RESOURCE, name),)
+            self._set(offset, self.configs, configs[0], None)
+        return Touched(topics=(row,), partitions=rows, configs=configs, removed=((name, op.id),))
+
+    def _topic_row(self, topic_id: bytes) -> int:
+        row = self._by_id.get(topic_id, -1)
+        if row < 0:
+            raise ValueError(f"a partition of topic {topic_id.hex()}, which does not exist")
+        return row
+
+    def _partitions_set(self, offset: int, op: PartitionsSet) -> Touched:
+        row = self._topic_row(op.topic_id)
+        return Touched(topics=(row,), partitions=self.put(offset, row, op.block))
+
+    def _partitions_changed(self, offset: int, op: PartitionsChanged) -> Touched:
+        topics = [self._topic_row(topic_id) for topic_id in op.block.topic_ids()]
+        return Touched(partitions=self.apply(offset, topics, op.block))
+
+    def _config_set(self, offset: int, op: ConfigSet) -> Touched:
+        key = (op.resource_type, op.resource_name)
+        values = dict(self.configs.get(key) or ())
+        values.pop(op.name, None)
+        if op.value is not None:
+            values[op.name] = op.value
+        self._set(offset, self.configs, key, values or None)
+        return Touched(configs=(key,))
+
+    def _feature_set(self, offset: int, op: FeatureSet) -> Touched:
+        self._set(offset, self._features, op.name, op.level or None)
+        return Touched(features=(op.name,))
+
+    def _producer_ids_set(self, offset: int, op: ProducerIdsSet) -> Touched:
+        if op.next_producer_id <= self.next_producer_id:
+            raise ValueError(f"next producer id {op.next_producer_id} after {self.next_producer_id}")
+        self._set(offset, self._producer_ids, 0, op)
+        return Touched()
+
+    def _entity_set(self, offset: int, op: EntitySet) -> Touched:
+        self._set(offset, self.entities, (op.kind, op.key), op)
+        return Touched()
+
+    def _entity_gone(self, offset: int, op: EntityGone) -> Touched:
+        self._set(offset, self.entities, (op.kind, op.key), None)
+        return Touched()
+
+    def _elr_cleared(self, offset: int, op: ElrCleared) -> Touched:
+        topics = [self.topic(op.topic_name)] if op.topic_name else list(self.topics())
+        block = Block()
+        rows = []
+        for topic in topics:
+            if topic < 0:
+                continue
+            for row in self.topic_partitions(topic):
+                if self.elr(row) or self.last_known_elr(row):
+                    rows.append(topic)
+                    block.append(self.topic_id(topic) or b"", self.number(row), extra=Extra(None, None, None, (), ()))
+        changed = [self._by_id[topic_id] for topic_id in block.topic_ids()]
+        return Touched(partitions=self.apply(offset, changed, block)) if rows else Touched()
+
+    def _transaction_edge(self, offset: int, op: Transaction) -> Touched:
+        if (op.edge == "begin") == (self._transaction >= 0):
+            raise ValueError(f"{op.edge} of a metadata transaction out of place")
+        if op.edge == "abort":
+            self._take_back(self._transaction)
+        self._transaction = offset if op.edge == "begin" else -1
+        return Touched()
+
+
+def _store(table: Any, key: Any, value: Any) -> None:
+    if not isinstance(table, dict):
+        table.put(key, value)
+    elif value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+REPLAY: dict[type, Callable[[Image, int, Any], Touched]] = {
+    BrokerSet: Image._broker_set,
+    BrokerChanged: Image._broker_changed,
+    BrokerGone: Image._broker_gone,
+    TopicSet: Image._topic_set,
+    TopicGone: Image._topic_gone,
+    PartitionsSet: Image._partitions_set,
+    PartitionsChanged: Image._partitions_changed,
+    ConfigSet: Image._config_set,
+    FeatureSet: Image._feature_set,
+    ProducerIdsSet: Image._producer_ids_set,
+    EntitySet: Image._entity_set,
+    EntityGone: Image._entity_gone,
+    ElrCleared: Image._elr_cleared,
+    Transaction: Image._transaction_edge,
+}

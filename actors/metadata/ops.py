@@ -1,0 +1,369 @@
+"""What can happen to metadata: immutable values that mean the same in every dialect.
+
+This file alone decides the vocabulary between the controller (which returns ops), the dialects (which write them as
+records and read them back) and the image (which replays them). It knows neither record types nor levels.
+
+Rules:
+
+1. An op says what is so afterwards, never how it was decided.
+2. Partitions travel as blocks (fastpath.block), one row a record; everything else is one op a record.
+3. Topics and partitions are named by topic id: rows of an image never leave their process.
+
+KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple, Self
+
+from fastpath.block import NOTHING, Block, Extra, State
+
+UNCHANGED = -2
+"""A leader that stays as it is."""
+
+NO_UUID = bytes(16)
+
+
+class CorruptMetadata(ValueError):
+    """Metadata that cannot be: a record out of place, or bytes that are no record. Final: the reader stops here.
+
+    `offset` is that of the record, -1 when the bytes are in no log.
+    """
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"offset {offset}: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+
+class EndPoint(NamedTuple):
+    """One listener of a broker. `port` is 0 to 65535; `security_protocol` is Kafka's number (0 PLAINTEXT)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+class BrokerSet(NamedTuple):
+    """Broker `id` is registered with this epoch; replaces an earlier registration as a whole."""
+
+    id: int
+    epoch: int
+    incarnation_id: bytes = NO_UUID
+    endpoints: tuple[EndPoint, ...] = ()
+    rack: str | None = None
+    features: tuple[tuple[str, int, int], ...] = ()
+    """(name, lowest, highest level supported)"""
+    log_dirs: tuple[bytes, ...] = ()
+    fenced: bool = False
+    """Levels 1 and 2 know no fenced registration: a broker that is in the image is not fenced."""
+    in_controlled_shutdown: bool = False
+    cordoned_log_dirs: tuple[bytes, ...] = ()
+
+
+class BrokerChanged(NamedTuple):
+    """Parts of a registration change; None: stays. Released family only."""
+
+    id: int
+    epoch: int
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+    log_dirs: tuple[bytes, ...] | None = None
+    cordoned_log_dirs: tuple[bytes, ...] | None = None
+
+
+class BrokerGone(NamedTuple):
+    """The broker leaves the cluster and every ISR that has another member (A32)."""
+
+    id: int
+
+
+class TopicSet(NamedTuple):
+    """The name belongs to the id. `deleting`: hidden, not served, the name still taken (A34, level 2)."""
+
+    name: str
+    id: bytes
+    deleting: bool = False
+
+
+class TopicGone(NamedTuple):
+    """The topic, its partitions and its configurations are gone."""
+
+    id: bytes
+
+
+class PartitionsSet:
+    """Partitions of one topic are these, as a whole: created, or replaced (start and end of a reassignment).
+
+    Columns have one entry a partition. `removing`, `adding`, `elr`, `last_known_elr` may be empty: nothing for any;
+    `recovery` may be empty: recovered. `directories`: log directory uuids in replica order, empty: not assigned.
+    """
+
+    __slots__ = ("block",)
+
+    def __init__(
+        self,
+        topic_id: bytes,
+        numbers: Sequence[int],
+        replicas: Sequence[Sequence[int]],
+        isr: Sequence[Collection[int]],
+        removing: Sequence[Sequence[int]] = (),
+        adding: Sequence[Sequence[int]] = (),
+        leader: Sequence[int] = (),
+        leader_epoch: Sequence[int] = (),
+        partition_epoch: Sequence[int] = (),
+        directories: Sequence[Sequence[bytes]] = (),
+        recovery: Sequence[int] = (),
+        elr: Sequence[Sequence[int]] = (),
+        last_known_elr: Sequence[Sequence[int]] = (),
+    ) -> None:
+        """`leader` left out: the first of the ISR in replica order, -1 if it is empty. `leader_epoch` left out: 0."""
+        self.block = block = Block()
+        rare = bool(removing or adding or recovery or elr or last_known_elr)
+        for i, number in enumerate(numbers):
+            members = isr[i]
+            leads = leader[i] if leader else next((r for r in replicas[i] if r in members), -1)
+            extra = None
+            if rare:
+                extra = Extra(
+                    tuple(removing[i]) if removing else (),
+                    tuple(adding[i]) if adding else (),
+                    recovery[i] if recovery else 0,
+                    tuple(elr[i]) if elr else (),
+                    tuple(last_known_elr[i]) if last_known_elr else (),
+                )
+            block.append(
+                topic_id,
+                number,
+                replicas[i],
+                members,
+                leads,
+                leader_epoch[i] if leader_epoch else 0,
+                partition_epoch[i] if partition_epoch else -1,
+                directories[i] if directories else None,
+                extra,
+            )
+
+    @classmethod
+    def of(cls, block: Block) -> Self:
+        """An op around a block that is complete already: one topic, every row whole."""
+        assert block.topics_count == 1, "a PartitionsSet is about one topic"
+        op = cls.__new__(cls)
+        op.block = block
+        return op
+
+    @classmethod
+    def one(
+        cls,
+        topic_id: bytes,
+        number: int,
+        replicas: Sequence[int],
+        isr: Collection[int],
+        leader: int,
+        leader_epoch: int,
+        *,
+        removing: Sequence[int] = (),
+        adding: Sequence[int] = (),
+        partition_epoch: int = -1,
+        directories: Sequence[bytes] | None = None,
+        recovery: int = 0,
+        elr: Sequence[int] = (),
+        last_known_elr: Sequence[int] = (),
+    ) -> Self:
+        """The same for a single partition."""
+        block = Block()
+        extra = Extra(tuple(removing), tuple(adding), recovery, tuple(elr), tuple(last_known_elr))
+        rare = None if extra == Extra() else extra
+        block.append(topic_id, number, replicas, isr, leader, leader_epoch, partition_epoch, directories, rare)
+        return cls.of(block)
+
+    @property
+    def topic_id(self) -> bytes:
+        """16 bytes."""
+        return self.block.topic_ids()[0]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Partition numbers, in record order."""
+        return [state.number for state in self.block]
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self.block)
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionsSet) and self.block == other.block
+
+    def __hash__(self) -> int:
+        return hash(self.block)
+
+    def __repr__(self) -> str:
+        return f"PartitionsSet({list(self.block)!r})"
+
+
+class PartitionsChanged:
+    """Existing partitions, of any topics, change: ISR, leader and leader epoch together, rarely more.
+
+    A leader epoch that is given is absolute. One that is not given (-1; released family) follows the rule of
+    PartitionChangeRecord: plus one where a leader is named, and the partition epoch plus one always.
+    """
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    @classmethod
+    def one(
+        cls,
+        topic_id: bytes,
+        number: int,
+        isr: Collection[int] | None = None,
+        leader: int = UNCHANGED,
+        leader_epoch: int = -1,
+        *,
+        replicas: Sequence[int] | None = None,
+        directories: Sequence[bytes] | None = None,
+        extra: Extra | None = None,
+    ) -> Self:
+        """A change of a single partition; what is left out stays."""
+        block = Block()
+        block.append(topic_id, number, replicas, isr, leader, leader_epoch, -1, directories, extra)
+        return cls(block)
+
+    @classmethod
+    def many(
+        cls,
+        topic_ids: Sequence[bytes],
+        numbers: Sequence[int],
+        isr: Sequence[Collection[int]],
+        leader: Sequence[int],
+        leader_epoch: Sequence[int],
+    ) -> Self:
+        """Changes of many partitions; equal lengths."""
+        block = Block()
+        for topic_id, number, members, leads, epoch in zip(
+            topic_ids, numbers, isr, leader, leader_epoch, strict=True
+        ):
+            block.append(topic_id, number, None, members, leads, epoch)
+        return cls(block)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self.block)
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionsChanged) and self.block == other.block
+
+    def __hash__(self) -> int:
+        return hash(self.block)
+
+    def __repr__(self) -> str:
+        return f"PartitionsChanged({list(self.block)!r})"
+
+
+class ConfigSet(NamedTuple):
+    """One key of one resource (2 topic, 4 broker, name "": all brokers); value None removes it (A35)."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None
+
+
+class FeatureSet(NamedTuple):
+    """A feature is finalized at this level; 0 removes it."""
+
+    name: str
+    level: int
+
+
+class ProducerIdsSet(NamedTuple):
+    """Producer ids below `next_producer_id` are given out; the last block went to this broker."""
+
+    broker_id: int
+    broker_epoch: int
+    next_producer_id: int
+
+
+class EntitySet(NamedTuple):
+    """Something that brokers and controllers keep but that no partition depends on: an access rule, a quota, SCRAM
+    credentials, a delegation token, a controller's registration. (kind, key) names it; `fields` is its record's."""
+
+    kind: str
+    key: tuple[object, ...]
+    fields: tuple[tuple[str, object], ...]
+
+
+class EntityGone(NamedTuple):
+    """The entity with this kind and key is no more."""
+
+    kind: str
+    key: tuple[object, ...]
+
+
+class Transaction(NamedTuple):
+    """Edges of a metadata transaction (KIP-868): what is between "begin" and "abort" never happened."""
+
+    edge: str
+    """begin, end, abort"""
+
+
+class ElrCleared(NamedTuple):
+    """Eligible leader replicas of a topic ("": of all topics) are forgotten."""
+
+    topic_name: str
+
+
+Op = (
+    BrokerSet
+    | BrokerChanged
+    | BrokerGone
+    | TopicSet
+    | TopicGone
+    | PartitionsSet
+    | PartitionsChanged
+    | ConfigSet
+    | FeatureSet
+    | ProducerIdsSet
+    | EntitySet
+    | EntityGone
+    | Transaction
+    | ElrCleared
+)
+
+__all__ = [
+    "NOTHING",
+    "NO_UUID",
+    "UNCHANGED",
+    "Block",
+    "BrokerChanged",
+    "BrokerGone",
+    "BrokerSet",
+    "ConfigSet",
+    "CorruptMetadata",
+    "ElrCleared",
+    "EndPoint",
+    "EntityGone",
+    "EntitySet",
+    "Extra",
+    "FeatureSet",
+    "Op",
+    "PartitionsChanged",
+    "PartitionsSet",
+    "ProducerIdsSet",
+    "State",
+    "TopicGone",
+    "TopicSet",
+    "Transaction",
+    "records",
+]
+
+
+def records(op: Op) -> int:
+    """How many records an op is, hence how many offsets it takes."""
+    return len(op) if isinstance(op, PartitionsSet | PartitionsChanged) else 1

@@ -1,0 +1,15 @@
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+
+cdef struct Count:
+    int32_t broker                      # -1: empty place
+    int64_t replicas
+    int64_t led
+    int64_t in_isr
+
+
+cdef class Counts:
+    cdef Count* places                  # open addressing; Invariant: at most half full
+    cdef uint32_t mask, used
+
+    cdef Count* of(self, int32_t broker) except NULL

@@ -1,0 +1,76 @@
+"""How many partitions each broker replicates, leads and is in sync for.
+
+What this file alone decides: where a broker's three counters lie. They are kept up by whoever writes a partition, so
+that reading them costs one probe, whatever the number of partitions.
+"""
+
+from libc.stdlib cimport free, malloc
+
+
+cdef Count* empty(uint32_t size) except NULL:
+    cdef uint32_t i
+    cdef Count* places = <Count*>malloc(size * sizeof(Count))
+    if places == NULL:
+        raise MemoryError
+    for i in range(size):
+        places[i].broker = -1
+        places[i].replicas = places[i].led = places[i].in_isr = 0
+    return places
+
+
+cdef class Counts:
+    """Counters by broker id (>= 0)."""
+
+    def __init__(self):
+        self.mask = 63
+        self.used = 0
+        self.places = empty(64)
+
+    def __dealloc__(self):
+        free(self.places)
+
+    cdef Count* of(self, int32_t broker) except NULL:
+        """The counters of a broker, made if need be; valid until the next call. Raises ValueError for a negative id."""
+        cdef uint32_t at = (<uint32_t>broker * 2654435769U >> 7) & self.mask
+        cdef Count* old
+        cdef uint32_t i, size
+        while self.places[at].broker != broker:
+            if self.places[at].broker == -1:
+                break
+            at = (at + 1) & self.mask
+        if self.places[at].broker == broker and broker >= 0:
+            return &self.places[at]
+        if broker < 0:
+            raise ValueError(f"{broker} is not a broker id")
+        if 2 * (self.used + 1) <= self.mask:
+            self.places[at].broker = broker
+            self.used += 1
+            return &self.places[at]
+        old = self.places
+        size = self.mask + 1
+        self.places = empty(2 * size)
+        self.mask = 2 * size - 1
+        self.used = 0
+        for i in range(size):
+            if old[i].broker >= 0:
+                self.of(old[i].broker)[0] = old[i]
+        free(old)
+        return self.of(broker)
+
+    def get(self, int32_t broker):
+        """(replicas, led, in ISR) of one broker; zeros for one never seen."""
+        cdef Count* count
+        if broker < 0:
+            return 0, 0, 0
+        count = self.of(broker)
+        return count.replicas, count.led, count.in_isr
+
+    def all(self):
+        """Counters that are not all zero, as a dictionary."""
+        cdef Count* place
+        found = {}
+        for i in range(self.mask + 1):
+            place = &self.places[i]
+            if place.broker >= 0 and (place.replicas or place.led or place.in_isr):
+                found[place.broker] = (place.replicas, place.led, place.in_isr)
+        return found

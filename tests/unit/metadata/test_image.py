@@ -1,0 +1,152 @@
+"""One story an op: what replay does to an image, and what undo and pins leave alone."""
+
+import pytest
+
+from actors.metadata.image import Image
+from actors.metadata.ops import (
+    BrokerGone,
+    BrokerSet,
+    ConfigSet,
+    CorruptMetadata,
+    EndPoint,
+    FeatureSet,
+    PartitionsChanged,
+    PartitionsSet,
+    ProducerIdsSet,
+    TopicGone,
+    TopicSet,
+)
+
+T = bytes(range(16))
+U = bytes(range(1, 17))
+LISTENER = (EndPoint("PLAINTEXT", "h", 9092),)
+
+
+def image_of(*ops):
+    image = Image()
+    for op in ops:
+        image.replay(image.next_offset, op)
+    return image
+
+
+def topic(name="t", topic_id=T, count=3):
+    replicas = [[(i + j) % 3 + 1 for j in range(3)] for i in range(count)]
+    return TopicSet(name, topic_id), PartitionsSet(topic_id, list(range(count)), replicas, replicas)
+
+
+def states(image, name="t"):
+    rows = image.topic_partitions(image.topic(name))
+    return [(image.number(r), image.isr(r), image.leader(r), image.leader_epoch(r)) for r in rows]
+
+
+def test_a_topic_and_its_partitions():
+    image = image_of(*topic())
+    row = image.partition(image.topic("t"), 1)
+    assert image.next_offset == 4
+    assert (image.replicas(row), image.isr(row), image.leader(row)) == ((2, 3, 1), (2, 3, 1), 2)
+    assert (image.leader_epoch(row), image.partition_epoch(row)) == (0, 0)
+    assert (image.number(row), image.topic_of(row), image.directories(row)) == (1, image.topic("t"), ())
+    assert image.counts(1) == (3, 1, 3)
+    assert image.partition(image.topic("t"), 3) == -1 and image.topic("u") == -1 and image.topic_by_id(U) == -1
+
+
+def test_isr_is_a_set_kept_in_replica_order():
+    image = image_of(*topic(), PartitionsChanged.one(T, 1, {1, 2}, 2, 1))
+    assert states(image)[1] == (1, (2, 1), 2, 1)
+    assert image.counts(3) == (3, 1, 2)
+
+
+def test_partitions_added_in_any_order_are_found():
+    image = image_of(*topic(), *topic("u", U))
+    for number in (7, 3, 5, 4, 6):
+        image.replay(image.next_offset, PartitionsSet.one(T, number, [1], [1], 1, 0))
+    rows = image.topic_partitions(image.topic("t"))
+    assert [image.number(r) for r in rows] == list(range(8))
+    assert [image.partition(image.topic("t"), n) for n in range(8)] == rows
+    assert image.partition_count(image.topic("t")) == 8
+
+
+@pytest.mark.parametrize(
+    "op, sentence",
+    [
+        (PartitionsChanged.one(T, 9, [1], 1, 1), "does not exist"),
+        (PartitionsChanged.one(U, 0, [1], 1, 1), "does not exist"),
+        (PartitionsChanged.one(T, 0, [1, 4], 1, 1), "no replica"),
+        (PartitionsChanged.one(T, 0, [1, 2], 3, 1), "not in its ISR"),
+        (PartitionsSet(T, [-1], [[1]], [[1]]), "not a partition number"),
+        (PartitionsSet(T, [8, 9], [[1], [1]], [[1], [2]]), "no replica"),
+        (TopicSet("t", U), "another topic id"),
+        (TopicGone(U), "does not exist"),
+        (BrokerSet(1, 1, endpoints=LISTENER * 2), "twice"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(op, sentence):
+    image = image_of(*topic())
+    before = states(image), image.counts(1), image.next_offset
+    with pytest.raises(CorruptMetadata, match=f"offset 4: .*{sentence}"):
+        image.replay(4, op)
+    assert (states(image), image.counts(1), image.next_offset) == before
+
+
+def test_a_broker_that_leaves_is_taken_out_of_every_isr_but_its_own_last():
+    image = image_of(BrokerSet(3, 0, endpoints=LISTENER), *topic(), PartitionsChanged.one(T, 2, [3], 3, 1))
+    touched = image.replay(image.next_offset, BrokerGone(3))
+    assert states(image) == [(0, (1, 2), 1, 1), (1, (2, 1), 2, 1), (2, (3,), -1, 2)]
+    assert list(touched.partitions) == [0, 1, 2] and touched.brokers == (3,) and image.broker(3) is None
+    again = image.replay(image.next_offset, BrokerGone(3))
+    assert len(again.partitions) == 0
+
+
+def test_undo_goes_back_exactly_and_pins_stay():
+    image = image_of(FeatureSet("metadata.format", 2), BrokerSet(1, 1, endpoints=LISTENER), *topic())
+    image.replay(image.next_offset, ConfigSet(2, "t", "retention.ms", "1"))
+    here, before, counts = image.next_offset, states(image), image.counters.all()
+    pin = image.pin()
+    for op in (
+        PartitionsChanged.one(T, 0, [1], 1, 1),
+        ConfigSet(2, "t", "retention.ms", None),
+        BrokerGone(1),
+        FeatureSet("metadata.format", 1),
+        TopicGone(T),
+        *topic("t", U, 9),
+        ProducerIdsSet(1, 1, 1000),
+    ):
+        image.replay(image.next_offset, op)
+    image.undo(here)
+    assert (image.next_offset, states(image), image.counters.all()) == (here, before, counts)
+    assert image.config(2, "t") == {"retention.ms": "1"} and image.feature("metadata.format") == 2
+    assert image.broker(1) is not None and image.next_producer_id == 0 and image.topic_by_id(U) == -1
+    assert [pin.columns.isr(r) for r in pin.columns.topic_partitions(0)] == [s[1] for s in before]
+    pin.release()
+
+
+def test_rows_of_a_deleted_topic_are_used_again_only_after_commit():
+    image = image_of(*topic(), TopicGone(T))
+    image.replay(image.next_offset, topic("u", U)[0])
+    image.replay(image.next_offset, topic("u", U)[1])
+    assert image.topic_partitions(image.topic("u")) == [3, 4, 5]
+    image.commit(image.next_offset)
+    image.replay(image.next_offset, topic()[0])
+    image.replay(image.next_offset, topic()[1])
+    assert image.topic_partitions(image.topic("t")) == [0, 1, 2]
+
+
+def test_a_hidden_topic_keeps_its_name():
+    image = image_of(*topic(), TopicSet("t", T, deleting=True))
+    assert (image.topic("t"), image.topic_by_id(T), list(image.topics())) == (-1, -1, [])
+    assert image.name_taken("t") and image.topic_count == 0
+    image.replay(image.next_offset, TopicGone(T))
+    assert not image.name_taken("t")
+
+
+def test_more_replicas_than_bits():
+    replicas = list(range(40))
+    image = image_of(TopicSet("t", T), PartitionsSet(T, [0], [replicas], [replicas]))
+    assert image.isr(0) == tuple(replicas) and image.isr_size(0) == 40
+    image.replay(image.next_offset, PartitionsChanged.one(T, 0, [1, 35, 39], 35, 1))
+    assert image.isr(0) == (1, 35, 39) and image.counts(38) == (1, 0, 0)
+    assert list(image.rows_in_isr(35)) == [0] and list(image.rows_in_isr(36)) == [] and list(image.rows_of(36)) == [0]
+    image.replay(image.next_offset, BrokerGone(35))
+    assert image.isr(0) == (1, 39) and image.leader(0) == -1
+    image.undo(2)
+    assert image.isr(0) == tuple(replicas) and image.leader(0) == 0
