@@ -29,7 +29,7 @@ class Builder:
         timestamp_ms: int | None = None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> None:
-        """Add a record at the next offset. OverflowError past 2 GiB, TypeError for anything but bytes: nothing added."""
+        """Add a record at the next offset. OverflowError past 2 GiB, TypeError for other than bytes; nothing added."""
 
     def build(self) -> bytearray:
         """The finished batch, CRC included. ValueError without a record."""

@@ -32,12 +32,6 @@ cdef inline Py_ssize_t _put(uint8_t* out, Py_ssize_t pos, bytes data) noexcept:
 
 
 cdef class Builder:
-    cdef bytearray _data                # header (filled in by build) and records; None once built
-    cdef readonly int32_t count         # records so far
-    cdef int64_t _base_offset, _producer_id, _timestamp_ms, _base_timestamp, _max_timestamp
-    cdef int32_t _epoch, _base_sequence
-    cdef int16_t _attributes, _producer_epoch
-
     def __init__(
         self, int64_t base_offset=0, int32_t epoch=-1, int16_t attributes=0, int64_t producer_id=-1,
         int16_t producer_epoch=-1, int32_t base_sequence=-1, int64_t timestamp_ms=0,

@@ -1,0 +1,37 @@
+"""The flusher's queue as C sees it. All fields but `thread` and `event` are guarded by `lock`."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_t:
+        pass
+    ctypedef struct pthread_mutex_t:
+        pass
+    ctypedef struct pthread_cond_t:
+        pass
+
+cdef struct Job:
+    Job* next
+    int64_t token
+    int error                   # errno of the first file that failed; 0: durable
+    int count
+    int* fds                    # behind the struct, in the same allocation
+
+cdef struct Queue:
+    pthread_mutex_t lock
+    pthread_cond_t wake         # something in `todo`, or `stopping`
+    pthread_t thread
+    Job* todo
+    Job** todo_end
+    Job* done
+    Job** done_end
+    uint64_t syncs              # fdatasync calls so far
+    bint stopping
+    int event                   # eventfd: readable while `done` may hold something
+
+
+cdef class Flusher:
+    cdef Queue* _queue          # NULL once closed
+
+    cdef Queue* _open(self) except NULL
+    cdef int _stop(self) noexcept

@@ -1,0 +1,245 @@
+"""A thread that makes files durable and needs the GIL for nothing.
+
+A Python thread that waits for the disk has to win the GIL before it can tell anyone, and against a busy loop that takes
+a switch interval or two. This one takes its jobs from a queue behind a lock, calls fdatasync, and says so through an
+eventfd that the loop polls beside its sockets.
+
+This file alone decides how syncs are joined: the thread takes every job that waits and syncs each file among them once,
+so whatever was written while one sync ran is covered by the next, however many asked. Results keep the order of the
+jobs. Linux only.
+"""
+
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.errno cimport EINTR, ENOMEM, errno
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport bsearch, free, malloc, qsort
+
+cdef extern from "<pthread.h>" nogil:
+    ctypedef struct pthread_attr_t:
+        pass
+    int pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*) noexcept nogil, void*)
+    int pthread_join(pthread_t, void**)
+    int pthread_mutex_init(pthread_mutex_t*, void*)
+    int pthread_mutex_destroy(pthread_mutex_t*)
+    int pthread_mutex_lock(pthread_mutex_t*)
+    int pthread_mutex_unlock(pthread_mutex_t*)
+    int pthread_cond_init(pthread_cond_t*, void*)
+    int pthread_cond_destroy(pthread_cond_t*)
+    int pthread_cond_wait(pthread_cond_t*, pthread_mutex_t*)
+    int pthread_cond_signal(pthread_cond_t*)
+
+cdef extern from "<signal.h>" nogil:
+    ctypedef struct sigset_t:
+        pass
+    int SIG_SETMASK
+    int sigfillset(sigset_t*)
+    int pthread_sigmask(int, const sigset_t*, sigset_t*)
+
+cdef extern from "<sys/eventfd.h>" nogil:
+    int EFD_CLOEXEC, EFD_NONBLOCK
+    int eventfd(unsigned int, int)
+    int eventfd_read(int, uint64_t*)
+    int eventfd_write(int, uint64_t)
+
+cdef extern from "<unistd.h>" nogil:
+    int fdatasync(int)
+    int close(int)
+
+cdef struct Synced:
+    int fd
+    int error
+
+
+cdef int _by_fd(const void* a, const void* b) noexcept nogil:
+    return (<const Synced*>a).fd - (<const Synced*>b).fd
+
+
+cdef int _sync(int fd) noexcept nogil:
+    while fdatasync(fd) != 0:
+        if errno != EINTR:
+            return errno
+    return 0
+
+
+cdef uint64_t _sync_all(Job* jobs) noexcept nogil:
+    """Sync every file of the jobs once and write each job's error; the number of syncs."""
+    cdef Py_ssize_t named = 0, n = 0, i
+    cdef Job* job = jobs
+    cdef Synced* files
+    cdef Synced wanted
+    cdef Synced* found
+    while job != NULL:
+        named += job.count
+        job = job.next
+    files = <Synced*>malloc(<size_t>max(named, 1) * sizeof(Synced))
+    job = jobs
+    while job != NULL:
+        job.error = ENOMEM if files == NULL else 0
+        for i in range(0 if files == NULL else job.count):
+            files[n].fd = job.fds[i]
+            n += 1
+        job = job.next
+    if files == NULL:
+        return 0
+    qsort(files, n, sizeof(Synced), _by_fd)
+    named, n = n, 0
+    for i in range(named):
+        if i == 0 or files[i].fd != files[n - 1].fd:
+            files[n].fd = files[i].fd
+            files[n].error = _sync(files[i].fd)
+            n += 1
+    job = jobs
+    while job != NULL:
+        for i in range(job.count):
+            wanted.fd = job.fds[i]
+            found = <Synced*>bsearch(&wanted, files, n, sizeof(Synced), _by_fd)
+            if job.error == 0:
+                job.error = found.error
+        job = job.next
+    free(files)
+    return n
+
+
+cdef void* _run(void* argument) noexcept nogil:
+    cdef Queue* queue = <Queue*>argument
+    cdef Job* jobs
+    cdef Job** end
+    cdef uint64_t syncs
+    while True:
+        pthread_mutex_lock(&queue.lock)
+        while queue.todo == NULL and not queue.stopping:
+            pthread_cond_wait(&queue.wake, &queue.lock)
+        jobs, end = queue.todo, queue.todo_end
+        queue.todo, queue.todo_end = NULL, &queue.todo
+        pthread_mutex_unlock(&queue.lock)
+        if jobs == NULL:
+            return NULL
+        syncs = _sync_all(jobs)
+        pthread_mutex_lock(&queue.lock)
+        queue.done_end[0] = jobs
+        queue.done_end = end
+        queue.syncs += syncs
+        pthread_mutex_unlock(&queue.lock)
+        eventfd_write(queue.event, 1)
+
+
+cdef void _free_jobs(Job* job) noexcept:
+    cdef Job* next
+    while job != NULL:
+        next = job.next
+        PyMem_RawFree(job)
+        job = next
+
+
+cdef int _start(Queue* queue) noexcept nogil:
+    """Signals stay with the threads that run Python. errno of pthread_create."""
+    cdef sigset_t every, before
+    cdef int error
+    sigfillset(&every)
+    pthread_sigmask(SIG_SETMASK, &every, &before)
+    error = pthread_create(&queue.thread, NULL, _run, queue)
+    pthread_sigmask(SIG_SETMASK, &before, NULL)
+    return error
+
+
+cdef class Flusher:
+    def __cinit__(self):
+        cdef Queue* queue = <Queue*>PyMem_RawMalloc(sizeof(Queue))
+        if queue == NULL:
+            raise MemoryError
+        queue.todo, queue.todo_end = NULL, &queue.todo
+        queue.done, queue.done_end = NULL, &queue.done
+        queue.syncs = 0
+        queue.stopping = False
+        queue.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if queue.event < 0:
+            error = errno
+            PyMem_RawFree(queue)
+            raise OSError(error, "no eventfd for the flusher")
+        pthread_mutex_init(&queue.lock, NULL)
+        pthread_cond_init(&queue.wake, NULL)
+        error = _start(queue)
+        if error:
+            close(queue.event)
+            PyMem_RawFree(queue)
+            raise OSError(error, "no thread for the flusher")
+        self._queue = queue
+
+    def __dealloc__(self):
+        self._stop()
+
+    cdef Queue* _open(self) except NULL:
+        if self._queue == NULL:
+            raise ValueError("the flusher is closed")
+        return self._queue
+
+    cdef int _stop(self) noexcept:
+        cdef Queue* queue = self._queue
+        if queue == NULL:
+            return 0
+        self._queue = NULL
+        with nogil:
+            pthread_mutex_lock(&queue.lock)
+            queue.stopping = True
+            pthread_cond_signal(&queue.wake)
+            pthread_mutex_unlock(&queue.lock)
+            pthread_join(queue.thread, NULL)
+            close(queue.event)
+        pthread_cond_destroy(&queue.wake)
+        pthread_mutex_destroy(&queue.lock)
+        _free_jobs(queue.done)
+        PyMem_RawFree(queue)
+        return 0
+
+    @property
+    def syncs(self):
+        cdef Queue* queue = self._open()
+        pthread_mutex_lock(&queue.lock)
+        cdef uint64_t syncs = queue.syncs
+        pthread_mutex_unlock(&queue.lock)
+        return syncs
+
+    def fileno(self):
+        return self._open().event
+
+    def submit(self, int64_t token, fds):
+        cdef Queue* queue = self._open()
+        cdef list given = list(fds)
+        cdef Py_ssize_t i, count = len(given)
+        cdef Job* job = <Job*>PyMem_RawMalloc(sizeof(Job) + count * sizeof(int))
+        if job == NULL:
+            raise MemoryError
+        job.next, job.token, job.error, job.count = NULL, token, 0, <int>count
+        job.fds = <int*>(job + 1)
+        try:
+            for i in range(count):
+                job.fds[i] = given[i]
+        except BaseException:
+            PyMem_RawFree(job)
+            raise
+        pthread_mutex_lock(&queue.lock)         # held by the thread for a few stores only: not worth the GIL
+        queue.todo_end[0] = job
+        queue.todo_end = &job.next
+        pthread_cond_signal(&queue.wake)
+        pthread_mutex_unlock(&queue.lock)
+
+    def drain(self):
+        cdef Queue* queue = self._open()
+        cdef uint64_t ignored = 0
+        cdef Job* job
+        cdef Job* first
+        cdef list results = []
+        eventfd_read(queue.event, &ignored)     # before taking: what comes later makes it readable again
+        pthread_mutex_lock(&queue.lock)
+        first = queue.done
+        queue.done, queue.done_end = NULL, &queue.done
+        pthread_mutex_unlock(&queue.lock)
+        job = first
+        while job != NULL:
+            results.append((job.token, job.error))
+            job = job.next
+        _free_jobs(first)
+        return results
+
+    def close(self):
+        self._stop()
