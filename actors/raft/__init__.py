@@ -1,0 +1,41 @@
+"""The quorum: KIP-595 pull replication with KIP-630 snapshots and KIP-996 pre-votes, without IO.
+
+Read in this order: `messages`, `state`, `election`, `following`, `leading`, `download`, `ready`, `raft`.
+"""
+
+from actors.raft.describe import Description, ReplicaState
+from actors.raft.following import LogDiverged
+from actors.raft.limits import Limits
+from actors.raft.log import EpochTable, LogReader, SnapshotSlice
+from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpoch, ReplicaKey, SnapshotId
+from actors.raft.raft import NotLeader, Raft
+from actors.raft.ready import HardState, Leadership, Ready, SnapshotPart
+from actors.raft.state import Control, LeaderChange, Role
+from actors.raft.voters import Voters
+
+__all__ = [
+    "NO_LEADER",
+    "Control",
+    "Description",
+    "EpochTable",
+    "Error",
+    "Failed",
+    "HardState",
+    "LeaderChange",
+    "Leadership",
+    "Limits",
+    "LogDiverged",
+    "LogReader",
+    "Message",
+    "NotLeader",
+    "OffsetAndEpoch",
+    "Raft",
+    "Ready",
+    "ReplicaKey",
+    "ReplicaState",
+    "Role",
+    "SnapshotId",
+    "SnapshotPart",
+    "SnapshotSlice",
+    "Voters",
+]

@@ -1,0 +1,99 @@
+"""A snapshot on its way from the leader to a replica that is too far behind (KIP-630 "FetchSnapshot").
+
+This file alone decides which slice is asked for, which is served, and when the log starts anew.
+
+Rules:
+
+1. The file is asked for slice by slice from one leader; a change of role or leader starts over.
+2. The machine cannot read the file: the node verifies it and says so (`Raft.snapshot_received`). Only then the log is
+   thrown away, and what the next fetch claims becomes durable together with the file's name.
+"""
+
+from actors.raft import election, following, leading
+from actors.raft.messages import Error, FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId
+from actors.raft.ready import SnapshotPart
+from actors.raft.state import Core, Download, Role
+
+
+def begin(core: Core, snapshot: SnapshotId) -> None:
+    """The leader refers us to a snapshot. One that holds nothing new is a mistake, asked about again after a pause."""
+    assert core.fetching is not None
+    if snapshot.end_offset <= core.high_watermark:
+        core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+    else:
+        core.download = Download(snapshot)
+
+
+def next_request(core: Core, serial: int) -> FetchSnapshotRequest:
+    """The request for the slice that follows what is there."""
+    download, bytes_max = core.download, core.limits.snapshot_bytes_max
+    assert download is not None
+    return FetchSnapshotRequest(serial, core.me, core.epoch, download.snapshot, download.position, bytes_max)
+
+
+def answered(core: Core, source: int, response: FetchSnapshotResponse) -> None:
+    """A slice has come."""
+    fetching, download = core.fetching, core.download
+    if fetching is None or download is None or not fetching.serial or response.serial != fetching.serial:
+        return
+    fetching.serial = 0
+    if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
+        core.download = None
+        following.rejected(core, response.error)
+        return
+    following.heard(core)
+    fetching.due_ms = core.now_ms
+    end = response.position + len(response.data)
+    if response.snapshot != download.snapshot or response.position != download.position or end > response.size:
+        core.download = None
+        fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+        return
+    if not response.data and end < response.size:
+        fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+        return
+    download.position = end
+    download.checking = end == response.size
+    core.out.parts.append(SnapshotPart(download.snapshot, response.position, response.data, download.checking))
+
+
+def received(core: Core, snapshot: SnapshotId, valid: bool) -> None:
+    """The node has verified the whole file. A verdict on a transfer that was given up meanwhile is ignored."""
+    download = core.download
+    if download is None or not download.checking or download.snapshot != snapshot:
+        return
+    assert core.fetching is not None
+    core.download = None
+    core.fetching.due_ms = core.now_ms + (0 if valid else core.limits.retry_backoff_ms)
+    if valid:
+        core.log.restart_at(snapshot)
+        core.out.load_snapshot = snapshot
+        core.raise_high_watermark(snapshot.end_offset)
+
+
+def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
+    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: beyond the file."""
+    error = leading.refusal(core, request.epoch)
+    if error is Error.NONE:
+        leading.contact(core, request.replica)
+        serve(core, source, request)
+    else:
+        leader_id = election.told_leader(core)
+        core.say(source, FetchSnapshotResponse(request.serial, error, leader_id, core.epoch, request.snapshot))
+
+
+def serve(core: Core, source: int, request: FetchSnapshotRequest) -> None:
+    """Answer with the slice, or keep the request until the node has read the disk."""
+    assert core.leading is not None
+    answer = FetchSnapshotResponse(request.serial, Error.NONE, core.me.id, core.epoch, request.snapshot)
+    bytes_max = min(request.bytes_max, core.limits.snapshot_bytes_max)
+    try:
+        piece = core.log.reader.read_snapshot(request.snapshot, request.position, bytes_max)
+    except FileNotFoundError:
+        core.say(source, answer._replace(error=Error.SNAPSHOT_NOT_FOUND))
+        return
+    if piece is None:
+        leading.park(core, source, request, core.now_ms + core.limits.fetch_timeout_ms, cold=True)
+    elif not 0 <= request.position <= piece.size:
+        core.say(source, answer._replace(error=Error.POSITION_OUT_OF_RANGE))
+    else:
+        core.say(source, answer._replace(size=piece.size, position=request.position, data=piece.data))

@@ -1,0 +1,246 @@
+"""Who becomes leader: pre-votes, votes, the dead-leader hint (KIP-595 "Vote", KIP-996, EndQuorumEpoch).
+
+This file alone decides when a voter stands, to whom it grants, and what a lost round costs.
+
+Rules:
+
+1. A vote is granted once an epoch, to a voter whose log is not behind, in an epoch whose leader is unknown. It leaves
+   after quorum-state is durable.
+2. A pre-vote changes nothing and promises nothing. It is refused while a leader is alive as far as this replica knows;
+   so a voter that was cut off cannot disturb the others when it comes back.
+3. In a hurry (`Core.hurry`: the leader's listener refuses, the leader has resigned, or the process has just started)
+   no live leader would be disturbed. Then pre-votes are granted; the voter waits its rank times the stagger before it
+   asks for its own; granting another's restarts that wait; a refused one is repeated soon, at random.
+"""
+
+from actors.raft import following, leading
+from actors.raft.messages import (
+    NO_LEADER,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    Error,
+    VoteRequest,
+    VoteResponse,
+)
+from actors.raft.ready import HardState
+from actors.raft.state import Ballot, Core, Role
+
+BACKOFF_BASE_MS = 50
+
+
+def begin(core: Core) -> None:
+    """First role of a process: see rule 3 of `state`."""
+    if core.hard.leader_id == core.me.id and core.is_voter:
+        core.role = Role.RESIGNED
+    elif core.hard.leader_id != NO_LEADER and core.hard.leader_id != core.me.id:
+        following.follow(core, core.hard.leader_id, core.epoch)
+        return
+    if not core.is_voter:
+        following.search(core)
+        return
+    core.hurry = True
+    core.hurry_until_ms = core.now_ms + core.limits.election_timeout_ms
+    core.patience_ms = core.now_ms + (0 if len(core.voters) == 1 else core.hint_wait_ms())
+
+
+# -- asking
+
+
+def stand(core: Core) -> None:
+    """Ask for pre-votes in the present epoch."""
+    core.become(Role.PROSPECTIVE)
+    core.patience_ms = core.now_ms + core.election_wait_ms()
+    ballot = core.ballot = Ballot(core.me)
+    for request in _requests(core, ballot, pre_vote=True):
+        core.say(request.voter.id, request)
+    count(core)
+
+
+def _run(core: Core) -> None:
+    """Vote for oneself in the next epoch and ask for votes once that is durable."""
+    core.become(Role.CANDIDATE, HardState(core.epoch + 1, core.me, NO_LEADER))
+    core.patience_ms = core.now_ms + core.election_wait_ms()
+    ballot = core.ballot = Ballot(core.me)
+    for request in _requests(core, ballot, pre_vote=False):
+        core.claim(request.voter.id, request)
+
+
+def _requests(core: Core, ballot: Ballot, pre_vote: bool) -> list[VoteRequest]:
+    requests = []
+    for key in core.voters.others(core.me):
+        serial = core.next_serial()
+        ballot.awaited[serial] = key
+        log = core.log
+        requests.append(VoteRequest(serial, core.me, key, core.epoch, log.last_epoch, log.end_offset, pre_vote))
+    return requests
+
+
+def count(core: Core) -> None:
+    """Go on when the round is won or can no longer be won. The own vote counts once it is durable."""
+    ballot = core.ballot
+    if ballot is None:
+        return
+    if len(ballot.granted) >= core.voters.majority:
+        if core.role is Role.PROSPECTIVE:
+            _run(core)
+        elif core.log.durable_epoch >= core.epoch:
+            core.lost_votes = 0
+            leading.begin(core, sorted(ballot.granted))
+    elif len(ballot.granted) + len(ballot.awaited) < core.voters.majority:
+        _lose(core)
+
+
+def _lose(core: Core) -> None:
+    """The round is lost: try again soon in a hurry, else wait."""
+    if core.role is Role.PROSPECTIVE:
+        retry = core.limits.hint_retry_ms
+        _stand_down(core, retry + core.random.below(2 * retry + 1))
+        return
+    core.ballot = None
+    core.lost_votes += 1
+    longest = min(core.limits.election_backoff_max_ms, BACKOFF_BASE_MS << min(core.lost_votes, 10))
+    core.patience_ms = core.now_ms + 1 + core.random.below(longest)
+
+
+def _stand_down(core: Core, hurry_wait_ms: int) -> None:
+    """Stop asking; back to the leader of the epoch if it has one."""
+    if core.leader_id not in (NO_LEADER, core.me.id):
+        core.become(Role.FOLLOWER)
+        following.resume(core)
+    else:
+        core.become(Role.UNATTACHED)
+        core.patience_ms = core.now_ms + core.election_wait_ms()
+    if core.hurry:
+        core.patience_ms = core.now_ms + hurry_wait_ms
+
+
+def patience_ended(core: Core) -> None:
+    """The wait of a voter without a leader, or in doubt of it, is over."""
+    if not core.is_voter:
+        following.search(core)
+    elif core.role is Role.PROSPECTIVE:
+        core.hurry = core.hurry and core.now_ms < core.hurry_until_ms
+        _stand_down(core, core.hint_wait_ms())
+    else:
+        stand(core)
+
+
+def hint(core: Core, wait_ms: int | None = None) -> None:
+    """The leader is gone for sure: stop refusing pre-votes, stand after a wait. Once only, or the wait never ends."""
+    if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
+        core.hurry = True
+        core.hurry_until_ms = core.now_ms + (1 << 40)
+        core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)
+
+
+# -- granting
+
+
+def vote(core: Core, source: int, request: VoteRequest) -> None:
+    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: meant for another disk; FENCED_LEADER_EPOCH: an old epoch."""
+    error = Error.NONE
+    granted = False
+    if request.voter != core.me:
+        error = Error.INVALID_VOTER_KEY
+    elif request.epoch < core.epoch:
+        error = Error.FENCED_LEADER_EPOCH
+    elif core.is_voter and request.replica in core.voters:
+        if request.epoch > core.epoch:
+            unattach(core, request.epoch)
+        granted = _may_grant(core, request)
+        if granted and request.pre_vote:
+            _give_way(core)
+        elif granted:
+            core.become(Role.UNATTACHED, HardState(core.epoch, request.replica, NO_LEADER))
+            core.patience_ms = core.now_ms + core.election_wait_ms()
+    answer = VoteResponse(request.serial, error, told_leader(core), core.epoch, granted)
+    if request.pre_vote and not core.out.hard_changed:
+        core.say(source, answer)
+    else:
+        core.claim(source, answer)
+
+
+def _may_grant(core: Core, request: VoteRequest) -> bool:
+    log = core.log
+    if (request.last_epoch, request.end_offset) < (log.last_epoch, log.end_offset):
+        return False
+    if not request.pre_vote:
+        return core.leader_id == NO_LEADER and core.hard.voted in (None, request.replica)
+    if core.role is Role.FOLLOWER:
+        assert core.fetching is not None
+        return core.hurry or not core.fetching.heard
+    return core.role is not Role.LEADER
+
+
+def _give_way(core: Core) -> None:
+    """A pre-vote was granted: in a hurry the own attempt starts over, so that two survivors do not split the votes."""
+    if not core.hurry:
+        return
+    if core.role is Role.PROSPECTIVE:
+        _stand_down(core, core.hint_wait_ms())
+    elif core.role is not Role.CANDIDATE:
+        core.patience_ms = core.now_ms + core.hint_wait_ms()
+
+
+def vote_answered(core: Core, source: int, response: VoteResponse) -> None:
+    ballot = core.ballot
+    if ballot is None:
+        return
+    key = ballot.awaited.pop(response.serial, None)
+    if key is None:
+        return
+    if response.granted and response.epoch == core.epoch:
+        ballot.granted.add(key)
+    count(core)
+
+
+def vote_failed(core: Core, serial: int) -> None:
+    """No answer will come: as good as a refusal."""
+    if core.ballot is not None and core.ballot.awaited.pop(serial, None) is not None:
+        count(core)
+
+
+# -- learning
+
+
+def unattach(core: Core, epoch: int) -> None:
+    """A higher epoch exists and its leader is not known."""
+    core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
+    if core.is_voter:
+        core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
+    else:
+        following.search(core)
+
+
+def learn(core: Core, epoch: int, leader_id: int) -> None:
+    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`."""
+    known = leader_id not in (NO_LEADER, core.me.id)
+    if epoch > core.epoch:
+        if known:
+            following.follow(core, leader_id, epoch)
+        else:
+            unattach(core, epoch)
+    elif epoch == core.epoch and known and core.role not in (Role.FOLLOWER, Role.LEADER, Role.RESIGNED):
+        returning = core.leader_id == leader_id and not core.is_voter
+        if core.leader_id == NO_LEADER or returning:
+            following.follow(core, leader_id, epoch)
+
+
+def told_leader(core: Core) -> int:
+    """The leader to name in answers. A leader that has resigned names nobody: the asker would come back to it."""
+    return NO_LEADER if core.leader_id == core.me.id and core.role is not Role.LEADER else core.leader_id
+
+
+def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
+    """The leader resigns: the first of its preferred stands at once, the next one stagger later, and so on."""
+    error = Error.NONE
+    if request.epoch < core.epoch:
+        error = Error.FENCED_LEADER_EPOCH
+    else:
+        learn(core, request.epoch, request.leader_id)
+        if core.leader_id == request.leader_id and core.epoch == request.epoch:
+            places = [key for key in request.preferred if key in core.voters]
+            behind = len(places) + core.voters.rank(core.me.id, request.leader_id)
+            place = places.index(core.me) if core.me in places else behind
+            hint(core, place * core.limits.hint_stagger_ms)
+    core.claim(source, EndQuorumEpochResponse(request.serial, error, told_leader(core), core.epoch))

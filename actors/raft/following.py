@@ -1,0 +1,209 @@
+"""The follower's side of replication: fetch, append, truncate (KIP-595 "Fetch").
+
+This file alone decides whom a replica fetches from, when, and what it does with the answer.
+
+Rules:
+
+1. One fetch is out at a time. A voter's leaves only when all that it claims to hold is durable; an observer counts for
+   nobody and does not wait for its disk.
+2. Nothing below the high watermark is ever cut: a leader that asks for it is broken, or this disk is. The leader's high
+   watermark is taken over only with an answer that found the two logs to agree up to the offset asked for.
+3. A leader that says of itself that it leads no more has resigned: same as its EndQuorumEpoch.
+4. An observer without a leader asks one replica after the other.
+"""
+
+from actors.raft import download, election
+from actors.raft.messages import (
+    NO_LEADER,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    OffsetAndEpoch,
+)
+from actors.raft.ready import HardState
+from actors.raft.state import NEVER_MS, Core, Fetching, Role
+
+
+class LogDiverged(Exception):
+    """The leader's log lacks what this replica knows to be committed. The node must stop: going on would lose it."""
+
+
+def follow(core: Core, leader_id: int, epoch: int) -> None:
+    """Become a follower of the leader of `epoch`."""
+    voted = core.hard.voted if epoch == core.epoch else None
+    core.become(Role.FOLLOWER, HardState(epoch, voted, leader_id))
+    core.hurry = False
+    core.lost_votes = 0
+    resume(core)
+
+
+def resume(core: Core) -> None:
+    """Fetch from the leader, with fresh patience."""
+    core.fetching = Fetching(core.now_ms)
+    core.fetching.target = core.leader_id
+    core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+
+
+def search(core: Core) -> None:
+    """An observer looks for the leader: it asks everybody it knows in turn."""
+    core.become(Role.UNATTACHED)
+    core.patience_ms = NEVER_MS
+    core.fetching = Fetching(core.now_ms)
+    _next_target(core)
+
+
+def _next_target(core: Core) -> None:
+    """Move on to another replica. Random, so that many observers do not ask the same one."""
+    fetching = core.fetching
+    assert fetching is not None
+    known = [key.id for key in core.voters.keys if key.id != core.me.id]
+    known += [replica for replica in core.bootstrap if replica not in known]
+    others = [replica for replica in known if replica != fetching.target] or known
+    if others:
+        fetching.target = others[core.random.below(len(others))]
+
+
+def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest) -> None:
+    """A leader makes itself known."""
+    error = Error.NONE
+    if request.voter != core.me:
+        error = Error.INVALID_VOTER_KEY
+    elif request.epoch < core.epoch:
+        error = Error.FENCED_LEADER_EPOCH
+    else:
+        if core.role is Role.PROSPECTIVE and core.epoch == request.epoch and core.leader_id == request.leader_id:
+            follow(core, request.leader_id, request.epoch)
+        election.learn(core, request.epoch, request.leader_id)
+        alive(core, request.leader_id)
+    core.claim(source, BeginQuorumEpochResponse(request.serial, error, election.told_leader(core), core.epoch))
+
+
+def alive(core: Core, leader_id: int) -> None:
+    """The leader has shown itself: the hint is over."""
+    if core.role is Role.FOLLOWER and core.leader_id == leader_id and core.hurry:
+        core.hurry = False
+        core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+
+
+# -- asking
+
+
+def send_due(core: Core) -> None:
+    """Send the next fetch, or the next request for a snapshot slice, if one is due."""
+    fetching = core.fetching
+    if fetching is None or fetching.serial or fetching.due_ms > core.now_ms or fetching.target == NO_LEADER:
+        return
+    if core.download is not None:
+        if core.download.checking:
+            return
+        core.say(fetching.target, download.next_request(core, serial := core.next_serial()))
+    else:
+        limits, log = core.limits, core.log
+        request = FetchRequest(
+            serial := core.next_serial(),
+            core.me,
+            core.epoch,
+            log.end_offset,
+            log.last_epoch,
+            core.high_watermark,
+            limits.fetch_max_wait_ms,
+            limits.fetch_bytes_max,
+        )
+        (core.claim if core.is_voter else core.say)(fetching.target, request)
+    fetching.serial = serial
+    fetching.expires_ms = core.now_ms + core.limits.request_timeout_ms
+
+
+def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
+    fetching = core.fetching
+    if fetching is None or not fetching.serial or response.serial != fetching.serial:
+        return
+    fetching.serial = 0
+    if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
+        rejected(core, response.error)
+        return
+    heard(core)
+    fetching.due_ms = core.now_ms
+    if response.diverging is not None:
+        _truncate(core, response.diverging)
+    elif response.snapshot is not None:
+        download.begin(core, response.snapshot)
+    else:
+        for batch in response.batches:
+            if batch.base_offset != core.log.end_offset or not core.log.last_epoch <= batch.epoch <= core.epoch:
+                fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+                break
+            core.log.append(batch)
+        core.raise_high_watermark(response.high_watermark)
+
+
+def heard(core: Core) -> None:
+    """The leader has answered as a leader."""
+    assert core.fetching is not None
+    core.fetching.heard = True
+    core.hurry = False
+    core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+
+
+def rejected(core: Core, error: Error) -> None:
+    """The answer was an error: ask again after a pause, or somebody else."""
+    assert core.fetching is not None
+    core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+    if error is Error.NOT_LEADER_OR_FOLLOWER and core.role is Role.FOLLOWER:
+        if core.is_voter:
+            election.hint(core)
+        else:
+            _search_later(core)
+    elif core.role is Role.UNATTACHED:
+        _next_target(core)
+
+
+def _search_later(core: Core) -> None:
+    search(core)
+    assert core.fetching is not None
+    core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+
+
+def fetch_failed(core: Core, serial: int) -> None:
+    """The request is lost: repeat it after a pause."""
+    fetching = core.fetching
+    if fetching is None or not serial or fetching.serial != serial:
+        return
+    fetching.serial = 0
+    fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+    if core.role is Role.UNATTACHED:
+        _next_target(core)
+
+
+def link_lost(core: Core, peer: int, refused: bool) -> None:
+    """The connection to whom we fetch from broke (`refused` false), or a new one was refused (true)."""
+    fetching = core.fetching
+    if fetching is None or fetching.target != peer:
+        return
+    fetching.serial = 0
+    fetching.due_ms = core.now_ms + (core.limits.retry_backoff_ms if refused else 0)
+    if core.role is Role.UNATTACHED:
+        _next_target(core)
+    elif refused and core.is_voter:
+        election.hint(core)
+    elif refused:
+        _search_later(core)
+
+
+def _truncate(core: Core, diverging: OffsetAndEpoch) -> None:
+    """Cut back to where this log and the leader's may still agree."""
+    mine = core.log.table.end_of(diverging.epoch)
+    end_offset = min(mine.offset, diverging.offset) if mine.epoch == diverging.epoch else mine.offset
+    if end_offset < core.high_watermark:
+        raise LogDiverged(
+            f"leader {core.leader_id} of epoch {core.epoch} has nothing beyond offset {end_offset} of this log, but "
+            f"everything below {core.high_watermark} is committed"
+        )
+    if end_offset < core.log.end_offset:
+        core.log.truncate(end_offset)
+        core.out.truncate_to = end_offset
+    else:
+        assert core.fetching is not None
+        core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms

@@ -1,0 +1,249 @@
+"""The leader's side of replication: serve fetches, count replicas, commit, resign (KIP-595).
+
+This file alone decides when a record is committed and when a leader gives up.
+
+Rules:
+
+1. A voter counts with the offset of its last fetch, which it sends only when that is durable; the leader counts itself
+   with what its own finished syncs cover. It serves what is not yet durable.
+2. The high watermark moves only to an offset beyond the LeaderChange of the own epoch: older records are committed by
+   being below one of its own. Until then nobody is told a high watermark.
+3. Without fetches from a majority for 1.5 fetch timeouts the leader resigns (check-quorum): another may rule already.
+4. A fetch that brings nothing is parked until the log grows, the high watermark passes the one the asker knows
+   (KIP-1166), or its time is up.
+"""
+
+from collections.abc import Sequence
+
+from actors.raft import download, election
+from actors.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    OffsetAndEpoch,
+    ReplicaKey,
+    SnapshotId,
+)
+from actors.raft.ready import Leadership
+from actors.raft.state import Core, LeaderChange, Leading, ParkedFetch, Progress, Role
+
+OBSERVERS_MAX = 10_000
+OBSERVER_FORGOTTEN_MS = 300_000
+
+
+def begin(core: Core, granting: Sequence[ReplicaKey]) -> None:
+    """Elected: append the LeaderChange and announce the epoch."""
+    start = core.log.end_offset
+    change = LeaderChange(core.me.id, core.voters.keys, granting, first=start == 0)
+    batch = core.control_batch(change, start, core.epoch, core.now)
+    core.become(Role.LEADER, core.hard._replace(leader_id=core.me.id))
+    core.hurry = False
+    core.log.append(batch)
+    core.leading = Leading(start, core.log.end_offset, core.voters.others(core.me), core.now_ms)
+    watch_quorum(core)
+    announce(core)
+
+
+# -- serving
+
+
+def refusal(core: Core, epoch: int) -> Error:
+    """Why a request that only the leader of `epoch` can serve is not served; NONE if it is."""
+    if epoch < core.epoch:
+        return Error.FENCED_LEADER_EPOCH
+    if epoch > core.epoch:
+        return Error.UNKNOWN_LEADER_EPOCH
+    return Error.NONE if core.role is Role.LEADER else Error.NOT_LEADER_OR_FOLLOWER
+
+
+def fetch(core: Core, source: int, request: FetchRequest) -> None:
+    """Answer a fetch, or park it. Errors: see `refusal`."""
+    error = refusal(core, request.epoch)
+    if error is not Error.NONE:
+        core.say(source, FetchResponse(request.serial, error, election.told_leader(core), core.epoch))
+        return
+    leading = core.leading
+    assert leading is not None
+    progress = contact(core, request.replica)
+    answer = _answer(core, request)
+    snapshot = _snapshot_instead(core, request)
+    if snapshot is not None:
+        core.say(source, answer._replace(snapshot=snapshot))
+        return
+    diverging = _diverging(core, request)
+    if diverging is not None:
+        core.say(source, answer._replace(diverging=diverging))
+        return
+    if progress is not None:
+        _note(core, progress, request.offset)
+    if request.replica in leading.voters:
+        advance(core)
+    park(core, source, request, core.now_ms + min(request.max_wait_ms, core.limits.fetch_timeout_ms), cold=False)
+
+
+def _answer(core: Core, request: FetchRequest) -> FetchResponse:
+    assert core.leading is not None
+    told = core.high_watermark if core.leading.committed else -1
+    return FetchResponse(request.serial, Error.NONE, core.me.id, core.epoch, told, core.log.start_offset)
+
+
+def _snapshot_instead(core: Core, request: FetchRequest) -> SnapshotId | None:
+    """The snapshot to load, for a replica whose end lies before our start, or that is empty though there is one."""
+    start, latest = core.log.table.start, core.log.latest
+    before = request.offset < start.end_offset or (start.end_offset > 0 and request.last_epoch < start.epoch)
+    beside = request.offset == start.end_offset > 0 and request.last_epoch != start.epoch
+    empty = request.offset == 0 and latest.end_offset > 0
+    return latest if before or beside or empty else None
+
+
+def _diverging(core: Core, request: FetchRequest) -> OffsetAndEpoch | None:
+    """Where the asker's log leaves ours, if it does."""
+    if request.offset == 0:
+        return None
+    mine = core.log.table.end_of(request.last_epoch)
+    return mine if mine.epoch != request.last_epoch or mine.offset < request.offset else None
+
+
+def contact(core: Core, replica: ReplicaKey) -> Progress | None:
+    """Note that a replica is alive. None: one without an id, of which nothing is kept."""
+    leading = core.leading
+    assert leading is not None
+    progress = leading.voters.get(replica)
+    if progress is None:
+        if replica.id < 0:
+            return None
+        progress = leading.observers.get(replica)
+        if progress is None:
+            forget_observers(core)
+            progress = leading.observers[replica] = Progress(core.now_ms)
+    progress.fetch_ms = core.now_ms
+    progress.fetch_wall_ms = core.now.wall_ms
+    progress.announced_ms = core.now_ms + core.limits.announce_ms
+    watch_quorum(core)
+    return progress
+
+
+def forget_observers(core: Core) -> None:
+    """Drop observers that have not fetched for five minutes, and the longest silent ones beyond a bound."""
+    leading = core.leading
+    assert leading is not None
+    kept = {
+        key: progress
+        for key, progress in leading.observers.items()
+        if core.now_ms - progress.fetch_ms <= OBSERVER_FORGOTTEN_MS
+    }
+    if len(kept) >= OBSERVERS_MAX:
+        del kept[min(kept, key=lambda key: kept[key].fetch_ms)]
+    leading.observers = kept
+
+
+def _note(core: Core, progress: Progress, offset: int) -> None:
+    """The replica holds all below `offset`. Caught up: at the end of ours, now or at its last fetch (KIP-836)."""
+    if offset >= core.log.end_offset or 0 <= progress.leader_end_offset <= offset:
+        progress.caught_up_wall_ms = core.now.wall_ms
+    progress.leader_end_offset = core.log.end_offset
+    progress.end_offset = max(progress.end_offset, offset)
+
+
+def park(core: Core, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, cold: bool) -> None:
+    """Keep a request; `answer_parked` looks at it before the next Ready."""
+    assert core.leading is not None
+    core.leading.parked[source] = ParkedFetch(request, deadline_ms, cold)
+
+
+def answer_parked(core: Core) -> None:
+    """Answer every parked fetch that has something to learn, or whose time is up."""
+    leading = core.leading
+    if leading is None or not leading.parked:
+        return
+    for source, parked in list(leading.parked.items()):
+        expired = parked.deadline_ms <= core.now_ms
+        if parked.cold and not expired:
+            continue
+        if isinstance(parked.request, FetchSnapshotRequest):
+            del leading.parked[source]
+            if not expired:
+                download.serve(core, source, parked.request)
+        elif _bring(core, source, parked.request, expired):
+            del leading.parked[source]
+
+
+def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> bool:
+    """Answer with what there is. False: nothing yet, it stays parked."""
+    answer = _answer(core, request)
+    if request.offset < core.log.end_offset:
+        found = core.log.read(request.offset, min(request.bytes_max, core.limits.fetch_bytes_max))
+        if found is None and not expired:
+            assert core.leading is not None
+            core.leading.parked[source] = core.leading.parked[source]._replace(cold=True)
+            return False
+        answer = answer._replace(batches=found or ())
+    elif not expired and request.high_watermark >= answer.high_watermark:
+        return False
+    core.say(source, answer)
+    return True
+
+
+def warmed(core: Core) -> None:
+    """The node has read what was cold: look at the parked requests again."""
+    if core.leading is not None:
+        for source, parked in core.leading.parked.items():
+            if parked.cold:
+                core.leading.parked[source] = parked._replace(cold=False)
+
+
+# -- committing
+
+
+def advance(core: Core) -> None:
+    """Move the high watermark to what a majority holds durably."""
+    leading = core.leading
+    if leading is None:
+        return
+    held = [core.log.durable_offset, *(progress.end_offset for progress in leading.voters.values())]
+    agreed = core.voters.agreed(held)
+    if agreed >= leading.next_offset:
+        core.raise_high_watermark(agreed)
+        if not leading.committed:
+            leading.committed = True
+            core.out.gained = Leadership(core.epoch, leading.next_offset)
+
+
+# -- keeping and giving up leadership
+
+
+def watch_quorum(core: Core) -> None:
+    """Patience of a leader: until a majority (itself included) has been silent for the check-quorum time."""
+    leading = core.leading
+    assert leading is not None
+    if leading.voters and core.limits.check_quorum_ms:
+        seen = [core.now_ms, *(progress.fetch_ms for progress in leading.voters.values())]
+        core.patience_ms = core.voters.agreed(seen) + core.limits.check_quorum_ms
+    else:
+        core.patience_ms = core.now_ms + (1 << 40)
+
+
+def announce(core: Core) -> None:
+    """Tell voters that have not fetched lately who leads."""
+    leading = core.leading
+    assert leading is not None
+    for key, progress in leading.voters.items():
+        if progress.announced_ms <= core.now_ms:
+            progress.announced_ms = core.now_ms + core.limits.announce_ms
+            core.claim(key.id, BeginQuorumEpochRequest(core.next_serial(), key, core.me.id, core.epoch))
+
+
+def resign(core: Core, preferred: Sequence[ReplicaKey] | None = None) -> None:
+    """Give up the epoch and name who should stand: by default the voters, the most caught up first."""
+    leading = core.leading
+    assert leading is not None
+    if preferred is None:
+        preferred = sorted(leading.voters, key=lambda key: (-leading.voters[key].end_offset, key.id))
+    others = core.voters.others(core.me)
+    core.become(Role.RESIGNED)
+    core.patience_ms = core.now_ms + core.election_wait_ms()
+    for key in others:
+        core.say(key.id, EndQuorumEpochRequest(core.next_serial(), core.me.id, core.epoch, tuple(preferred)))

@@ -1,0 +1,177 @@
+"""What replicas of the quorum say to each other, as plain values.
+
+This file alone decides the vocabulary of KIP-595, KIP-630, KIP-853 and KIP-996 as the machine sees it; `node/rpc/`
+translates to and from the wire. The field names are Kafka's, the topic and cluster id are not here (one partition,
+checked where the frame is decoded).
+
+Rules:
+
+1. A request names who asks inside itself (`replica`); the `source` given to `Raft.step` is only the way back. So an
+   answer goes to the source of its request, whatever that number means to the caller.
+2. `serial` never travels: the asker's node puts it back into the answer. An answer with a serial that is not awaited is
+   read for its epoch and its leader, and for nothing else.
+3. `epoch` and `leader_id` of an answer are what the answering replica believes; leader -1 is "I know none".
+"""
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.ports import Batch, Buffer
+
+NO_DIRECTORY = bytes(16)
+NO_LEADER = -1
+
+
+class Error(enum.IntEnum):
+    """The codes that the quorum's own answers use, with Kafka's numbers."""
+
+    NONE = 0
+    NOT_LEADER_OR_FOLLOWER = 6
+    INVALID_REQUEST = 42
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    INVALID_VOTER_KEY = 125
+
+
+class ReplicaKey(NamedTuple):
+    """A replica is its id and its disk: with another directory id it is somebody else (KIP-853)."""
+
+    id: int
+    directory_id: bytes = NO_DIRECTORY
+
+
+class SnapshotId(NamedTuple):
+    """A snapshot holds everything below `end_offset`; `epoch` is the leader epoch of the last record in it."""
+
+    end_offset: int
+    epoch: int
+
+
+class OffsetAndEpoch(NamedTuple):
+    """The end of what a log holds of an epoch."""
+
+    offset: int
+    epoch: int
+
+
+class VoteRequest(NamedTuple):
+    """KIP-595 Vote. A pre-vote (KIP-996) carries the epoch the asker is in, a vote the one it stands for."""
+
+    serial: int
+    replica: ReplicaKey
+    voter: ReplicaKey
+    epoch: int
+    last_epoch: int
+    end_offset: int
+    pre_vote: bool
+
+
+class VoteResponse(NamedTuple):
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+    granted: bool
+
+
+class BeginQuorumEpochRequest(NamedTuple):
+    """A new leader tells a voter that has not fetched from it yet."""
+
+    serial: int
+    voter: ReplicaKey
+    leader_id: int
+    epoch: int
+
+
+class BeginQuorumEpochResponse(NamedTuple):
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+
+
+class EndQuorumEpochRequest(NamedTuple):
+    """A leader gives up its epoch; `preferred` are the voters that should stand next, the most caught up first."""
+
+    serial: int
+    leader_id: int
+    epoch: int
+    preferred: Sequence[ReplicaKey]
+
+
+class EndQuorumEpochResponse(NamedTuple):
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+
+
+class FetchRequest(NamedTuple):
+    """KIP-595 Fetch: `offset` is the log end of the asker and, from a voter, durable there.
+
+    `high_watermark` is the one the asker knows (-1: none; KIP-1166): a leader that knows a higher one answers at once.
+    """
+
+    serial: int
+    replica: ReplicaKey
+    epoch: int
+    offset: int
+    last_epoch: int
+    high_watermark: int
+    max_wait_ms: int
+    bytes_max: int
+
+
+class FetchResponse(NamedTuple):
+    """Either `diverging`, or `snapshot`, or `batches` from the offset asked for (maybe none)."""
+
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    diverging: OffsetAndEpoch | None = None
+    snapshot: SnapshotId | None = None
+    batches: Sequence[Batch] = ()
+
+
+class FetchSnapshotRequest(NamedTuple):
+    """KIP-630: bytes of a snapshot file from `position`."""
+
+    serial: int
+    replica: ReplicaKey
+    epoch: int
+    snapshot: SnapshotId
+    position: int
+    bytes_max: int
+
+
+class FetchSnapshotResponse(NamedTuple):
+    """A slice of the file, which may cut batches; `size` is that of the whole file."""
+
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+    snapshot: SnapshotId
+    size: int = 0
+    position: int = 0
+    data: Buffer = b""
+
+
+class Failed(NamedTuple):
+    """No answer will come to the request of this serial: the connection broke, or the time for it ran out."""
+
+    serial: int
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
+Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
+Message = Request | Response | Failed
+
+REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, FetchSnapshotRequest)
+RESPONSES = (VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse)

@@ -1,0 +1,249 @@
+"""The machine: inputs in, one `Ready` out. Dispatch and timers, nothing else.
+
+This file alone decides which rule sees which input. The loop of a node (KIP-595; order of effects: `ready`):
+
+    raft.step(source, message, now)       # for each message that came
+    raft.link_lost(peer, refused, now)    # for each connection that broke
+    raft.tick(now)                        # once a turn, at the latest at deadline_ms()
+    raft.append(batch)                    # the leader's own, at log_end_offset
+    ready = raft.ready()                  # perform it before the next input; repeat while it brings something
+    raft.synced(token)                    # when the sync it asked for is done
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actors.ports import Batch, Now, Random
+from actors.raft import download, election, following, leading
+from actors.raft.describe import Description, describe
+from actors.raft.limits import Limits
+from actors.raft.log import EpochTable, Log, LogReader
+from actors.raft.messages import (
+    NO_LEADER,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    Failed,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    ReplicaKey,
+    SnapshotId,
+    VoteRequest,
+    VoteResponse,
+)
+from actors.raft.ready import HardState, Ready
+from actors.raft.state import NEVER_MS, ControlBatch, Core, Role
+from actors.raft.voters import Voters
+
+
+class NotLeader(Exception):
+    """Only the leader appends."""
+
+
+def _nothing_more(core: Core, source: int, response: Message) -> None:
+    """The epoch and leader of the answer, learned already, were all there is to it."""
+
+
+HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
+    VoteRequest: election.vote,
+    VoteResponse: election.vote_answered,
+    BeginQuorumEpochRequest: following.begin_quorum_epoch,
+    BeginQuorumEpochResponse: _nothing_more,
+    EndQuorumEpochRequest: election.end_quorum_epoch,
+    EndQuorumEpochResponse: _nothing_more,
+    FetchRequest: leading.fetch,
+    FetchResponse: following.fetch_answered,
+    FetchSnapshotRequest: download.fetch_snapshot,
+    FetchSnapshotResponse: download.answered,
+}
+
+TEACHES = frozenset(
+    {VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse}
+)
+"""Answers carry an epoch and its leader, whatever else they say."""
+
+PATIENCE_ENDED: dict[Role, Callable[[Core], None]] = {
+    Role.UNATTACHED: election.patience_ended,
+    Role.FOLLOWER: election.patience_ended,
+    Role.PROSPECTIVE: election.patience_ended,
+    Role.CANDIDATE: election.patience_ended,
+    Role.RESIGNED: election.patience_ended,
+    Role.LEADER: leading.resign,
+}
+
+
+class Raft:
+    """One replica of one partition: a voter, or an observer."""
+
+    def __init__(
+        self,
+        me: ReplicaKey,
+        voters: Voters,
+        hard: HardState,
+        epochs: EpochTable,
+        log: LogReader,
+        random: Random,
+        limits: Limits,
+        control_batch: ControlBatch,
+        now: Now,
+        *,
+        latest: SnapshotId | None = None,
+        bootstrap: Sequence[int] = (),
+    ) -> None:
+        """`latest` is the newest snapshot on the disk (default: the one the log starts at); `bootstrap` names whom an
+        observer may ask beside the voters. What `hard` and `epochs` say must be durable."""
+        if epochs.last_epoch > hard.epoch:
+            hard = HardState(epochs.last_epoch, None, NO_LEADER)
+        core = Core(
+            me,
+            voters,
+            hard,
+            Log(epochs, log, latest or epochs.start, hard.epoch),
+            random,
+            limits,
+            control_batch,
+            bootstrap,
+            now,
+        )
+        self._core = core
+        election.begin(core)
+
+    # -- in
+
+    def step(self, source: int, message: Message, now: Now) -> None:
+        """Take a message. Raises LogDiverged: the node must stop."""
+        core = self._core
+        core.now = now
+        kind = type(message)
+        if kind is Failed:
+            election.vote_failed(core, message.serial)
+            following.fetch_failed(core, message.serial)
+            return
+        if kind in TEACHES:
+            election.learn(core, message.epoch, message.leader_id)  # type: ignore[union-attr]
+        HANDLERS[kind](core, source, message)
+
+    def link_lost(self, peer: int, refused: bool, now: Now) -> None:
+        """A connection to `peer` broke, or (`refused`) could not be opened because nobody listens there."""
+        self._core.now = now
+        following.link_lost(self._core, peer, refused)
+
+    def link_up(self, peer: int, now: Now) -> None:
+        """A connection to `peer` was accepted: a hint that it is dead ends."""
+        self._core.now = now
+        following.alive(self._core, peer)
+
+    def tick(self, now: Now) -> None:
+        """Time has passed."""
+        core = self._core
+        core.now = now
+        fetching = core.fetching
+        if fetching is not None and fetching.serial and fetching.expires_ms <= now.mono_ms:
+            following.fetch_failed(core, fetching.serial)
+        if core.hurry and core.hurry_until_ms <= now.mono_ms:
+            core.hurry = False
+        if core.patience_ms <= now.mono_ms:
+            PATIENCE_ENDED[core.role](core)
+        if core.leading is not None:
+            leading.announce(core)
+
+    def append(self, batch: Batch) -> None:
+        """The leader's own batch, which continues the log. Raises NotLeader."""
+        core = self._core
+        if core.role is not Role.LEADER:
+            raise NotLeader(f"replica {core.me.id} is {core.role.value} in epoch {core.epoch}")
+        assert batch.epoch == core.epoch
+        core.log.append(batch)
+
+    def synced(self, token: int) -> None:
+        """The sync of that token is done."""
+        core = self._core
+        core.log.synced(token)
+        election.count(core)
+        leading.advance(core)
+
+    def warmed(self) -> None:
+        """What `LogReader` had to leave out is in memory now."""
+        leading.warmed(self._core)
+
+    def snapshot_received(self, snapshot: SnapshotId, valid: bool, now: Now) -> None:
+        """The node has verified the file whose last part came with `SnapshotPart.last`."""
+        self._core.now = now
+        download.received(self._core, snapshot, valid)
+
+    def snapshot_taken(self, latest: SnapshotId, start: SnapshotId) -> None:
+        """A snapshot of our own, `latest`, is durable, and the log now begins at `start`, a snapshot too."""
+        core = self._core
+        assert start.end_offset <= latest.end_offset <= core.high_watermark
+        core.log.latest = latest
+        if start.end_offset > core.log.start_offset:
+            core.log.table.cut_front(start)
+
+    def resign(self, preferred: Sequence[ReplicaKey] | None = None) -> None:
+        """Give up leadership, for a shutdown or a hand-over. Does nothing elsewhere."""
+        if self._core.role is Role.LEADER:
+            leading.resign(self._core, preferred)
+
+    # -- out
+
+    def ready(self) -> Ready:
+        """What to do now."""
+        core = self._core
+        leading.answer_parked(core)
+        following.send_due(core)
+        return core.out.take(core.log, core.hard, core.high_watermark)
+
+    def deadline_ms(self) -> int:
+        """When `tick` must be called at the latest, on the monotonic clock."""
+        core = self._core
+        deadline = core.patience_ms
+        if core.hurry:
+            deadline = min(deadline, core.hurry_until_ms)
+        fetching = core.fetching
+        checking = core.download is not None and core.download.checking
+        if fetching is not None and fetching.target != NO_LEADER and not checking:
+            deadline = min(deadline, fetching.expires_ms if fetching.serial else fetching.due_ms)
+        if core.leading is not None:
+            for progress in core.leading.voters.values():
+                deadline = min(deadline, progress.announced_ms)
+            for parked in core.leading.parked.values():
+                deadline = min(deadline, parked.deadline_ms)
+        return min(deadline, NEVER_MS)
+
+    def describe(self) -> Description:
+        """For DescribeQuorum."""
+        return describe(self._core)
+
+    @property
+    def role(self) -> Role:
+        return self._core.role
+
+    @property
+    def epoch(self) -> int:
+        return self._core.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """-1: none is known."""
+        return election.told_leader(self._core)
+
+    @property
+    def high_watermark(self) -> int:
+        return self._core.high_watermark
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._core.log.start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._core.log.end_offset
+
+    @property
+    def durable_offset(self) -> int:
+        """Everything of the log below it is on the own disk."""
+        return self._core.log.durable_offset

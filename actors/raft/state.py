@@ -1,0 +1,282 @@
+"""The replica's place in the quorum: role, epoch, vote, leader, patience.
+
+This file alone decides which role may follow which and what is written to quorum-state. Everything that affects
+leadership is in `Core` or in the record of the current role; `election.py`, `following.py`, `leading.py` and
+`download.py` are the rules, one subject each, and keep nothing.
+
+Rules:
+
+1. The epoch never falls; the vote of an epoch never changes; an epoch never gets a second leader (KIP-595).
+2. A role is entered only along `TRANSITIONS`.
+3. A replica that was leader when it stopped comes back RESIGNED: its unsynced tail may be gone, so it must never append
+   in that epoch again.
+4. An epoch found in the log that is newer than quorum-state wins: the record proves that the epoch had a leader.
+
+Roles (an observer is never more than UNATTACHED or FOLLOWER):
+
+UNATTACHED   knows the epoch, no leader. Voter: stands when its patience ends. Observer: asks around.
+FOLLOWER     fetches from the leader of the epoch.
+PROSPECTIVE  asks for pre-votes in its present epoch (KIP-996).
+CANDIDATE    has voted for itself in a new epoch and asks for votes.
+LEADER       appends, answers fetches, counts replicas.
+RESIGNED     led this epoch and will not again; grants votes of higher epochs.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from actors.ports import Batch, Now, Random
+from actors.raft.limits import Limits
+from actors.raft.log import Log
+from actors.raft.messages import (
+    NO_LEADER,
+    Error,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Message,
+    ReplicaKey,
+    SnapshotId,
+)
+from actors.raft.ready import HardState, Outbox
+from actors.raft.voters import Voters
+
+NEVER_MS = (1 << 63) - 1
+
+
+class Role(enum.Enum):
+    UNATTACHED = "unattached"
+    FOLLOWER = "follower"
+    PROSPECTIVE = "prospective"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+    RESIGNED = "resigned"
+
+
+TRANSITIONS: dict[Role, frozenset[Role]] = {
+    # a higher epoch, or the leader of this one, may be learned in any role
+    Role.UNATTACHED: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE}),
+    Role.FOLLOWER: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE}),
+    Role.PROSPECTIVE: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE, Role.CANDIDATE}),
+    Role.CANDIDATE: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE, Role.LEADER}),
+    Role.LEADER: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.RESIGNED}),
+    Role.RESIGNED: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE}),
+}
+
+
+class LeaderChange(NamedTuple):
+    """The control batch that opens an epoch. `first`: the log is empty, so the voters are written too (KIP-853)."""
+
+    leader_id: int
+    voters: Sequence[ReplicaKey]
+    granting: Sequence[ReplicaKey]
+    first: bool
+
+
+Control = LeaderChange
+ControlBatch = Callable[[Control, int, int, Now], Batch]
+"""(what, base offset, epoch, now) -> the control batch."""
+
+
+class Ballot:
+    """One round of pre-votes or votes."""
+
+    __slots__ = ("awaited", "granted")
+
+    def __init__(self, me: ReplicaKey) -> None:
+        self.granted: set[ReplicaKey] = {me}
+        self.awaited: dict[int, ReplicaKey] = {}
+        """Serial -> the voter whose answer is still out."""
+
+
+class Fetching:
+    """What a follower, or an observer in search of a leader, has under way."""
+
+    __slots__ = ("due_ms", "expires_ms", "heard", "serial", "target")
+
+    def __init__(self, due_ms: int) -> None:
+        self.due_ms = due_ms
+        """When the next request may leave; counts only while none is out."""
+        self.serial = 0
+        """Serial of the request that is out, 0 for none."""
+        self.target = NO_LEADER
+        self.expires_ms = NEVER_MS
+        """When the request that is out is given up, should the node never say so."""
+        self.heard = False
+        """Whether the leader of this epoch has answered a fetch."""
+
+
+class Download:
+    """A snapshot in transfer from the leader. `position` bytes of it are written."""
+
+    __slots__ = ("checking", "position", "snapshot")
+
+    def __init__(self, snapshot: SnapshotId) -> None:
+        self.snapshot = snapshot
+        self.position = 0
+        self.checking = False
+        """All bytes are there and the node verifies them."""
+
+
+class Progress:
+    """What a leader knows of another replica."""
+
+    __slots__ = ("announced_ms", "caught_up_wall_ms", "end_offset", "fetch_ms", "fetch_wall_ms", "leader_end_offset")
+
+    def __init__(self, fetch_ms: int) -> None:
+        self.end_offset = -1
+        """Log end it last claimed; durable there if it is a voter. -1: it has not fetched in this epoch."""
+        self.fetch_ms = fetch_ms
+        """Monotonic time of its last fetch; that of the leader's election before the first."""
+        self.fetch_wall_ms = -1
+        self.caught_up_wall_ms = -1
+        """Last time of day when it was known to have all that the leader had (KIP-836)."""
+        self.leader_end_offset = -1
+        """The leader's log end at its last fetch."""
+        self.announced_ms = 0
+        """When BeginQuorumEpoch is due again."""
+
+
+class ParkedFetch(NamedTuple):
+    request: FetchRequest | FetchSnapshotRequest
+    deadline_ms: int
+    cold: bool
+    """Waits for the node to read the disk."""
+
+
+class Leading:
+    """The record of a leader. Invariant: `epoch_start_offset` is the base offset of its LeaderChange."""
+
+    __slots__ = ("committed", "epoch_start_offset", "next_offset", "observers", "parked", "voters")
+
+    def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
+        self.epoch_start_offset = epoch_start_offset
+        self.next_offset = next_offset
+        """The offset after its LeaderChange."""
+        self.committed = False
+        """Whether the high watermark has passed its LeaderChange: until then it is not told to anybody."""
+        self.voters = {key: Progress(now_ms) for key in others}
+        self.observers: dict[ReplicaKey, Progress] = {}
+        self.parked: dict[int, ParkedFetch] = {}
+        """By the source that awaits the answer."""
+
+
+class Core:
+    """All of the machine's state. Fields are read by every rule file; `become` alone changes role and hard state."""
+
+    def __init__(
+        self,
+        me: ReplicaKey,
+        voters: Voters,
+        hard: HardState,
+        log: Log,
+        random: Random,
+        limits: Limits,
+        control_batch: ControlBatch,
+        bootstrap: Sequence[int],
+        now: Now,
+    ) -> None:
+        self.me = me
+        self.voters = voters
+        self.is_voter = me in voters
+        self.bootstrap = bootstrap
+        """Whom an observer without a leader asks, beside the voters; ids below zero stand for bare addresses."""
+        self.random = random
+        self.limits = limits
+        self.control_batch = control_batch
+        self.log = log
+        self.out = Outbox()
+        self.now = now
+        self.high_watermark = log.start_offset
+        """Everything below is committed. Never falls; at most the log's end."""
+        self.role = Role.UNATTACHED
+        self.hard = hard
+        self.patience_ms = NEVER_MS
+        """When the role's wait ends: for votes, for the leader, for a quorum."""
+        self.hurry = False
+        """No live leader would be disturbed: pre-votes are granted and asked for at short notice."""
+        self.hurry_until_ms = NEVER_MS
+        self.lost_votes = 0
+        """Rounds of votes lost in a row: lengthens the back-off."""
+        self.ballot: Ballot | None = None
+        self.fetching: Fetching | None = None
+        self.download: Download | None = None
+        self.leading: Leading | None = None
+        self._serial = 0
+
+    # -- what everybody needs
+
+    @property
+    def now_ms(self) -> int:
+        return self.now.mono_ms
+
+    @property
+    def epoch(self) -> int:
+        return self.hard.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self.hard.leader_id
+
+    def next_serial(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    def say(self, target: int, message: Message) -> None:
+        """Send at once: it claims nothing durable."""
+        self.out.send.append((target, message))
+
+    def claim(self, target: int, message: Message) -> None:
+        """Send once all that is written so far is durable."""
+        self.out.claims.append((target, message))
+
+    def election_wait_ms(self) -> int:
+        """A fresh random patience."""
+        base = self.limits.election_timeout_ms
+        return base + self.random.below(max(base, 1))
+
+    def hint_wait_ms(self) -> int:
+        """The wait that keeps survivors of a dead leader from standing at once."""
+        return self.voters.rank(self.me.id, self.leader_id) * self.limits.hint_stagger_ms
+
+    def raise_high_watermark(self, offset: int) -> None:
+        offset = min(offset, self.log.end_offset)
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+
+    # -- roles
+
+    def become(self, role: Role, hard: HardState | None = None) -> None:
+        """Enter a role, leave the records of the old one behind, note a changed hard state."""
+        assert role in TRANSITIONS[self.role], (self.role, role)
+        if hard is not None and hard != self.hard:
+            assert hard.epoch > self.hard.epoch or self._same_epoch(hard), (self.hard, hard)
+            if hard.epoch > self.hard.epoch and self.leader_id != NO_LEADER:
+                self.hurry = False
+            self.hard = hard
+            self.out.hard_changed = True
+        self.role = role
+        if self.leading is not None:
+            self._refuse_parked(self.leading)
+            self.out.lost = True
+            self.out.gained = None
+        self.ballot = self.fetching = self.download = self.leading = None
+
+    def _refuse_parked(self, leading: Leading) -> None:
+        error = Error.NOT_LEADER_OR_FOLLOWER
+        for source, parked in leading.parked.items():
+            request = parked.request
+            if isinstance(request, FetchSnapshotRequest):
+                self.say(source, FetchSnapshotResponse(request.serial, error, NO_LEADER, self.epoch, request.snapshot))
+            else:
+                self.say(source, FetchResponse(request.serial, error, NO_LEADER, self.epoch))
+
+    def _same_epoch(self, hard: HardState) -> bool:
+        old = self.hard
+        return (
+            hard.epoch == old.epoch
+            and (old.voted is None or hard.voted == old.voted)
+            and (old.leader_id == NO_LEADER or hard.leader_id == old.leader_id)
+        )

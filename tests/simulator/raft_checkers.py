@@ -1,0 +1,157 @@
+"""What must hold in the raft world, looked at after every event, only where something changed.
+
+Named as in Kafka's RaftEventSimulationTest where it has the same: SingleLeader, MonotonicEpoch, MonotonicHighWatermark,
+CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark, SnapshotAtLogStart.
+"""
+
+from typing import TYPE_CHECKING
+
+from actors.ports import Batch
+from actors.raft import Role, SnapshotId
+
+if TYPE_CHECKING:
+    from tests.simulator.raft_world import Replica, World
+
+
+class Violation(AssertionError):
+    """A checker's name and what it saw."""
+
+    def __init__(self, checker: str, what: str) -> None:
+        super().__init__(f"{checker}: {what}")
+        self.checker = checker
+
+
+class Seen:
+    """What a process showed last."""
+
+    __slots__ = ("epoch", "high_watermark", "leads", "start")
+
+    def __init__(self, epoch: int, high_watermark: int) -> None:
+        self.epoch = epoch
+        self.high_watermark = high_watermark
+        self.leads = False
+        self.start = SnapshotId(-1, -1)
+
+
+class Checkers:
+    """All of them, over one record of what is committed."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.leaders: dict[int, int] = {}
+        """Epoch -> the one replica that led it."""
+        self.committed: list[Batch] = []
+        """Every batch that any replica has shown below its high watermark."""
+        self.committed_end = 0
+        self.places: dict[int, int] = {}
+        """Base offset -> place in `committed`."""
+        self.seen: dict[int, Seen] = {}
+
+    def started(self, replica: "Replica") -> None:
+        raft = replica.raft
+        assert raft is not None
+        durable = replica.disk.durable
+        if raft.epoch < durable.hard.epoch:
+            raise Violation("MonotonicEpoch", f"{replica.key.id} came back in {raft.epoch}, had {durable.hard}")
+        self.seen[replica.key.id] = Seen(raft.epoch, raft.high_watermark)
+
+    def crashed(self, replica: "Replica") -> None:
+        """A majority of the original voters still holds what is committed."""
+        self._majority_holds("after a crash")
+
+    def truncates(self, replica: "Replica", end_offset: int) -> None:
+        assert replica.raft is not None
+        if end_offset < self.seen[replica.key.id].high_watermark:
+            raise Violation("NoDivergenceBelowHighWatermark", f"{replica.key.id} cuts to {end_offset}")
+
+    def look(self, replica: "Replica") -> None:
+        """The replica has just performed a Ready."""
+        raft = replica.raft
+        assert raft is not None
+        seen = self.seen[replica.key.id]
+        if raft.epoch < seen.epoch:
+            raise Violation("MonotonicEpoch", f"{replica.key.id} went from {seen.epoch} to {raft.epoch}")
+        seen.epoch = raft.epoch
+        if raft.role is Role.LEADER:
+            self._leads(replica, seen)
+        else:
+            seen.leads = False
+        if raft.high_watermark != seen.high_watermark:
+            self._high_watermark(replica, seen)
+        start = replica.disk.page.start
+        if start != seen.start:
+            seen.start = start
+            if start.end_offset > 0 and start not in replica.disk.page.snapshots:
+                raise Violation("SnapshotAtLogStart", f"{replica.key.id} starts at {start}")
+            if raft.log_start_offset != start.end_offset:
+                raise Violation("SnapshotAtLogStart", f"{raft.log_start_offset} is not {start.end_offset}")
+
+    def _leads(self, replica: "Replica", seen: Seen) -> None:
+        raft = replica.raft
+        assert raft is not None
+        first = self.leaders.setdefault(raft.epoch, replica.key.id)
+        if first != replica.key.id:
+            raise Violation("SingleLeader", f"{first} and {replica.key.id} lead epoch {raft.epoch}")
+        if replica.key not in self.world.voters:
+            raise Violation("SingleLeader", f"{replica.key.id} leads and is no voter")
+        if not seen.leads:
+            seen.leads = True
+            self._complete(replica)
+
+    def _complete(self, replica: "Replica") -> None:
+        """A new leader has everything that is committed."""
+        page = replica.disk.page
+        if page.end_offset < self.committed_end:
+            raise Violation("LeaderIsComplete", f"{replica.key.id} ends at {page.end_offset} < {self.committed_end}")
+        for batch in page.batches:
+            if batch.base_offset >= self.committed_end:
+                break
+            self._same(replica, batch)
+
+    def _same(self, replica: "Replica", batch: Batch) -> None:
+        place = self.places.get(batch.base_offset)
+        if place is None or self.committed[place] != batch:
+            known = None if place is None else self.committed[place]
+            raise Violation("CommittedNeverChanges", f"{replica.key.id} has {batch}, committed is {known}")
+
+    def _high_watermark(self, replica: "Replica", seen: Seen) -> None:
+        raft = replica.raft
+        assert raft is not None
+        old, new = seen.high_watermark, raft.high_watermark
+        if new < old:
+            raise Violation("MonotonicHighWatermark", f"{replica.key.id} went from {old} to {new}")
+        seen.high_watermark = new
+        page = replica.disk.page
+        if new > page.end_offset:
+            raise Violation("MonotonicHighWatermark", f"{replica.key.id} has {new}, log ends at {page.end_offset}")
+        grown = False
+        for place in range(page.find(old), len(page.batches)):
+            batch = page.batches[place]
+            if batch.last_offset >= new:
+                break
+            if batch.base_offset < self.committed_end:
+                self._same(replica, batch)
+            elif batch.base_offset != self.committed_end:
+                raise Violation("CommittedNeverChanges", f"{replica.key.id}: nothing is committed below {batch}")
+            else:
+                self.places[batch.base_offset] = len(self.committed)
+                self.committed.append(batch)
+                self.committed_end = batch.last_offset + 1
+                grown = True
+        if grown:
+            self._majority_holds(f"when {replica.key.id} committed {new}")
+
+    def _majority_holds(self, when: str) -> None:
+        if not self.committed:
+            return
+        last = self.committed[-1]
+        world = self.world
+        holding = 0
+        for key in world.voters.keys:
+            replica = world.replicas[key.id]
+            if replica.key == key:
+                durable = replica.disk.durable
+                kept = durable.at(last.base_offset)
+                holding += kept == last if kept is not None else durable.start.end_offset > last.last_offset
+        if holding < world.voters.majority - world.disks_lost:
+            raise Violation("MajorityReachedHighWatermark", f"{holding} voters hold {last} durably {when}")
