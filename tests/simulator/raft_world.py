@@ -65,6 +65,8 @@ class Replica:
         self.frozen: list[tuple[Callable[..., None], tuple[object, ...]]] | None = None
         self.gained: Leadership | None = None
         self.wakeup_ms = -1
+        self.sync_done_ms = 0
+        """When the last sync begun will be done: they finish in order."""
         self.parts = 0
         """Bytes of the snapshot in transfer."""
 
@@ -115,7 +117,8 @@ class Replica:
             world.send(self.key.id, target, message)
         if ready.sync is not None:
             disk.begin_sync(ready.sync)
-            world.after(world.sync_ms(), self.synced, self.incarnation, ready.sync, ready.after_sync)
+            self.sync_done_ms = max(self.sync_done_ms, world.now.mono_ms + world.sync_ms())
+            world.at(self.sync_done_ms, self.synced, self.incarnation, ready.sync, ready.after_sync)
         else:
             assert not ready.after_sync
         if ready.gained is not None:
