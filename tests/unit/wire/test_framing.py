@@ -1,0 +1,151 @@
+"""Frames and headers, against kio's headers and a stream cut everywhere."""
+
+import io
+import random
+
+import pytest
+from kio.schema.request_header.v1.header import RequestHeader as Header1
+from kio.schema.request_header.v2.header import RequestHeader as Header2
+from kio.serial import entity_writer
+from kio.static.primitive import i16, i32
+
+from actors.wire import framing
+from actors.wire.errors import WireError
+from actors.wire.framing import Deframer
+from actors.wire.messages import encode, message
+
+
+@pytest.mark.parametrize("client_id", [None, "", "client", "größe"])
+@pytest.mark.parametrize(("version", "foreign"), [(8, Header1), (9, Header2)])
+def test_request_headers_are_kios(client_id: str | None, version: int, foreign: type) -> None:
+    body = message("MetadataRequest")()
+    frame = b"".join(framing.encode_request("Metadata", version, -7, client_id, body))
+    out = io.BytesIO()
+    header = foreign(
+        request_api_key=i16(3), request_api_version=i16(version), correlation_id=i32(-7), client_id=client_id
+    )
+    entity_writer(foreign)(out, header)
+    assert frame == (len(frame) - 4).to_bytes(4, "big") + out.getvalue() + encode(body, version)
+    header, position = framing.decode_request_header(memoryview(frame)[4:])
+    assert header == (3, version, -7, client_id)
+    assert framing.decode_request("Metadata", version, frame[4:], position) == body
+
+
+def test_a_header_with_tags() -> None:
+    frame = bytes.fromhex("0003000900000001000161" + "02" + "0003aabbcc" + "7f00") + encode(
+        message("MetadataRequest")(), 9
+    )
+    header, position = framing.decode_request_header(frame)
+    assert header.client_id == "a"
+    assert framing.decode_request("Metadata", 9, frame, position) == message("MetadataRequest")()
+
+
+def test_headers_of_unknown_requests_can_be_read() -> None:
+    assert framing.decode_request_header(bytes.fromhex("0012006300000001ffff00"))[0] == (18, 99, 1, None)
+    assert framing.decode_request_header(bytes.fromhex("7fff000000000001000161")) == ((32767, 0, 1, "a"), 11)
+
+
+@pytest.mark.parametrize(
+    "data", ["", "0003", "00030009000000010005", "0003000900000001fffe", "000300090000000100026161",
+             "000300090000000100016101", "0003000900000001000161ffffffffff", "00030008000000010001ff"]
+)  # fmt: skip
+def test_damaged_headers(data: str) -> None:
+    with pytest.raises(WireError, match="RequestHeader"):
+        framing.decode_request_header(bytes.fromhex(data))
+
+
+def test_responses() -> None:
+    for name, version, size in (("Metadata", 8, 4), ("Metadata", 9, 5), ("ApiVersions", 0, 4), ("ApiVersions", 4, 4)):
+        body = message(f"{name}Response")()
+        frame = b"".join(framing.encode_response(name, version, 77, body))
+        assert frame == (len(frame) - 4).to_bytes(4, "big") + frame[4 : 4 + size] + encode(body, version)
+        assert framing.response_header(frame[4:], name, version) == (77, size)
+        assert framing.correlation_id(frame[4:]) == 77
+        assert framing.decode_response(name, version, frame[4:]) == body
+
+
+def test_a_version_too_new_is_answered_in_version_0() -> None:
+    """ApiVersions: code 35 and our range, as every client expects."""
+    cls = message("ApiVersionsResponse")
+    body = cls(error_code=35, api_keys=[cls.ApiVersion(api_key=18, min_version=0, max_version=4)])
+    frame = b"".join(framing.encode_response("ApiVersions", 0, 1, body))
+    assert frame.hex() == "00000010" + "00000001" + "0023" + "00000001" + "001200000004"
+
+
+def test_the_drafts() -> None:
+    body = message("v19:ControllerHeartbeatResponse")(error_code=41)
+    frame = b"".join(framing.encode_response("ControllerHeartbeat", 0, 1, body))[4:]
+    assert framing.decode_response("v19:ControllerHeartbeat", 0, frame) == body
+    with pytest.raises(WireError):
+        framing.decode_response("v28:ControllerHeartbeat", 0, frame)
+    longer = b"".join(
+        framing.encode_response("ControllerHeartbeat", 0, 1, message("v28:ControllerHeartbeatResponse")())
+    )
+    with pytest.raises(WireError, match="4 bytes left over"):
+        framing.decode_response("v19:ControllerHeartbeat", 0, longer[4:])
+    assert [framing.latest_version(name) for name in ("BrokerHeartbeat", "AlterIsr", "rpc:BrokerHeartbeat")] == [
+        0,
+        0,
+        2,
+    ]
+
+
+def test_bytes_behind_a_released_request_are_kafkas_habit() -> None:
+    body = message("MetadataRequest")()
+    assert framing.decode_request("Metadata", 4, encode(body, 4) + b"more", 0) == body
+    heartbeat = encode(message("v28:ControllerHeartbeatRequest")(), 0)
+    with pytest.raises(WireError, match="left over"):
+        framing.decode_request("v28:ControllerHeartbeat", 0, heartbeat + b"more", 0)
+
+
+# ---- streams
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_deframer_cut_anywhere(seed: int) -> None:
+    rng = random.Random(seed)
+    frames = [rng.randbytes(rng.choice((0, 1, 50, 1000, 16_384, 16_385, 70_000, 300_000))) for _ in range(40)]
+    stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+    deframer, found, at = Deframer(300_000), [], 0
+    while at < len(stream):
+        size = rng.choice((1, 3, 4, 5, 100, 5000, 65_536, 200_000))
+        found += deframer.feed(stream[at : at + size])
+        at += size
+    assert [bytes(frame) for frame in found] == frames
+    assert deframer.held_bytes == 0
+
+
+def test_deframer_reads_in_place() -> None:
+    deframer = Deframer(1_000_000)
+    stream = (200_000).to_bytes(4, "big") + bytes(200_000)
+    found = []
+    while stream:
+        space = deframer.space()
+        count = min(len(space), len(stream))
+        space[:count] = stream[:count]
+        found += deframer.filled(count)
+        stream = stream[count:]
+    assert [len(frame) for frame in found] == [200_000]
+    found[0][0:2] = b"ok"  # writable, and its own memory
+    deframer.feed(bytes(3))
+    assert bytes(found[0][:3]) == b"ok\0"
+
+
+def test_deframer_grows_with_what_arrives() -> None:
+    deframer = Deframer(100_000_000)
+    deframer.feed((100_000_000).to_bytes(4, "big"))
+    assert len(deframer.space()) <= 65_536
+    deframer.feed(bytes(60_000))
+    assert len(deframer.space()) + deframer.held_bytes <= 2 * 65_536
+    deframer.feed(bytes(1_000_000))
+    assert len(deframer.space()) + deframer.held_bytes <= 2 * 1_060_004
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"), [(-1, "negative length -1"), (1001, "length 1001 above the limit of 1000")]
+)
+def test_deframer_refuses(size: int, reason: str) -> None:
+    deframer = Deframer(1000)
+    deframer.feed(b"\0\0\0\1x")
+    with pytest.raises(WireError, match=rf"{reason} \(at byte 5\)"):
+        deframer.feed(size.to_bytes(4, "big", signed=True))
