@@ -60,7 +60,7 @@ class Dispatch:
         )
         try:
             if version == header.api_version:
-                request = framing.decode_request(node.layout(api.name), version, frame, position)
+                request = framing.decode_request(api.name, version, frame, position)
             else:
                 request = None
         except WireError as error:

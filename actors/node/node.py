@@ -261,10 +261,6 @@ class Node:
         """Stop accepting on a listener."""
         self._unlistens.append(name)
 
-    def layout(self, name: str) -> str:
-        """The schema by which a request of that name is read: the drafts' requests are equal at both levels."""
-        return rpc.layout(name)
-
     def retire(self) -> None:
         """Whatever must happen before this node ends has happened, save that a leader hands over."""
         self.quorum.resign()
