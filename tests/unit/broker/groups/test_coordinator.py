@@ -1,0 +1,421 @@
+"""Classic groups: who is in, which generation, what is answered when, and what survives in the log."""
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from actors.broker.groups.coordinator import Coordinator, Settings, java_hash
+from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.records import (
+    CommittedOffset,
+    GroupLine,
+    OffsetLine,
+    Record,
+    group_record,
+    offset_record,
+    read,
+)
+from actors.broker.groups.state import GroupState
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+RANGE = [("range", b"\x00\x01range")]
+
+
+class World:
+    """One coordinator, a clock, and a log that commits at once unless it is held."""
+
+    def __init__(self, delay_ms: int = 0) -> None:
+        self.machine = Coordinator(Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000))
+        self.now = Now(1, 1_000_000)
+        self.log: list[Record] = []
+        self.held = False
+        self.verdicts: dict[int, Joined | Synced] = {}
+        self._ticket = 0
+        self.machine.gained(0, 1)
+        self.machine.loaded(0, 1, self.now)
+
+    def drain(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        while self.machine.answers or (self.machine.writes and not self.held):
+            for ticket, verdict in self.machine.answers:
+                assert ticket not in self.verdicts, "a request is answered once"
+                self.verdicts[ticket] = verdict
+            self.machine.answers.clear()
+            if not self.held:
+                writes, self.machine.writes = self.machine.writes, []
+                for write in writes:
+                    if error is ErrorCode.NONE:
+                        self.log.extend(write.records)
+                    self.machine.written(write.token, error, self.now)
+        for group in self.machine.groups():
+            group.check()
+
+    def join(
+        self,
+        member: str = "",
+        instance: str | None = None,
+        protocols=RANGE,
+        version: int = 9,
+        fresh: str = "",
+        session_ms: int = 10_000,
+        rebalance_ms: int = 30_000,
+        kind: str = "consumer",
+    ) -> int:
+        self._ticket += 1
+        request = JoinRequest(
+            version,
+            member,
+            instance,
+            "client",
+            "/127.0.0.1",
+            rebalance_ms,
+            session_ms,
+            kind,
+            protocols,
+            fresh or f"m{self._ticket}",
+        )
+        self.machine.join("g", self._ticket, request, self.now)
+        self.drain()
+        return self._ticket
+
+    def sync(self, member: str, generation: int, assignments=(), instance: str | None = None) -> int:
+        self._ticket += 1
+        self.machine.sync("g", self._ticket, member, instance, generation, None, None, assignments, self.now)
+        self.drain()
+        return self._ticket
+
+    def pass_time(self, ms: int) -> None:
+        self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)
+        self.machine.tick(self.now)
+        self.drain()
+
+    def joined(self, ticket: int) -> Joined:
+        verdict = self.verdicts[ticket]
+        assert isinstance(verdict, Joined)
+        return verdict
+
+    def synced(self, ticket: int) -> Synced:
+        verdict = self.verdicts[ticket]
+        assert isinstance(verdict, Synced)
+        return verdict
+
+    def stable(self, count: int) -> list[str]:
+        """A stable group of `count` members; their ids, the leader first."""
+        members: list[str] = []
+        for _ in range(count):
+            given_id = self.joined(self.join())
+            assert given_id.error is ErrorCode.MEMBER_ID_REQUIRED
+            members.append(given_id.member_id)
+        tickets = [self.join(member) for member in members]
+        self.pass_time(0)
+        answers = [self.joined(ticket) for ticket in tickets]
+        generation = answers[0].generation
+        leader = answers[0].leader
+        followers = [self.sync(member, generation) for member in members if member != leader]
+        assert all(ticket not in self.verdicts for ticket in followers), "nobody is answered before the leader"
+        self.sync(leader, generation, [(member, member.encode()) for member in members])
+        return [leader, *(member for member in members if member != leader)]
+
+
+def test_new_members_get_an_id_first_and_join_with_it() -> None:
+    world = World()
+    first = world.joined(world.join())
+    assert first.error is ErrorCode.MEMBER_ID_REQUIRED and first.member_id
+    second = world.joined(world.join(first.member_id))
+    assert second.error is ErrorCode.NONE and second.generation == 1 and second.leader == first.member_id
+    assert [id for id, _, _ in second.members] == [first.member_id]
+
+
+def test_old_clients_join_at_once() -> None:
+    world = World()
+    assert world.joined(world.join(version=3)).error is ErrorCode.NONE
+
+
+def test_the_leader_alone_learns_the_members_and_all_get_their_assignment() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    group = world.machine.group("g")
+    assert not isinstance(group, ErrorCode) and group is not None
+    assert group.state is GroupState.STABLE
+    assert {verdict.assignment for verdict in world.verdicts.values() if isinstance(verdict, Synced)} == {
+        leader.encode(),
+        follower.encode(),
+    }
+    leaders = [v for v in world.verdicts.values() if isinstance(v, Joined) and v.members]
+    assert {answer.member_id for answer in leaders if answer.generation == group.generation} == {leader}
+
+
+def test_nobody_is_answered_before_the_assignment_is_committed() -> None:
+    world = World()
+    id = world.joined(world.join()).member_id
+    world.join(id)
+    world.held = True
+    ticket = world.sync(id, 1, [(id, b"x")])
+    assert ticket not in world.verdicts
+    world.held = False
+    world.drain()
+    assert world.synced(ticket).assignment == b"x"
+
+
+def test_a_failed_write_sends_everybody_back_to_join() -> None:
+    world = World()
+    id = world.joined(world.join()).member_id
+    world.join(id)
+    world.held = True
+    ticket = world.sync(id, 1, [(id, b"x")])
+    world.held = False
+    world.drain(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert world.synced(ticket).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.joined(world.join(id)).generation == 2
+
+
+def test_a_newcomer_makes_the_others_rejoin() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    generation = group.generation
+    newcomer = world.joined(world.join()).member_id
+    waiting = world.join(newcomer)
+    assert world.machine.heartbeat("g", leader, None, generation, world.now) is ErrorCode.REBALANCE_IN_PROGRESS
+    world.join(leader)
+    assert waiting not in world.verdicts
+    world.join(follower)
+    assert world.joined(waiting).generation == generation + 1
+    assert world.machine.heartbeat("g", leader, None, generation, world.now) is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_a_member_that_is_silent_for_its_session_is_dropped() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    world.pass_time(9_000)
+    assert world.machine.heartbeat("g", leader, None, group.generation, world.now) is ErrorCode.NONE
+    world.pass_time(2_000)
+    assert list(group.members) == [leader]
+    assert world.machine.heartbeat("g", follower, None, group.generation, world.now) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_join_phase_does_not_wait_for_ever() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    ticket = world.join(leader)
+    for _ in range(4):  # the follower's heart beats, but it does not rejoin
+        world.pass_time(8_000)
+        world.machine.heartbeat("g", follower, None, group.generation, world.now)
+    assert world.joined(ticket).error is ErrorCode.NONE
+    assert list(group.members) == [leader]
+
+
+def test_a_member_that_never_syncs_is_dropped_at_the_end_of_the_phase() -> None:
+    world = World()
+    ids = [world.joined(world.join()).member_id for _ in range(2)]
+    for id in ids:
+        world.join(id)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    leader = group.leader
+    assert leader
+    for _ in range(4):
+        world.pass_time(8_000)
+        world.machine.heartbeat("g", leader, None, group.generation, world.now)
+        for id in ids:
+            world.machine.heartbeat("g", id, None, group.generation, world.now)
+    assert group.state is GroupState.PREPARING or not group.members
+
+
+def test_an_empty_group_waits_for_newcomers_before_its_first_generation() -> None:
+    world = World(delay_ms=3_000)
+    first = world.join(version=3)
+    world.pass_time(2_000)
+    second = world.join(version=3)
+    world.pass_time(1_500)
+    assert first not in world.verdicts, "a newcomer extends the wait"
+    world.pass_time(3_000)
+    assert world.joined(first).generation == world.joined(second).generation == 1
+
+
+def test_leaving_hands_the_group_to_the_rest_and_the_last_one_leaves_it_empty() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    assert world.machine.leave("g", [(leader, None), ("nobody", None)], world.now) == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    world.drain()
+    assert world.joined(world.join(follower)).leader == follower
+    assert world.machine.leave("g", [(follower, None)], world.now) == [ErrorCode.NONE]
+    world.drain()
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and group.state is GroupState.EMPTY
+    assert read(*world.log[-1]).group.members == {}  # type: ignore[union-attr]
+
+
+def test_kip_345_a_static_member_returns_without_a_rebalance_and_fences_its_old_self() -> None:
+    world = World()
+    first = world.joined(world.join(instance="a"))
+    world.sync(first.member_id, 1, [(first.member_id, b"mine")], instance="a")
+    back = world.joined(world.join(instance="a", fresh="a-2"))
+    assert back.generation == 1 and back.skip_assignment and back.member_id == "a-2"
+    assert world.synced(world.sync("a-2", 1, instance="a")).assignment == b"mine"
+    assert world.machine.heartbeat("g", first.member_id, "a", 1, world.now) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_a_group_takes_no_member_of_another_kind_or_without_common_protocol() -> None:
+    world = World()
+    world.stable(1)
+    assert world.joined(world.join(kind="connect")).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert world.joined(world.join(protocols=[("sticky", b"")])).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_session_timeouts_outside_the_limits_are_refused() -> None:
+    world = World()
+    assert world.joined(world.join(session_ms=99)).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert world.joined(world.join(session_ms=60_001)).error is ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+def test_a_full_group_refuses_the_next() -> None:
+    world = World()
+    tickets = [world.join(version=3) for _ in range(11)]
+    assert world.joined(tickets[-1]).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def commit(world: World, offset: int, member: str = "", generation: int = -1) -> list[ErrorCode]:
+    seen: list[ErrorCode] = []
+    error = world.machine.commit_error("g", member, None, generation, world.now)
+    if error is not ErrorCode.NONE:
+        return [error]
+    world.machine.commit("g", [("t", 0, CommittedOffset(offset, 3, "note", world.now.wall_ms))], seen.append)
+    world.drain()
+    return seen
+
+
+def test_an_offset_is_visible_only_once_it_is_committed() -> None:
+    world = World()
+    world.held = True
+    assert commit(world, 7) == []
+    assert world.machine.fetch("g") == {}
+    world.held = False
+    world.drain()
+    assert world.machine.fetch("g") == {("t", 0): CommittedOffset(7, 3, "note", world.now.wall_ms)}
+
+
+def test_who_may_commit() -> None:
+    world = World()
+    assert commit(world, 1) == [ErrorCode.NONE], "no members: anybody"
+    assert commit(world, 1, "x", 4) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    (leader,) = world.stable(1)
+    assert commit(world, 2) == [ErrorCode.UNKNOWN_MEMBER_ID], "members: nobody from outside"
+    assert commit(world, 2, leader, 99) == [ErrorCode.ILLEGAL_GENERATION]
+    assert commit(world, 2, leader, 1) == [ErrorCode.NONE]
+    world.join(leader)
+    assert commit(world, 3, leader, 2) == [ErrorCode.REBALANCE_IN_PROGRESS]
+
+
+def test_another_coordinator_knows_all_that_was_committed() -> None:
+    world = World()
+    leader, follower = world.stable(2)
+    commit(world, 42, leader, 1)
+    heir = World()
+    heir.machine.gained(0, 2)
+    assert heir.machine.fetch("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    heir.machine.load(0, 2, world.log)
+    heir.machine.load(0, 1, [offset_record("g", "t", 0, None)])  # of an epoch that is over
+    heir.machine.loaded(0, 2, heir.now)
+    offsets = heir.machine.fetch("g")
+    assert not isinstance(offsets, ErrorCode) and offsets["t", 0].offset == 42
+    group = heir.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    assert sorted(group.members) == sorted([leader, follower]) and group.leader == leader
+    assert heir.machine.heartbeat("g", follower, None, group.generation, heir.now) is ErrorCode.NONE
+    heir.pass_time(10_001)
+    assert not group.members, "members that do not show up after the move expire"
+
+
+def test_lost_leadership_tells_everybody_to_look_elsewhere() -> None:
+    world = World()
+    leader, _ = world.stable(2)
+    ticket = world.join(leader)
+    world.held = True
+    assert commit(world, 1, leader, 99) == [ErrorCode.ILLEGAL_GENERATION]
+    world.machine.lost(0)
+    world.drain()
+    assert world.joined(ticket).error is ErrorCode.NOT_COORDINATOR
+    assert world.machine.fetch("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_deleting_needs_an_empty_group_and_leaves_tombstones() -> None:
+    world = World()
+    (leader,) = world.stable(1)
+    commit(world, 5, leader, 1)
+    seen: list[ErrorCode] = []
+    world.machine.delete("g", seen.append)
+    world.machine.leave("g", [(leader, None)], world.now)
+    world.drain()
+    world.machine.delete("g", seen.append)
+    world.machine.delete("h", seen.append)
+    world.drain()
+    assert seen == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NONE]
+    assert [value for _, value in world.log[-2:]] == [None, None]
+    assert world.machine.group("g") is None and world.machine.fetch("g") == {}
+
+
+def test_offsets_of_an_empty_group_expire() -> None:
+    world = World()
+    commit(world, 5)
+    world.pass_time(999_999)
+    world.machine.expire_offsets(world.now)
+    world.drain()
+    assert world.machine.fetch("g")
+    world.pass_time(1)
+    world.machine.expire_offsets(world.now)
+    world.drain()
+    assert world.machine.fetch("g") == {}
+
+
+def test_a_deleted_topic_takes_its_offsets_along() -> None:
+    world = World()
+    commit(world, 5)
+    world.machine.forget_topic("t")
+    world.drain()
+    assert world.machine.fetch("g") == {}
+
+
+def test_java_hash_places_groups_as_kafka_does() -> None:
+    # Values of String.hashCode as the JVM computes them.
+    assert java_hash("") == 0
+    assert java_hash("a") == 97
+    assert java_hash("console-consumer-12345") == java_reference("console-consumer-12345")
+    assert java_hash("polygenelubricants") == -(1 << 31)
+    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0))
+    assert machine.partition_of("polygenelubricants") == 0
+
+
+def java_reference(text: str) -> int:
+    value = sum(ord(char) * 31 ** (len(text) - 1 - index) for index, char in enumerate(text)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@given(st.text(max_size=20))
+@settings(max_examples=200, deadline=None)
+def test_java_hash_agrees_with_its_definition_on_code_units(text: str) -> None:
+    units = text.encode("utf-16-be", "surrogatepass")
+    chars = "".join(chr(units[i] << 8 | units[i + 1]) for i in range(0, len(units), 2))
+    assert java_hash(text) == java_reference(chars)
+
+
+def test_records_round_trip() -> None:
+    world = World()
+    world.stable(2)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    line = read(*group_record(group))
+    assert isinstance(line, GroupLine) and line.group is not None
+    assert {m.id: (m.assignment, m.protocols) for m in line.group.members.values()} == {
+        m.id: (m.assignment, m.protocols) for m in group.members.values()
+    }
+    committed = CommittedOffset(1 << 40, -1, "é", 5)
+    assert read(*offset_record("g", "t", 3, committed)) == OffsetLine("g", "t", 3, committed)
+    assert read(b"\x00\x07abc", None) is None, "kinds of other protocols are passed over"
