@@ -1,0 +1,32 @@
+"""Outgoing connections: one attempt, and whether it was refused.
+
+This file alone decides what counts as refused: every address that the name stands for answered that nobody listens there.
+A timeout, a missing route or a name that is not known is not a refusal; the node revokes leases on refusals only.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from actors.host.link import Link
+
+CONNECT_TIMEOUT_S = 10.0
+
+
+async def dial(host: str, port: int, make: Callable[[], Link]) -> bool | None:
+    """Connect. None: `make()`'s link is open. Otherwise whether it was refused. Never raises but CancelledError."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            addresses = dict.fromkeys(str(row[4][0]) for row in await loop.getaddrinfo(host, port, type=1))
+            refused = bool(addresses)
+            for address in addresses:
+                try:
+                    await loop.create_connection(make, address, port)
+                    return None
+                except ConnectionRefusedError:
+                    continue
+                except OSError:
+                    refused = False
+            return refused
+    except (OSError, TimeoutError):
+        return False

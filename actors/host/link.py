@@ -1,0 +1,176 @@
+"""One TCP connection: bytes in, whole frames out; frames in, bytes out.
+
+This file alone decides how bytes become frames. A frame is a length of four bytes and that many bytes more. Small frames
+are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
+memory of its own, and the socket reads straight into it. Memory grows with what arrives, not with the length claimed:
+`numpy.empty` takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
+"""
+
+import asyncio
+import struct
+from typing import Protocol, cast
+
+import numpy
+
+SCRATCH_BYTES = 64 << 10
+CLAIM_BYTES_MAX = 4 << 20
+UNSENT_BYTES_HIGH = 4 << 20
+UNSENT_BYTES_LOW = 1 << 20
+CLOSE_TIMEOUT_S = 30.0
+
+_length = struct.Struct(">i").unpack_from
+
+
+class Reader:
+    """The reading side of one plane: a buffer that its connections share, and what has been read."""
+
+    __slots__ = ("frames", "scratch", "view")
+
+    def __init__(self) -> None:
+        self.scratch = bytearray(SCRATCH_BYTES)
+        self.view = memoryview(self.scratch)
+        self.frames = 0
+
+
+class Owner(Protocol):
+    """Who is told about a connection: the loop."""
+
+    def opened(self, link: "Link") -> None: ...
+    def received(self, conn: int, frame: memoryview) -> None: ...
+    def lost(self, link: "Link") -> None: ...
+    def malformed(self, link: "Link", why: str) -> None: ...
+
+
+class Link(asyncio.BufferedProtocol):
+    """A connection, inbound (`conn` above zero) or outbound (below zero).
+
+    Invariant: in the middle of a large frame `_frame` has room for `_room` of its `_size` bytes and holds `_have`;
+    otherwise `_head` holds the 0 to 3 bytes of a length that is not complete.
+    """
+
+    def __init__(self, owner: Owner, reader: Reader, conn: int, listener: str, frame_bytes_max: int) -> None:
+        self.owner = owner
+        self.reader = reader
+        self.conn = conn
+        self.listener = listener
+        self.peer_host = ""
+        self.active = True
+        """Whether anything came or went since the last sweep for idle connections."""
+        self.transport: asyncio.Transport
+        self._frame_bytes_max = frame_bytes_max
+        self._head = b""
+        self._frame: memoryview | None = None
+        self._size = self._have = self._room = 0
+        self._paused_by_node = self._paused_by_peer = False
+        self._dead = False
+
+    # ---- asyncio calls these
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
+        peer = transport.get_extra_info("peername")
+        self.peer_host = peer[0] if peer else ""
+        self.owner.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._dead = True
+        self._frame = None
+        self.owner.lost(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._frame is not None:
+            return self._frame[self._have : self._room]
+        if self._head:
+            kept = len(self._head)
+            self.reader.view[:kept] = self._head
+            return self.reader.view[kept:]
+        return self.reader.view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.active = True
+        if self._frame is not None:
+            self._have += nbytes
+            if self._have == self._size:
+                frame, self._frame = self._frame, None
+                self.reader.frames += 1
+                self.owner.received(self.conn, frame)
+            elif self._have == self._room:
+                self._grow()
+        else:
+            self._cut(len(self._head) + nbytes)
+
+    def pause_writing(self) -> None:
+        """The peer does not read its answers: take no more requests from it. Ours to others go on being read, since two
+        nodes that each waited for the other would never end."""
+        if self.conn > 0:
+            self._paused_by_peer = True
+            self._read_or_not()
+
+    def resume_writing(self) -> None:
+        self._paused_by_peer = False
+        self._read_or_not()
+
+    # ---- the loop calls these
+
+    def pause(self, paused: bool) -> None:
+        """Stop or go on reading, as the node wishes."""
+        self._paused_by_node = paused
+        self._read_or_not()
+
+    def close(self) -> None:
+        """Close once everything written has been handed to the kernel, or after a while without that."""
+        if not self._dead:
+            self._dead = True
+            self.transport.close()
+            if self.transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(CLOSE_TIMEOUT_S, self.transport.abort)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._dead = True
+        self.transport.abort()
+
+    # ---- frames
+
+    def _cut(self, end: int) -> None:
+        """Hand over every whole frame in the shared buffer; keep the beginning of the next one."""
+        reader, position = self.reader, 0
+        while end - position >= 4:
+            (size,) = _length(reader.scratch, position)
+            position += 4
+            if not 0 <= size <= self._frame_bytes_max:
+                self._dead = True
+                self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self._frame_bytes_max} are allowed")
+                return
+            if end - position < size:
+                self._begin(size, reader.view[position:end])
+                return
+            reader.frames += 1
+            self.owner.received(self.conn, memoryview(reader.scratch[position : position + size]))
+            if self._dead:
+                return
+            position += size
+        self._head = bytes(reader.view[position:end])
+
+    def _begin(self, size: int, start: memoryview) -> None:
+        """A frame that is not whole yet: memory of its own."""
+        self._head = b""
+        self._size, self._have, self._room = size, len(start), min(size, CLAIM_BYTES_MAX)
+        self._frame = numpy.empty(self._room, numpy.uint8).data
+        self._frame[: self._have] = start
+
+    def _grow(self) -> None:
+        assert self._frame is not None
+        room = min(self._size, 2 * self._room)
+        larger = numpy.empty(room, numpy.uint8).data
+        larger[: self._have] = self._frame
+        self._frame, self._room = larger, room
+
+    def _read_or_not(self) -> None:
+        if self._dead:
+            return
+        if self._paused_by_node or self._paused_by_peer:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()

@@ -1,0 +1,301 @@
+"""The loop that gives one node its sockets, clocks, disk and threads.
+
+    sockets and completions of one poll -> both clocks once -> node.turn -> effects in their order -> sleep
+
+This file alone decides when a node's turn runs: once after each poll that brought anything, and at the node's deadline.
+What arrives is handed over at once and handled in that turn; nothing here looks into a frame.
+"""
+
+import asyncio
+import gc
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from actors.config import NodeConfig
+from actors.host.client import dial
+from actors.host.link import Link, Reader
+from actors.host.server import Listeners, PortTaken
+from actors.host.syncs import Syncs
+from actors.node.effects import Dial, Effects, Stop
+from actors.ports import Now
+
+if TYPE_CHECKING:
+    from actors.node.node import Log, Node
+
+BUDGET_BYTES = 8 << 20
+"""Data-lane requests of one turn; more wait for the next, between which sockets are read."""
+SWITCH_INTERVAL_S = 1e-4
+STOP_TIMEOUT_S = 2.0
+ANSWER_BYTES_MAX = (1 << 31) - 1
+
+
+Event = Callable[[str, str], None]
+"""`event(what, listener name or nothing)`: started, listening, refusing."""
+
+
+def nobody(what: str, listener: str) -> None:
+    """Tell nobody."""
+
+
+def clocks() -> Now:
+    """Both clocks, in milliseconds."""
+    return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+
+
+class Loop:
+    """Runs one node until it stops. One object a process (or, under Ray, a thread)."""
+
+    def __init__(self, config: NodeConfig, listeners: Listeners, log: "Log") -> None:
+        self._listeners = listeners
+        self._log = log
+        self._frame_bytes_max = config.value("socket.request.max.bytes")
+        self._idle_ms = config.value("connections.max.idle.ms")
+        self._loop = uvloop.new_event_loop()
+        self._syncs = Syncs(self._wake)
+        self._node: Node
+        self._links: dict[int, Link] = {}
+        self._dials: dict[int, asyncio.Task[None]] = {}
+        self._control, self._data = Reader(), Reader()
+        self._next_conn = 1
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._stop: Stop | None = None
+        self._event: Event = nobody
+
+    def run(self, make: Callable[[], "Node"], event: Event = nobody) -> Stop:
+        """Make the node, start it, run it until it stops, and tell `event` about it."""
+        self._event = event
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.call_soon(self._begin, make)
+            self._loop.run_forever()
+            assert self._stop is not None
+            return self._stop
+        finally:
+            self._syncs.close()
+            self._listeners.close()
+            self._loop.close()
+            asyncio.set_event_loop(None)
+
+    def shutdown(self) -> None:
+        """Ask the node for a controlled shutdown. Safe from any thread."""
+        self._loop.call_soon_threadsafe(self._shutdown)
+
+    def signals(self) -> None:
+        """Let SIGTERM and SIGINT begin the shutdown. Main thread only."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._shutdown)
+
+    # ---- turns
+
+    def _begin(self, make: Callable[[], "Node"]) -> None:
+        try:
+            self._node = make()
+            effects = self._node.start(clocks())
+        except Exception as error:
+            self._fail(error)
+            return
+        gc.collect()
+        gc.freeze()
+        self._loop.add_reader(self._syncs.flusher.fileno(), self._drain)
+        if self._idle_ms > 0:
+            self._loop.call_later(self._idle_ms / 2000, self._sweep)
+        self._event("started", "")
+        self._perform(effects)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._due = False
+        if self._stop is not None:
+            return
+        try:
+            effects = self._node.turn(clocks(), BUDGET_BYTES)
+            self._perform(effects)
+            deadline = self._node.deadline_ms()
+        except Exception as error:
+            self._fail(error)
+            return
+        now = time.monotonic_ns() // 1_000_000
+        if deadline <= now:
+            self._schedule()
+        elif self._timer is None or deadline < self._timer_ms or self._timer_ms <= now:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_ms = deadline
+            self._timer = self._loop.call_later((deadline - now) / 1000, self._expired)
+
+    def _expired(self) -> None:
+        self._timer = None
+        self._schedule()
+
+    def _shutdown(self) -> None:
+        if self._stop is None:
+            self._node.shutdown()
+            self._schedule()
+
+    def _fail(self, error: Exception) -> None:
+        """A mistake in the source, or storage that cannot be used: the process ends, and its supervisor decides."""
+        self._log.error("".join(traceback.format_exception(error)).rstrip())
+        self._end(Stop(1, f"{type(error).__name__}: {error}"))
+
+    # ---- effects
+
+    def _perform(self, effects: Effects) -> None:
+        links = self._links
+        for conn, parts in effects.send:
+            link = links.get(conn)
+            if link is not None:
+                link.active = True
+                link.transport.writelines(parts)
+        for sync in effects.sync:
+            self._syncs.submit(sync)
+        for work in effects.work:
+            self._syncs.work(work)
+        for wish in effects.dial:
+            self._dials[wish.conn] = self._loop.create_task(self._dial(wish))
+        for name in effects.listen:
+            self._listen(name)
+        for name in effects.unlisten:
+            self._loop.remove_reader(self._listeners.fileno(name))
+            self._listeners.unlisten(name)
+            self._event("refusing", name)
+        for conn in effects.close:
+            self._close(conn)
+        for conn in effects.pause:
+            if conn in links:
+                links[conn].pause(True)
+        for conn in effects.resume:
+            if conn in links:
+                links[conn].pause(False)
+        if effects.stop is not None:
+            self._end(effects.stop)
+
+    def _listen(self, name: str) -> None:
+        try:
+            self._listeners.listen(name)
+        except PortTaken as error:
+            self._end(Stop(1, str(error)))
+            return
+        self._loop.add_reader(self._listeners.fileno(name), self._listeners.accept, name, self._accepted)
+        self._event("listening", name)
+
+    async def _dial(self, wish: Dial) -> None:
+        refused = await dial(wish.host, wish.port, lambda: Link(self, self._control, wish.conn, "", ANSWER_BYTES_MAX))
+        self._dials.pop(wish.conn, None)
+        if refused is not None:
+            self._node.closed(wish.conn, refused)
+            self._schedule()
+
+    def _close(self, conn: int) -> None:
+        """The node is done with it, so it is not told when the connection is gone."""
+        if (task := self._dials.pop(conn, None)) is not None:
+            task.cancel()
+        if (link := self._links.pop(conn, None)) is not None:
+            self._forget(link)
+            link.close()
+
+    def _end(self, stop: Stop) -> None:
+        """Hand what was sent to the kernel, then leave the loop."""
+        if self._stop is not None:
+            return
+        self._stop = stop
+        for task in self._dials.values():
+            task.cancel()
+        for link in self._links.values():
+            link.transport.close()
+        until = self._loop.time() + STOP_TIMEOUT_S
+        self._loop.call_soon(self._leave, until)
+
+    def _leave(self, until: float) -> None:
+        if self._links and self._loop.time() < until:
+            self._loop.call_later(0.001, self._leave, until)
+        else:
+            self._loop.stop()
+
+    # ---- connections: `link.Owner`
+
+    def _accepted(self, sock: socket.socket, listener: str) -> None:
+        host = sock.getpeername()[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else ""
+        limited = self._listeners.limited(listener)
+        if self._stop is not None or (limited and not self._listeners.limits.take(host)):
+            sock.close()
+            return
+        conn, self._next_conn = self._next_conn, self._next_conn + 1
+        link = Link(self, self._data if limited else self._control, conn, listener, self._frame_bytes_max)
+        self._loop.create_task(self._adopt(link, sock, host))
+
+    async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: link, sock)
+        except OSError:
+            sock.close()
+            if self._listeners.limited(link.listener):
+                self._listeners.limits.give(host)
+
+    def opened(self, link: Link) -> None:
+        """A connection is there: told to the node unless it is about to stop or has given up the dial."""
+        if self._stop is not None or (link.conn < 0 and link.conn not in self._dials):
+            link.abort()
+            return
+        self._links[link.conn] = link
+        self._node.connected(link.conn, link.listener, link.peer_host)
+        self._schedule()
+
+    def received(self, conn: int, frame: memoryview) -> None:
+        """A whole frame."""
+        self._node.received(conn, frame)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn)
+
+    def lost(self, link: Link) -> None:
+        """A connection is gone, by the peer or by an error."""
+        if self._links.pop(link.conn, None) is not None:
+            self._forget(link)
+            if self._stop is None:
+                self._node.closed(link.conn, False)
+                self._schedule()
+
+    def malformed(self, link: Link, why: str) -> None:
+        """What came is not a frame of Kafka's protocol."""
+        self._log.warning(
+            f"closed the connection of {link.peer_host}{' on ' if link.listener else ''}{link.listener}: {why}"
+        )
+        link.abort()
+
+    def _forget(self, link: Link) -> None:
+        if link.conn > 0 and self._listeners.limited(link.listener):
+            self._listeners.limits.give(link.peer_host)
+
+    def _sweep(self) -> None:
+        """Twice in the allowed idle time: whoever was silent over two sweeps goes."""
+        for link in list(self._links.values()):
+            if link.conn > 0:
+                if not link.active:
+                    link.transport.close()
+                link.active = False
+        self._loop.call_later(self._idle_ms / 2000, self._sweep)
+
+    # ---- completions
+
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        for token, result in self._syncs.drain():
+            self._node.done(token, result)
+        self._schedule()

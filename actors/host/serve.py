@@ -1,0 +1,97 @@
+"""One node in this process: directories, ports, log, loop.
+
+This file alone decides the order of a start: directories are checked and locked, every port is reserved, then the node is
+made and recovers. Whatever is wrong before that is one sentence and exit code 3; the node's own reasons are in
+`Effects.stop` (0 as asked, 1 cannot go on, 78 another process holds the id).
+"""
+
+import os
+import socket
+import sys
+import time
+from typing import TextIO
+
+from actors.config import ConfigError, NodeConfig
+from actors.host import storage
+from actors.host.entropy import SystemRandom
+from actors.host.loop import Event, Loop, nobody
+from actors.host.server import Listeners, PortTaken
+
+REFUSED = 3
+ID_TAKEN = 78
+
+
+class Journal:
+    """The log of a node: a line an event, with the time and how bad it is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def info(self, text: str) -> None:
+        """What an operator may like to know."""
+        self._line("INFO ", text)
+
+    def warning(self, text: str) -> None:
+        """What an operator should look at some day."""
+        self._line("WARN ", text)
+
+    def error(self, text: str) -> None:
+        """What an operator should look at now."""
+        self._line("ERROR", text)
+
+    def _line(self, level: str, text: str) -> None:
+        now = time.time()
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
+        self._stream.write(f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n")
+        self._stream.flush()
+
+
+def serve(config: NodeConfig, log: Journal, event: Event = nobody, *, main_thread: bool = True) -> tuple[int, str]:
+    """Run a node until it stops: (exit code, sentence)."""
+    if sys.flags.optimize:
+        return REFUSED, "assertions are part of a node: run Python without -O."
+    try:
+        found = storage.check(config)
+        locks = [storage.Lock(directory.path) for directory in found]
+        listeners = Listeners(config)
+    except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
+        return REFUSED, str(error)
+    config = config.with_ports(listeners.ports())
+    for notice in config.notices:
+        log.info(notice)
+    loop = Loop(config, listeners, log)
+    if main_thread:
+        loop.signals()
+    try:
+        stop = loop.run(lambda: _node(config, found, log), event)
+    finally:
+        for lock in locks:
+            lock.close()
+    (log.info if stop.code == 0 else log.error)(f"process {os.getpid()} ends: {stop.sentence}")
+    return stop.code, stop.sentence
+
+
+def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # type: ignore[no-untyped-def]
+    from actors.host.disk import LocalDisk
+    from actors.node.node import Node
+    from actors.node.storage import Storage
+
+    first = found[0]
+    return Node(
+        config,
+        Storage(
+            cluster_id=first.cluster_id,
+            family=first.family,
+            format_level=first.level,
+            disks=[LocalDisk(directory.path) for directory in found],
+            directory_ids=[directory.directory_id for directory in found],
+            paths=[directory.path for directory in found],
+        ),
+        SystemRandom(),
+        log,
+    )
+
+
+def hostname() -> str:
+    """What to advertise for a listener on every interface."""
+    return socket.getfqdn()

@@ -1,0 +1,158 @@
+"""Listening sockets: reserved early, opened when the node says so.
+
+This file alone decides when a port answers. Every port is bound before the node starts; until `listen` a connect is
+refused, and after `unlisten` again, while the port stays ours: a socket that has stopped listening keeps its port until
+it is closed, and lets a successor bind it, but cannot listen a second time. Controller and control-plane listeners are
+never limited in connections (R291-49).
+"""
+
+import errno
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from actors.config import ConfigError, ListenerConfig, NodeConfig
+
+UNLIMITED_KINDS = ("controller", "control-plane")
+ACCEPT_AT_ONCE = 64
+
+
+class PortTaken(Exception):
+    """A port that another process holds. One sentence, with what to do."""
+
+
+class Listeners:
+    """The sockets of one node, by listener name."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        """Bind all of them. Raises PortTaken, or ConfigError for a protocol that is not spoken."""
+        self._sockets: dict[str, socket.socket] = {}
+        self._backlog = max(128, config.value("socket.listen.backlog.size"))
+        self._given = config.given
+        self._kinds = {listener.name: listener.kind for listener in config.listeners}
+        self.limits = ConnectionLimits(config)
+        for listener in config.listeners:
+            try:
+                self._sockets[listener.name] = _bind(listener, config.given)
+            except BaseException:
+                self.close()
+                raise
+
+    def ports(self) -> dict[str, int]:
+        """The real port of each listener."""
+        return {name: int(sock.getsockname()[1]) for name, sock in self._sockets.items()}
+
+    def fileno(self, name: str) -> int:
+        """The descriptor of a listener, for readiness."""
+        return self._sockets[name].fileno()
+
+    def limited(self, name: str) -> bool:
+        """Whether max.connections counts on this listener."""
+        return self._kinds[name] not in UNLIMITED_KINDS
+
+    def listen(self, name: str) -> None:
+        """Begin to answer. Raises PortTaken."""
+        try:
+            self._sockets[name].listen(self._backlog)
+        except OSError as error:
+            host, port = self._sockets[name].getsockname()[:2]
+            raise _taken(name, host, port, error) from None
+
+    def unlisten(self, name: str) -> None:
+        """Refuse connections again; the port stays reserved."""
+        old = self._sockets[name]
+        old.shutdown(socket.SHUT_RDWR)
+        self._sockets[name] = _bound(old.family, old.getsockname(), self._given)
+        old.close()
+
+    def accept(self, name: str, found: Callable[[socket.socket, str], None]) -> None:
+        """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket and the listener's name."""
+        for _ in range(ACCEPT_AT_ONCE):
+            try:
+                sock, _address = self._sockets[name].accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                return  # out of descriptors, or no longer listening: the next readiness tries again
+            found(sock, name)
+
+    def close(self) -> None:
+        """Give all ports back."""
+        for sock in self._sockets.values():
+            sock.close()
+        self._sockets.clear()
+
+
+class ConnectionLimits:
+    """max.connections and max.connections.per.ip, counted over the limited listeners."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._most = config.value("max.connections")
+        self._most_per_ip = config.value("max.connections.per.ip")
+        text = config.value("max.connections.per.ip.overrides")
+        pairs = (pair.rpartition(":") for pair in text.split(",") if pair.strip())
+        try:
+            self._overrides = {host.strip(): int(most) for host, _, most in pairs}
+        except ValueError:
+            raise ConfigError(f"max.connections.per.ip.overrides={text}: write address:number pairs.") from None
+        self._by_host: Counter[str] = Counter()
+        self._all = 0
+
+    def take(self, host: str) -> bool:
+        """Count one more connection from `host`; False, and nothing counted, where that is too many."""
+        if self._all >= self._most or self._by_host[host] >= self._overrides.get(host, self._most_per_ip):
+            return False
+        self._all += 1
+        self._by_host[host] += 1
+        return True
+
+    def give(self, host: str) -> None:
+        """One less."""
+        self._all -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
+
+def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
+    if listener.protocol != "PLAINTEXT":
+        raise ConfigError(
+            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT exists so far: write {listener.name}:PLAINTEXT in "
+            f"listener.security.protocol.map."
+        )
+    try:
+        found = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except socket.gaierror as error:
+        raise PortTaken(
+            f"{listener.name} has the host {listener.host}, which is not known ({error}): write another."
+        ) from None
+    family, _, _, _, address = next((row for row in found if row[0] == socket.AF_INET), found[0])
+    try:
+        return _bound(family, address, given)
+    except OSError as error:
+        raise _taken(listener.name, listener.host, listener.port, error) from None
+
+
+def _bound(family: int, address: Any, given: Mapping[str, str]) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for name, option in (("send", socket.SO_SNDBUF), ("receive", socket.SO_RCVBUF)):
+            if int(given.get(f"socket.{name}.buffer.bytes", "-1")) > 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, int(given[f"socket.{name}.buffer.bytes"]))
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _taken(name: str, host: str, port: int, error: OSError) -> PortTaken:
+    if error.errno == errno.EADDRINUSE:
+        return PortTaken(
+            f"{name} wants {host or '*'}:{port}, which another process uses: stop it, or choose another port."
+        )
+    return PortTaken(f"{name} cannot use {host or '*'}:{port} ({error.strerror}): choose another host or port.")

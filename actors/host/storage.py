@@ -1,0 +1,229 @@
+"""Directories of a node: formatting, `meta.properties`, the lock that keeps a second process out.
+
+This file alone decides when a directory belongs to a node. A formatted directory holds `meta.properties` with version 1,
+cluster.id, directory.id, the family of metadata records, the level that the first leader writes, and the ids of the
+roles; a controller's metadata directory also holds the first checkpoint, which names the voters.
+
+Rules:
+
+1. Nothing here repairs or overwrites: a directory that does not fit is an error whose sentence says what to do.
+2. A process that opens a directory holds its `.lock` until it ends; the system gives it back after any kind of death.
+3. Formatting is durable when it returns, and a directory cut short while formatting counts as not formatted:
+   `meta.properties` is written last.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from actors.config import NodeConfig, properties
+from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
+
+META = "meta.properties"
+LOCK = ".lock"
+FAMILY = "rayft.metadata.family"
+LEVEL = "rayft.metadata.format"
+METADATA_DIRECTORY = "__kafka_metadata-0"
+FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
+
+
+class StorageError(Exception):
+    """A directory that cannot be used. One sentence, with what to do."""
+
+
+class Voter(NamedTuple):
+    """A member of the first quorum."""
+
+    id: int
+    host: str
+    port: int
+    directory_id: bytes
+
+
+class Directory(NamedTuple):
+    """What meta.properties of one directory says."""
+
+    path: str
+    cluster_id: str
+    directory_id: bytes
+    family: str
+    level: int
+    ids: dict[str, int]
+    """broker.id, controller.id and node.id, those that are there."""
+
+
+class Lock:
+    """The right to use a directory, held until `close` or the end of the process."""
+
+    def __init__(self, path: str) -> None:
+        """Raises StorageError when another process holds it."""
+        self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._fd, 32).decode(errors="replace").strip()
+            os.close(self._fd)
+            raise StorageError(
+                f"{path} is in use by process {holder or '(unknown)'}: stop it first, or give this node another directory."
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        """Give the directory back. Idempotent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def read(path: str) -> Directory | None:
+    """What a directory says about itself; None if it is not formatted. Raises StorageError for one that is not ours."""
+    file = Path(path, META)
+    try:
+        values = properties(file.read_text("latin-1"))
+    except FileNotFoundError:
+        return None
+    if values.get("version") != "1":
+        raise StorageError(
+            f"{file} has version {values.get('version', 'none')}, as clusters with ZooKeeper write it: their data cannot be "
+            f"taken over; give this node an empty directory."
+        )
+    if FAMILY not in values:
+        raise StorageError(
+            f"{file} was written by Apache Kafka: give this node a directory of its own, formatted by rayft."
+        )
+    try:
+        ids: dict[str, int] = {
+            name: int(values[name]) for name in ("broker.id", "controller.id", "node.id") if name in values
+        }
+        return Directory(
+            path,
+            values["cluster.id"],
+            uuid_bytes(values["directory.id"]),
+            values[FAMILY],
+            int(values.get(LEVEL, "2")),
+            ids,
+        )
+    except (KeyError, ValueError) as error:
+        raise StorageError(
+            f"{file} is damaged ({error}): restore it from a copy, or format an empty directory."
+        ) from None
+
+
+def check(config: NodeConfig) -> list[Directory]:
+    """Every directory of a node, the metadata log's first: all formatted, for this node, of one cluster. No lock."""
+    found = []
+    for path in directories(config):
+        directory = read(path)
+        if directory is None:
+            raise StorageError(
+                f"{path} is not formatted: run `rayft format`, or let `rayft up` do it in an empty directory."
+            )
+        _check_ids(config, directory)
+        found.append(directory)
+    first = found[0]
+    for other in found[1:]:
+        if other.cluster_id != first.cluster_id:
+            raise StorageError(
+                f"{first.path} belongs to cluster {first.cluster_id} and {other.path} to {other.cluster_id}: "
+                f"a node's directories must come from one cluster."
+            )
+        if other.directory_id == first.directory_id:
+            raise StorageError(
+                f"{first.path} and {other.path} have the same directory.id: one is a copy, take it away."
+            )
+    return found
+
+
+def _check_ids(config: NodeConfig, directory: Directory) -> None:
+    for name, mine in (("broker.id", config.broker_id), ("controller.id", config.controller_id)):
+        theirs = directory.ids.get(name, -1)
+        if mine != theirs:
+            raise StorageError(
+                f"{directory.path} belongs to the node with {name}={'none' if theirs < 0 else theirs}, and this node has "
+                f"{name}={'none' if mine < 0 else mine}: give each node its own directory."
+            )
+
+
+def directories(config: NodeConfig) -> list[str]:
+    """All directories of a node, the metadata log's first."""
+    return list(dict.fromkeys((config.metadata_log_dir, *config.log_dirs)))
+
+
+def format_node(
+    config: NodeConfig,
+    cluster_id: str,
+    *,
+    voters: Sequence[Voter] | None,
+    checkpoint: Callable[[Sequence[Voter]], bytes],
+    directory_id: bytes | None = None,
+    level: int = 2,
+    ignore_formatted: bool = False,
+) -> list[Directory]:
+    """Format every directory of a node.
+
+    `voters`: the first quorum, written by controllers; None: this node learns them from others. `directory_id`: of the
+    metadata directory, when others must know it beforehand. `checkpoint`: the first checkpoint's bytes. Raises
+    StorageError for a directory that is formatted already, unless `ignore_formatted`.
+    """
+    uuid_bytes(cluster_id)
+    random = SystemRandom()
+    found = []
+    for place, path in enumerate(directories(config)):
+        os.makedirs(path, exist_ok=True)
+        lock = Lock(path)
+        try:
+            old = read(path)
+            if old is not None:
+                if not ignore_formatted:
+                    raise StorageError(
+                        f"{path} is formatted already, for cluster {old.cluster_id}: take an empty directory."
+                    )
+                if old.cluster_id != cluster_id:
+                    raise StorageError(
+                        f"{path} belongs to cluster {old.cluster_id}, not to {cluster_id}: take another one."
+                    )
+                _check_ids(config, old)
+                found.append(old)
+                continue
+            if place == 0 and voters is not None and "controller" in config.roles:
+                os.makedirs(os.path.join(path, METADATA_DIRECTORY), exist_ok=True)
+                _write(os.path.join(path, METADATA_DIRECTORY, FIRST_CHECKPOINT), checkpoint(voters))
+            own = directory_id if place == 0 and directory_id is not None else random.uuid()
+            found.append(_write_meta(config, path, cluster_id, own, level))
+        finally:
+            lock.close()
+    return found
+
+
+def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: bytes, level: int) -> Directory:
+    ids = {}
+    if "broker" in config.roles:
+        ids["broker.id"] = config.broker_id
+    if "controller" in config.roles:
+        ids["controller.id"] = config.controller_id
+    if len(ids) == 1:
+        ids["node.id"] = next(iter(ids.values()))
+    lines = ["#", "#", "version=1", f"cluster.id={cluster_id}", f"directory.id={uuid_text(directory_id)}"]
+    lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", *(f"{name}={id}" for name, id in sorted(ids.items()))]
+    _write(os.path.join(path, META), ("\n".join(lines) + "\n").encode("latin-1"))
+    return Directory(path, cluster_id, directory_id, "drafts", level, ids)
+
+
+def _write(path: str, content: bytes) -> None:
+    """A small file, durable, whole or not at all."""
+    temporary = path + ".tmp"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, content)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

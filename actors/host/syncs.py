@@ -1,0 +1,105 @@
+"""Durability and slow jobs outside the loop: `Sync` and `Work` in, (token, result) out.
+
+This file alone decides how the disk is waited for. A sync without replacements goes to `fastpath.flusher`, whose thread
+needs the GIL for nothing; one with replacements (quorum-state, a checkpoint) goes to a single thread in order, so that
+two versions of a small file never overtake each other. Several syncs that wait at once share one fdatasync a file.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from actors.ports import DiskFailed, File, Sync, Work
+from fastpath.flusher import Flusher
+
+WORKERS = 2
+
+
+class Syncs:
+    """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.flusher = Flusher()
+        self._wake = wake
+        self._done: deque[tuple[int, object]] = deque()
+        self._ordered: deque[Sync] = deque()
+        self._there = threading.Condition()
+        self._closing = False
+        self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="data-plane-work")
+        self._writer.start()
+
+    def submit(self, sync: Sync) -> None:
+        """Start a sync."""
+        if sync.replacements:
+            with self._there:
+                self._ordered.append(sync)
+                self._there.notify()
+        else:
+            self.flusher.submit(sync.token, [_fd(file) for file in sync.files])
+
+    def work(self, work: Work) -> None:
+        """Start a job."""
+
+        def ended(future: Future[object]) -> None:
+            error = future.exception()
+            self._done.append((work.token, error if error is not None else future.result()))
+            self._wake()
+
+        self._workers.submit(work.job).add_done_callback(ended)
+
+    def drain(self) -> list[tuple[int, object]]:
+        """Everything that has ended since the last call: (token, None, a result or an exception)."""
+        done: list[tuple[int, object]] = []
+        for token, errno in self.flusher.drain():
+            done.append((token, DiskFailed(errno, f"fdatasync: {os.strerror(errno)}") if errno else None))
+        while self._done:
+            done.append(self._done.popleft())
+        return done
+
+    def close(self) -> None:
+        """Finish what was submitted, then end the threads."""
+        with self._there:
+            self._closing = True
+            self._there.notify()
+        self._writer.join()
+        self._workers.shutdown(wait=True)
+        self.flusher.close()
+
+    def _write(self) -> None:
+        while True:
+            with self._there:
+                while not self._ordered and not self._closing:
+                    self._there.wait()
+                if not self._ordered:
+                    return
+                syncs = list(self._ordered)
+                self._ordered.clear()
+            self._done.extend(_perform(syncs))
+            self._wake()
+
+
+def _perform(syncs: Sequence[Sync]) -> list[tuple[int, object]]:
+    """Every file once, then the replacements in order; the first error is the answer to all that come after it."""
+    error: OSError | None = None
+    try:
+        for fd in dict.fromkeys(_fd(file) for sync in syncs for file in sync.files):
+            os.fdatasync(fd)
+    except OSError as failed:
+        error = DiskFailed(failed.errno, f"fdatasync: {failed.strerror}")
+    results: list[tuple[int, object]] = []
+    for sync in syncs:
+        for disk, path, content in sync.replacements:
+            if error is None:
+                try:
+                    disk.replace(path, content)  # type: ignore[attr-defined]
+                except OSError as failed:
+                    error = failed
+        results.append((sync.token, error))
+    return results
+
+
+def _fd(file: File) -> int:
+    return int(file.fileno())  # type: ignore[attr-defined]

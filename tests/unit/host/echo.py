@@ -1,0 +1,54 @@
+"""A node that answers each frame with itself, to test the loop without Kafka in between."""
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.node.effects import Effects, Stop
+from actors.ports import Buffer, Now
+
+
+class EchoNode:
+    """Keeps what it was told in `seen`; `act`, when set, turns a frame into effects instead of the echo."""
+
+    def __init__(self, listen: list[str]) -> None:
+        self.listen = listen
+        self.seen: list[tuple[Any, ...]] = []
+        self.frames: list[tuple[int, memoryview]] = []
+        self.extra: dict[str, list[Any]] = {}
+        self.stopping: Stop | None = None
+        self.deadline = 1 << 62
+        self.turns = 0
+        self.act: Callable[[int, memoryview], None] | None = None
+
+    def start(self, now: Now) -> Effects:
+        return Effects(listen=self.listen)
+
+    def connected(self, conn: int, listener: str, peer_host: str) -> None:
+        self.seen.append(("connected", conn, listener, peer_host))
+
+    def closed(self, conn: int, refused: bool) -> None:
+        self.seen.append(("closed", conn, refused))
+
+    def received(self, conn: int, frame: memoryview) -> None:
+        self.frames.append((conn, frame))
+
+    def done(self, token: int, result: object) -> None:
+        self.seen.append(("done", token, result))
+
+    def shutdown(self) -> None:
+        self.stopping = Stop(0, "stopped as asked")
+
+    def turn(self, now: Now, budget: int) -> Effects:
+        self.turns += 1
+        send: list[tuple[int, list[Buffer]]] = []
+        for conn, frame in self.frames:
+            if self.act is not None:
+                self.act(conn, frame)
+            else:
+                send.append((conn, [len(frame).to_bytes(4, "big"), frame]))
+        self.frames.clear()
+        extra, self.extra = self.extra, {}
+        return Effects(**{"send": send, "stop": self.stopping, **extra})
+
+    def deadline_ms(self) -> int:
+        return self.deadline

@@ -1,0 +1,321 @@
+"""The loop over real sockets, with a node that only echoes."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from actors.config import node_config
+from actors.host.loop import Loop
+from actors.host.server import Listeners, PortTaken
+from actors.ports import Work
+from tests.unit.host.echo import EchoNode
+
+
+class Lines:
+    """A log that tests read."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.lines.append(text)
+
+    warning = error = info
+
+
+def broker(**settings: str) -> dict[str, str]:
+    return {
+        "process.roles": "broker",
+        "broker.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "controller.connect": "127.0.0.1:9093",
+    } | {name.replace("_", "."): value for name, value in settings.items()}
+
+
+class Running:
+    """A loop in a thread, its node and the port of its listener."""
+
+    def __init__(self, settings: dict[str, str], listen: list[str]) -> None:
+        config = node_config(settings)
+        self.log = Lines()
+        self.node = EchoNode(listen)
+        self.listeners = Listeners(config)
+        self.port = self.listeners.ports()["PLAINTEXT"]
+        self.loop = Loop(config, self.listeners, self.log)
+        self.events: list[tuple[str, str]] = []
+        self.stop: object = None
+        started = threading.Event()
+
+        def event(what: str, listener: str) -> None:
+            self.events.append((what, listener))
+            started.set()
+
+        def run() -> None:
+            self.stop = self.loop.run(lambda: self.node, event)  # type: ignore[arg-type,return-value]
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+        assert started.wait(5)
+
+    def connect(self) -> socket.socket:
+        deadline = time.monotonic() + 5
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
+    def wake(self) -> None:
+        """Make the loop take a turn."""
+        self.loop._loop.call_soon_threadsafe(self.loop._schedule)
+
+    def until(self, holds) -> None:  # type: ignore[no-untyped-def]
+        deadline = time.monotonic() + 5
+        while not holds():
+            assert time.monotonic() < deadline, (self.node.seen, self.events)
+            time.sleep(0.005)
+
+    def end(self) -> None:
+        if self.thread.is_alive():
+            self.loop.shutdown()
+        self.thread.join(5)
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    one = Running(broker(), ["PLAINTEXT"])
+    yield one
+    one.end()
+
+
+def frame(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def exactly(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = sock.recv(size - len(data))
+        assert part, "closed too early"
+        data += part
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 3, 100, 65_531, 65_532, 65_533, 65_536, 1_000_000, 4 << 20, (4 << 20) + 1, 20_000_000]
+)
+def test_a_frame_comes_back_whole(running: Running, size: int) -> None:
+    data = bytes(i * 31 % 251 for i in range(1000)) * (size // 1000 + 1)
+    with closing(running.connect()) as sock:
+        sender = threading.Thread(target=sock.sendall, args=(frame(data[:size]) + frame(b"next"),))
+        sender.start()
+        assert exactly(sock, 4 + size) == frame(data[:size])
+        assert exactly(sock, 8) == frame(b"next")
+        sender.join()
+
+
+def test_frames_cut_anywhere_come_back_whole(running: Running) -> None:
+    with closing(running.connect()) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        data = b"".join(frame(b"x" * n) for n in (0, 1, 2, 5, 17))
+        for byte in data:
+            sock.send(bytes([byte]))
+            time.sleep(0.001)
+        assert exactly(sock, len(data)) == data
+
+
+def test_many_small_frames_are_answered_in_order_and_in_few_turns(running: Running) -> None:
+    with closing(running.connect()) as sock:
+        data = b"".join(frame(str(i).encode()) for i in range(20_000))
+        before = running.node.turns
+        sender = threading.Thread(target=sock.sendall, args=(data,))
+        sender.start()
+        assert exactly(sock, len(data)) == data
+        sender.join()
+        assert running.node.turns - before < 2_000
+
+
+@pytest.mark.parametrize("length", [b"\xff\xff\xff\xff", b"\x80\x00\x00\x00", b"\x06\x40\x00\x01"])
+def test_a_length_that_cannot_be_closes_the_connection(running: Running, length: bytes) -> None:
+    with closing(running.connect()) as sock:
+        sock.sendall(length)
+        with pytest.raises((ConnectionResetError, AssertionError)):
+            exactly(sock, 1)
+    running.until(lambda: any("frame of" in line for line in running.log.lines))
+
+
+def test_a_length_is_only_believed_as_bytes_arrive(running: Running) -> None:
+    """A hundred connections that each promise 100 MB cost next to nothing."""
+
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    before = resident()
+    socks = [running.connect() for _ in range(100)]
+    for sock in socks:
+        sock.sendall((100_000_000).to_bytes(4, "big") + b"x" * 100)
+    running.until(lambda: sum(seen[0] == "connected" for seen in running.node.seen) >= 100)
+    time.sleep(0.1)
+    grown = resident() - before
+    for sock in socks:
+        sock.close()
+    assert grown < 30_000_000
+
+
+def test_the_port_refuses_until_the_node_listens_and_again_after() -> None:
+    one = Running(broker(), [])
+    try:
+        for _ in range(2):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", one.port), timeout=5)
+            one.node.extra = {"listen": ["PLAINTEXT"]}
+            one.wake()
+            one.connect().close()
+            one.node.extra = {"unlisten": ["PLAINTEXT"]}
+            one.wake()
+            one.until(lambda: one.events[-1] == ("refusing", "PLAINTEXT"))
+    finally:
+        one.end()
+    assert one.events[0] == ("started", "")
+
+
+def test_a_port_that_is_taken_is_one_sentence(running: Running) -> None:
+    with pytest.raises(PortTaken, match=rf"127\.0\.0\.1:{running.port}, which another process uses"):
+        Listeners(node_config(broker(listeners=f"PLAINTEXT://127.0.0.1:{running.port}")))
+
+
+def test_a_dial_tells_refused_from_lost(running: Running) -> None:
+    from actors.node.effects import Dial
+
+    with closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        running.node.extra = {
+            "dial": [
+                Dial(-1, "127.0.0.1", nobody.getsockname()[1]),
+                Dial(-2, "127.0.0.1", running.port),
+                Dial(-3, "no-such-host.invalid", 1),
+                Dial(-4, "localhost", nobody.getsockname()[1]),
+            ]
+        }
+        running.wake()
+        running.until(lambda: {seen[1] for seen in running.node.seen} >= {-1, -2, -3, -4})
+    assert ("closed", -1, True) in running.node.seen
+    assert ("connected", -2, "", "127.0.0.1") in running.node.seen
+    assert ("closed", -3, False) in running.node.seen
+    assert ("closed", -4, True) in running.node.seen
+
+
+def test_what_was_sent_before_a_close_arrives(running: Running) -> None:
+    running.node.act = lambda conn, data: running.node.extra.update(
+        send=[(conn, [frame(b"y" * 3_000_000)])], close=[conn]
+    )
+    with closing(running.connect()) as sock:
+        sock.sendall(frame(b"go"))
+        assert exactly(sock, 3_000_004) == frame(b"y" * 3_000_000)
+        assert sock.recv(1) == b""
+    assert not any(seen[0] == "closed" for seen in running.node.seen), "the node closed it, so it is not told"
+
+
+def test_a_peer_that_does_not_read_its_answers_is_not_read(running: Running) -> None:
+    with closing(running.connect()) as sock:
+        sock.settimeout(1)
+        big = frame(b"z" * 1_000_000)
+        with pytest.raises(TimeoutError):
+            for _ in range(100):
+                sock.sendall(big)
+        with closing(running.connect()) as other:
+            other.sendall(frame(b"others are served"))
+            assert exactly(other, 21) == frame(b"others are served")
+
+
+def test_a_paused_connection_is_not_read_until_it_is_resumed(running: Running) -> None:
+    with closing(running.connect()) as sock:
+        running.until(lambda: running.node.seen)
+        running.node.extra = {"pause": [1]}
+        running.wake()
+        time.sleep(0.05)
+        sock.sendall(frame(b"later"))
+        sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            sock.recv(1)
+        running.node.extra = {"resume": [1]}
+        running.wake()
+        sock.settimeout(5)
+        assert exactly(sock, 9) == frame(b"later")
+
+
+def test_work_and_its_errors_come_back(running: Running) -> None:
+    def broken() -> object:
+        raise KeyError("no")
+
+    running.node.extra = {"work": [Work(1, lambda: 42), Work(2, broken)]}
+    running.wake()
+    running.until(lambda: sum(seen[0] == "done" for seen in running.node.seen) == 2)
+    done = {seen[1]: seen[2] for seen in running.node.seen if seen[0] == "done"}
+    assert done[1] == 42
+    assert isinstance(done[2], KeyError)
+
+
+def test_the_node_is_woken_at_its_deadline(running: Running) -> None:
+    running.until(lambda: running.node.turns > 0)
+    time.sleep(0.05)
+    turns = running.node.turns
+    time.sleep(0.1)
+    assert running.node.turns == turns, "an idle node sleeps"
+    running.node.deadline = time.monotonic_ns() // 1_000_000 + 50
+    running.wake()
+    time.sleep(0.03)
+    assert running.node.turns == turns + 1
+    running.until(lambda: running.node.turns > turns + 1)
+    running.node.deadline = 1 << 62
+
+
+def test_more_connections_than_allowed_are_closed_on_arrival() -> None:
+    one = Running(broker(max_connections="2"), ["PLAINTEXT"])
+    try:
+        with closing(one.connect()) as first, closing(one.connect()) as second:
+            for sock in (first, second):
+                sock.sendall(frame(b"in"))
+                assert exactly(sock, 6) == frame(b"in")
+            with closing(one.connect()) as third:
+                assert third.recv(1) == b""
+        one.until(lambda: sum(seen[0] == "closed" for seen in one.node.seen) == 2)
+        with closing(one.connect()) as fourth:
+            fourth.sendall(frame(b"in"))
+            assert exactly(fourth, 6) == frame(b"in")
+    finally:
+        one.end()
+
+
+def test_a_silent_connection_is_closed_and_a_busy_one_stays() -> None:
+    one = Running(broker(connections_max_idle_ms="200"), ["PLAINTEXT"])
+    try:
+        with closing(one.connect()) as silent, closing(one.connect()) as busy:
+            silent.settimeout(5)
+            for _ in range(10):
+                busy.sendall(frame(b"here"))
+                assert exactly(busy, 8) == frame(b"here")
+                time.sleep(0.05)
+            assert silent.recv(1) == b""
+    finally:
+        one.end()
+
+
+def test_a_broken_node_ends_the_process_with_the_story_in_the_log(running: Running) -> None:
+    def broken(conn: int, data: memoryview) -> None:
+        raise AssertionError("an invariant")
+
+    running.node.act = broken
+    with closing(running.connect()) as sock:
+        sock.sendall(frame(b"go"))
+        running.thread.join(5)
+    assert running.stop is not None
+    assert running.stop.code == 1  # type: ignore[attr-defined]
+    assert any("an invariant" in line and "Traceback" in line for line in running.log.lines)
