@@ -1,0 +1,185 @@
+"""Apache Kafka from Maven's jars, as a cluster that lives as long as a `with` block.
+
+Only for measuring beside it. It runs as its own defaults say, on loopback and free ports, in a temporary directory that is
+removed; where the jars are is `KAFKA_LIBS`, or `.kafka/libs` as `make kafka` leaves it.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS_MAX = 90
+
+
+def libs() -> Path | None:
+    """The folder with the jars of Apache Kafka, None if it is not there."""
+    folder = Path(os.environ.get("KAFKA_LIBS", ROOT / ".kafka" / "libs"))
+    return folder if any(folder.glob("kafka_2.13-*.jar")) and shutil.which("java") else None
+
+
+def version() -> str:
+    """As the jar says: 4.3.1."""
+    folder = libs()
+    assert folder is not None
+    return next(folder.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
+
+
+def java(main: str, *arguments: str, heap: str = "256m", **options: object) -> list[str]:
+    """The command line of one of Kafka's classes."""
+    folder = libs()
+    assert folder is not None
+    return ["java", f"-Xmx{heap}", "-cp", f"{folder}/*", main, *arguments]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody has now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class ApacheKafka:
+    """`with ApacheKafka(controllers=3, brokers=1) as kafka: kafka.bootstrap_servers`."""
+
+    def __init__(
+        self, controllers: int = 1, brokers: int = 1, config: Mapping[str, str] | None = None, heap: str = "1g"
+    ) -> None:
+        self._heap = heap
+        self._config = dict(config or {})
+        self._directory = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
+        ports = free_ports(controllers + brokers)
+        self.controller_ports = {3000 + n: port for n, port in enumerate(ports[:controllers], 1)}
+        self.broker_ports = {n: port for n, port in enumerate(ports[controllers:], 1)}
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.started_at = 0.0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """host:port of every broker."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports.values())
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """host:port of every controller."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.controller_ports.values())
+
+    def __enter__(self) -> "ApacheKafka":
+        try:
+            self._format()
+            self.started_at = time.monotonic()
+            for node in (*self.controller_ports, *self.broker_ports):
+                self.start(node)
+            self._await()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, node: int) -> None:
+        """Start one node on its directory."""
+        log = (self._directory / f"{node}.out").open("ab")
+        self.processes[node] = subprocess.Popen(
+            java("kafka.Kafka", str(self._directory / f"{node}.properties"), heap=self._heap),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def kill(self, node: int, number: int = signal.SIGKILL) -> None:
+        """A signal to one node; SIGKILL is waited for."""
+        self.processes[node].send_signal(number)
+        if number == signal.SIGKILL:
+            self.processes[node].wait()
+
+    def close(self) -> None:
+        """End every process and remove the directory."""
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+        for process in self.processes.values():
+            process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def resident_bytes(self, node: int) -> int:
+        """Resident memory of one node."""
+        return resident_bytes(self.processes[node].pid)
+
+    def _format(self) -> None:
+        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.controller_ports.items())
+        for node, port in (*self.controller_ports.items(), *self.broker_ports.items()):
+            controller = node in self.controller_ports
+            listener = "CONTROLLER" if controller else "PLAINTEXT"
+            lines = {
+                "process.roles": "controller" if controller else "broker",
+                "node.id": str(node),
+                "listeners": f"{listener}://127.0.0.1:{port}",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": voters,
+                "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+                "log.dirs": str(self._directory / f"data-{node}"),
+                "group.initial.rebalance.delay.ms": "0",
+                "offsets.topic.replication.factor": str(min(3, len(self.broker_ports))),
+                "transaction.state.log.replication.factor": str(min(3, len(self.broker_ports))),
+                "transaction.state.log.min.isr": str(min(2, len(self.broker_ports))),
+                **self._config,
+            }
+            path = self._directory / f"{node}.properties"
+            path.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        formats = [
+            subprocess.Popen(
+                java(
+                    "kafka.tools.StorageTool",
+                    "format",
+                    "-t",
+                    "MkU3OEVBNTcwNTJENDM2Qg",
+                    "-c",
+                    str(self._directory / f"{node}.properties"),
+                ),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            for node in (*self.controller_ports, *self.broker_ports)
+        ]
+        for one in formats:
+            _, error = one.communicate()
+            if one.returncode:
+                raise RuntimeError(f"formatting Apache Kafka's storage failed: {error.decode()}")
+
+    def _await(self) -> None:
+        """Until every broker's port answers: it opens only when the broker is unfenced."""
+        end = time.monotonic() + START_SECONDS_MAX
+        for node, port in self.broker_ports.items():
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                except OSError:
+                    if self.processes[node].poll() is not None or time.monotonic() > end:
+                        text = (self._directory / f"{node}.out").read_text(errors="replace")[-2000:]
+                        raise RuntimeError(f"Apache Kafka node {node} did not start:\n{text}") from None
+                    time.sleep(0.01)
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
