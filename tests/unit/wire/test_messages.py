@@ -1,5 +1,6 @@
 """Message objects: construction, defaults, nesting, buffers in and out, the table of RPCs, the notation of schemas."""
 
+import copy
 import gc
 import re
 import sys
@@ -65,10 +66,24 @@ def test_defaults_and_fresh_containers() -> None:
 
 
 def test_unknown_keyword() -> None:
-    with pytest.raises(TypeError, match="HeartbeatRequest has no field grupp_id, x"):
-        message("HeartbeatRequest")(group_id="g", grupp_id="g", x=1)
+    cls = message("HeartbeatRequest")
+    with pytest.raises(TypeError, match="HeartbeatRequest has no field grupp_id"):
+        cls(group_id="g", grupp_id="g")
+    with pytest.raises(TypeError, match="HeartbeatRequest has no field grupp_id"):
+        cls(**{"group_id": "g", "grupp_id": "g"})
+    with pytest.raises(TypeError, match="HeartbeatRequest takes no positional arguments"):
+        cls("g")
     with pytest.raises(AttributeError):
         message("HeartbeatRequest")().nothing = 1
+
+
+def test_keywords_in_any_order_and_from_a_dictionary() -> None:
+    cls = message("HeartbeatRequest")
+    one = cls(member_id="m", generation_id=5, group_id="g")
+    for other in (cls(group_id="g", generation_id=5, member_id="m"), cls(**{"member_id": "m"}, group_id="g")):
+        assert (other.group_id, other.member_id, other.group_instance_id) == ("g", "m", None)
+    name = "".join(["group", "_", "id"])  # not interned
+    assert cls(**{name: "g"}, member_id="m", generation_id=5) == one
 
 
 def test_repr_shows_what_is_not_default() -> None:
@@ -77,6 +92,15 @@ def test_repr_shows_what_is_not_default() -> None:
         repr(cls(topics=[cls.MetadataRequestTopic(name="t")]))
         == "MetadataRequest(topics=[MetadataRequestTopic(name='t')])"
     )
+
+
+def test_copies() -> None:
+    cls = message("MetadataRequest")
+    made = cls(topics=[cls.MetadataRequestTopic(name="t")])
+    deep = copy.deepcopy(made)
+    deep.topics[0].name = "other"
+    assert made.topics[0].name == "t"
+    assert copy.copy(made) == made
 
 
 def test_not_hashable_and_no_dictionary() -> None:
