@@ -118,7 +118,7 @@ class ConnectionLimits:
 def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
     if listener.protocol != "PLAINTEXT":
         raise ConfigError(
-            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT exists so far: write {listener.name}:PLAINTEXT in "
+            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT exists: write {listener.name}:PLAINTEXT in "
             f"listener.security.protocol.map."
         )
     try:
