@@ -330,7 +330,7 @@ class Image(Columns):
         return Touched(features=(op.name,))
 
     def _producer_ids_set(self, offset: int, op: ProducerIdsSet) -> Touched:
-        if op.next_producer_id <= self.next_producer_id:
+        if op.next_producer_id < self.next_producer_id:
             raise ValueError(f"next producer id {op.next_producer_id} after {self.next_producer_id}")
         self._set(offset, self._producer_ids, 0, op)
         return Touched()

@@ -73,9 +73,13 @@ class BrokerChanged(NamedTuple):
 
 
 class BrokerGone(NamedTuple):
-    """The broker leaves the cluster and every ISR that has another member (A32)."""
+    """The broker leaves the cluster and every ISR that has another member (A32).
+
+    `epoch`: of the registration that ends. Level 1 writes it, level 2 has no place for it; replay does not look at it.
+    """
 
     id: int
+    epoch: int = -1
 
 
 class TopicSet(NamedTuple):
@@ -87,9 +91,13 @@ class TopicSet(NamedTuple):
 
 
 class TopicGone(NamedTuple):
-    """The topic, its partitions and its configurations are gone."""
+    """The topic, its partitions and its configurations are gone.
+
+    `name`: level 1 writes it and cannot do without; level 2 has no place for it; replay goes by the id.
+    """
 
     id: bytes
+    name: str = ""
 
 
 class PartitionsSet:
