@@ -34,6 +34,8 @@ class CompressionError(ValueError):
 def _unsnap(data: Bytes, out: memoryview) -> int:
     if bytes(data[: len(_STREAM_MAGIC)]) != _STREAM_MAGIC:
         return int(cramjam.snappy.decompress_raw_into(data, out))
+    if len(data) < len(_STREAM_HEADER):
+        raise CompressionError("a snappy stream that ends inside its header")
     pos, filled = len(_STREAM_HEADER), 0
     while pos < len(data):
         size = int.from_bytes(data[pos : pos + 4], "big")
