@@ -1,0 +1,191 @@
+"""A disk in memory that forgets what was never synced: the `Disk` and `File` of ports.py without a device.
+
+Deterministic: every choice comes from the seeded `Random` handed to `crash`, every fault is switched on by the test.
+
+- An append is in the page cache (`data`). A sync makes the file as it is then durable (`durable`).
+- `crash` is a power cut. Of each file there remains what was durable, or (with a `random`) also some of what came after:
+  appended bytes up to any place, the last ones perhaps zeros; a truncation that was not synced may be undone.
+- A file that was never synced is gone after a crash, or with a `random` may be there, with some of its bytes.
+- Renames and removals are durable at once: Kafka's layout never relies on one of them being undone.
+- A killed process (`kill`) loses nothing: the page cache outlives it.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+from random import Random
+
+from actors.ports import Buffer, DiskFailed, DiskFull, Sync
+
+
+class Inode:
+    """One file's bytes. Invariant: `durable` is what a power cut leaves at least; None when not even the name."""
+
+    __slots__ = ("data", "durable")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.durable: bytes | None = None
+
+
+class VirtualFile:
+    """A handle; several may share a file."""
+
+    __slots__ = ("closed", "disk", "inode", "path")
+
+    def __init__(self, disk: "VirtualDisk", path: str, inode: Inode) -> None:
+        self.disk, self.path, self.inode = disk, path, inode
+        self.closed = False
+
+    @property
+    def size(self) -> int:
+        return len(self.inode.data)
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        data = b"".join(bytes(part) for part in parts)
+        self.disk.take_room(self, len(data))
+        self.inode.data += data
+        self.disk.appended_bytes += len(data)
+        return len(self.inode.data)
+
+    def read(self, position: int, size: int) -> memoryview | None:
+        if self.disk.cold is not None and self.disk.cold(self.path, position, size):
+            return None
+        return self._bytes(position, size)
+
+    def read_cold(self, position: int, size: int) -> memoryview:
+        if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
+            raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
+        return self._bytes(position, size)
+
+    def _bytes(self, position: int, size: int) -> memoryview:
+        return memoryview(bytes(self.inode.data[position : position + size]))
+
+    def overwrite(self, position: int, data: Buffer) -> None:
+        assert position + len(data) <= len(self.inode.data), "overwrite is for bytes that exist"
+        self.inode.data[position : position + len(data)] = data
+
+    def truncate(self, size: int) -> None:
+        assert size <= len(self.inode.data), "truncate only cuts"
+        del self.inode.data[size:]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class VirtualDisk:
+    """One log directory in memory."""
+
+    def __init__(self, room: int | None = None) -> None:
+        """`room`: bytes that may still be appended; None: no limit."""
+        self.files: dict[str, Inode] = {}
+        self.room = room
+        self.cold: Callable[[str, int, int], bool] | None = None
+        """(path, position, size) -> whether a read answers None."""
+        self.unreadable: Callable[[str, int, int], bool] | None = None
+        """(path, position, size) -> whether the device fails."""
+        self.sync_fails: Callable[[str], bool] | None = None
+        """path -> whether its sync fails."""
+        self.appended_bytes = 0
+        self.syncs = 0
+
+    # -- ports.Disk ---------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> VirtualFile:
+        inode = self.files.get(path)
+        if inode is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            inode = self.files[path] = Inode()
+        return VirtualFile(self, path, inode)
+
+    def names(self, path: str) -> list[str]:
+        prefix = f"{path}/" if path else ""
+        return sorted({name[len(prefix) :].split("/")[0] for name in self.files if name.startswith(prefix)})
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or any(name.startswith(f"{path}/") for name in self.files)
+
+    def rename(self, old: str, new: str) -> None:
+        moved = {name: inode for name, inode in self.files.items() if name == old or name.startswith(f"{old}/")}
+        if not moved:
+            raise FileNotFoundError(errno.ENOENT, "no such file", old)
+        for name in moved:
+            del self.files[name]
+        for name, inode in moved.items():
+            self.files[new + name[len(old) :]] = inode
+
+    def remove(self, path: str) -> None:
+        for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
+            del self.files[name]
+
+    # -- what the host does for a Sync --------------------------------------------------------------------------------
+
+    def sync(self, sync: Sync) -> None:
+        """Make files durable as they are, then replace small files, in order. Raises DiskFailed."""
+        self.syncs += 1
+        for file in sync.files:
+            assert isinstance(file, VirtualFile)
+            self._may_fail(file.path)
+            file.inode.durable = bytes(file.inode.data)
+        for disk, path, content in sync.replacements:
+            assert isinstance(disk, VirtualDisk)
+            disk.replace(path, content)
+
+    def _may_fail(self, path: str) -> None:
+        if self.sync_fails is not None and self.sync_fails(path):
+            raise DiskFailed(errno.EIO, "sync failed", path)
+
+    def replace(self, path: str, content: Buffer) -> None:
+        """Write a small file whole, durable at once. Raises DiskFailed."""
+        self._may_fail(path)
+        inode = Inode()
+        inode.data += content
+        inode.durable = bytes(content)
+        self.files[path] = inode
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    def take_room(self, file: VirtualFile, size: int) -> None:
+        """Raises DiskFull when `size` bytes do not fit; nothing is kept then."""
+        if self.room is not None:
+            if size > self.room:
+                raise DiskFull(errno.ENOSPC, "no room", file.path)
+            self.room -= size
+
+    def crash(self, random: Random | None = None) -> None:
+        """Cut the power. Handles opened before are worthless after."""
+        for path in sorted(self.files):
+            left = self._left(self.files[path], random)
+            if left is None:
+                del self.files[path]
+                continue
+            inode = Inode()
+            inode.data += left
+            inode.durable = bytes(left)
+            self.files[path] = inode
+
+    def _left(self, inode: Inode, random: Random | None) -> bytes | None:
+        if random is None:
+            return inode.durable
+        durable = inode.durable
+        if durable is None:
+            if random.randrange(2):
+                return None
+            durable = b""
+        if bytes(inode.data[: len(durable)]) != durable and random.randrange(2):
+            return durable
+        keep = min(len(durable), len(inode.data))
+        left = bytearray(inode.data[: keep + random.randrange(len(inode.data) - keep + 1)])
+        if len(left) > keep and not random.randrange(4):
+            zeros = random.randrange(len(left) - keep) + 1
+            left[-zeros:] = bytes(zeros)
+        return bytes(left)
+
+    def corrupt(self, path: str, position: int, mask: int = 0xFF) -> None:
+        """Flip bits of one byte, in memory and on the device."""
+        inode = self.files[path]
+        inode.data[position] ^= mask
+        if inode.durable is not None and position < len(inode.durable):
+            durable = bytearray(inode.durable)
+            durable[position] ^= mask
+            inode.durable = bytes(durable)
