@@ -1,0 +1,164 @@
+"""A log directory: the names of what is in it, and the small files beside the partitions.
+
+This file alone knows Apache Kafka's names:
+
+    <topic>-<partition>/                        a partition's log
+    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: of a topic nobody knows)
+    <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
+    .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
+    three checkpoints                           see checkpoints.py
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from actors.broker.log.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    CorruptCheckpoint,
+    Partition,
+    encode_offsets,
+    parse_offsets,
+)
+from actors.ports import Disk
+
+PARTITION_METADATA = "partition.metadata"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+SUFFIXES = ("delete", "stray", "future")
+NAME_BYTES_MAX = 255
+
+Replacement = tuple[Disk, str, bytes]
+"""(disk, path, content), as `ports.Sync` takes them."""
+
+
+class PartitionDirectory(NamedTuple):
+    """One directory that holds, or held, a partition."""
+
+    name: str
+    topic: str
+    number: int
+    suffix: str
+    """Empty, or one of SUFFIXES; then `topic` may be cut to fit a name."""
+    topic_id: bytes | None
+    """16 bytes; None when partition.metadata is missing or unreadable."""
+
+
+class LogDirectory:
+    """What the small files of a log directory said at the start."""
+
+    __slots__ = ("broker_epoch", "clean", "disk", "faults", "high_watermarks", "log_starts", "recovery_points")
+
+    def __init__(self, disk: Disk) -> None:
+        """Reads the checkpoints and takes the mark of a clean stop away. Start-up only; raises DiskFailed."""
+        self.disk = disk
+        self.faults: list[str] = []
+        """Sentences about files that could not be read."""
+        self.clean = disk.exists(CLEAN_SHUTDOWN)
+        """The last stop was clean: the logs need no scan."""
+        self.broker_epoch = self._clean_epoch() if self.clean else -1
+        """The broker epoch of that stop, -1 when unknown."""
+        self.recovery_points = self._offsets(RECOVERY_POINTS)
+        self.high_watermarks = self._offsets(HIGH_WATERMARKS)
+        self.log_starts = self._offsets(LOG_STARTS)
+        disk.remove(CLEAN_SHUTDOWN)
+
+    def _clean_epoch(self) -> int:
+        try:
+            return int(json.loads(_content(self.disk, CLEAN_SHUTDOWN))["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            return -1
+
+    def _offsets(self, path: str) -> dict[Partition, int]:
+        if not self.disk.exists(path):
+            return {}
+        try:
+            return parse_offsets(_content(self.disk, path))
+        except CorruptCheckpoint as fault:
+            self.faults.append(f"{path} is not used: {fault}.")
+            return {}
+
+    def partitions(self) -> list[PartitionDirectory]:
+        """Every directory of a partition, by name; other names (the metadata log among them) are left out."""
+        found = []
+        for name in self.disk.names(""):
+            parsed = parse_name(name)
+            if parsed is not None and parsed[0] != "__cluster_metadata":
+                found.append(PartitionDirectory(name, *parsed, read_topic_id(self.disk, name)))
+        return found
+
+    def checkpoints(
+        self,
+        recovery_points: Mapping[Partition, int],
+        high_watermarks: Mapping[Partition, int],
+        log_starts: Mapping[Partition, int],
+    ) -> list[Replacement]:
+        """The three files with these contents, for a sync; a log start of 0 need not be listed."""
+        return [
+            (self.disk, RECOVERY_POINTS, encode_offsets(recovery_points)),
+            (self.disk, HIGH_WATERMARKS, encode_offsets(high_watermarks)),
+            (self.disk, LOG_STARTS, encode_offsets(log_starts)),
+        ]
+
+    def clean_shutdown(self, broker_epoch: int) -> Replacement:
+        """The mark of a clean stop, for the sync after every log's last flush is done."""
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        return self.disk, CLEAN_SHUTDOWN, content.encode()
+
+
+def partition_name(topic: str, number: int) -> str:
+    """The directory of a partition."""
+    return f"{topic}-{number}"
+
+
+def parse_name(name: str) -> tuple[str, int, str] | None:
+    """(topic, number, suffix) of a directory's name; None when it is no partition's."""
+    suffix = ""
+    if "." in name:
+        stem, _, tail = name.rpartition(".")
+        unique, _, ending = tail.partition("-")
+        if ending in SUFFIXES and len(unique) == 32:
+            name, suffix = stem, ending
+    topic, dash, number = name.rpartition("-")
+    if not dash or not topic or not number.isascii() or not number.isdecimal():
+        return None
+    return topic, int(number), suffix
+
+
+def retired_name(topic: str, number: int, suffix: str, unique: bytes) -> str:
+    """The name that a partition's directory gets before it is unlinked; `unique`: 16 bytes nobody else has."""
+    tail = f"-{number}.{unique.hex()}-{suffix}"
+    return topic[: NAME_BYTES_MAX - len(tail)] + tail
+
+
+def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:
+    """partition.metadata of a partition, if it has none. Raises DiskFull, DiskFailed."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    file = disk.open(path, create=True)
+    try:
+        if not file.size:
+            text = base64.urlsafe_b64encode(topic_id).rstrip(b"=")
+            file.append((b"version: 0\ntopic_id: " + text,))
+    finally:
+        file.close()
+
+
+def read_topic_id(disk: Disk, directory: str) -> bytes | None:
+    """The topic id in partition.metadata, 16 bytes; None when it is missing or unreadable. Start-up only."""
+    try:
+        lines = _content(disk, f"{directory}/{PARTITION_METADATA}").decode().split("\n")
+        values = dict(line.split(": ", 1) for line in lines if line)
+        topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+    return topic_id if len(topic_id) == 16 and values.get("version") == "0" else None
+
+
+def _content(disk: Disk, path: str) -> bytes:
+    file = disk.open(path)
+    try:
+        return bytes(file.read_cold(0, file.size))
+    finally:
+        file.close()

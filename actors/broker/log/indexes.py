@@ -1,0 +1,45 @@
+"""How many indexes of sealed segments stay in memory: those read last, up to a number of bytes.
+
+A dropped index comes back from its files when it is needed, so this decides about memory and time only.
+"""
+
+from collections import OrderedDict
+
+from actors.broker.log.segment import Segment
+from actors.ports import DiskFull
+
+INDEX_BYTES_MAX = 64 << 20
+
+
+class IndexCache:
+    """For all logs of a broker. Invariant: `held_bytes` is the sum of what `segments` say."""
+
+    __slots__ = ("bytes_max", "held_bytes", "segments")
+
+    def __init__(self, bytes_max: int = INDEX_BYTES_MAX) -> None:
+        self.bytes_max = bytes_max
+        self.held_bytes = 0
+        self.segments: OrderedDict[Segment, int] = OrderedDict()
+        """Sealed segments with an index in memory and its size, the one read longest ago first."""
+
+    def touch(self, segment: Segment) -> None:
+        """A sealed segment's index was read: it is the last to go."""
+        if segment in self.segments:
+            self.segments.move_to_end(segment)
+            return
+        index = segment.index
+        assert index is not None
+        size = index.offsets.size_bytes + index.times.size_bytes
+        self.segments[segment] = size
+        self.held_bytes += size
+        while self.held_bytes > self.bytes_max and len(self.segments) > 1:
+            oldest, size = self.segments.popitem(last=False)
+            self.held_bytes -= size
+            try:
+                oldest.drop_index()
+            except DiskFull:
+                continue
+
+    def forget(self, segment: Segment) -> None:
+        """The segment is gone, or takes appends again."""
+        self.held_bytes -= self.segments.pop(segment, 0)

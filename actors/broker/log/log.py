@@ -1,0 +1,533 @@
+"""The log of one partition on one replica: a row of segments, and what a broker asks of it.
+
+This file alone decides where an offset lives and when a new segment begins. Rules:
+
+1. Offsets rise; the log ends where the last batch ends. Batches enter whole or not at all: when the disk is full, the log
+   is what it was before.
+2. An append is in the page cache when it returns. `flush` says what to sync for it to be on the disk, and `flushed` is
+   told when that is done; the recovery point never passes what is.
+3. Nothing here waits for the disk on a read: `read` answers None for what is not in memory, `cold_read` gives the job
+   that reads it in a thread. Unlinking is always such a job.
+4. The first file is made by the first append. A log that does not begin at 0 has its file at once: the name keeps the
+   offset.
+5. Leader epochs and producers always describe exactly the batches in the log.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from actors.broker.log.checkpoints import LEADER_EPOCHS
+from actors.broker.log.directory import write_topic_id
+from actors.broker.log.epochs import EpochCache, EpochEnd
+from actors.broker.log.history import learn
+from actors.broker.log.indexes import IndexCache
+from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
+from actors.broker.log.segment import Chunk, Job, Segment
+from actors.broker.log.times import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, TimeOffset, TimeSearch
+from actors.config import TopicSettings
+from actors.ports import Disk, File
+from fastpath.batch import Header, verify
+
+NO_LIMIT = 1 << 62
+HINTS_MAX = 16
+SNAPSHOT = ".snapshot"
+
+
+class OffsetOutOfRange(ValueError):
+    """Below the log's start, or above its end; Kafka's code 1."""
+
+    code = 1
+
+
+class OffsetsOutOfOrder(ValueError):
+    """Batches that do not continue the log: a leader's answer to another question, or damage."""
+
+
+class Appended(NamedTuple):
+    """Where batches are in the log."""
+
+    base_offset: int
+    last_offset: int
+    duplicate: bool = False
+    """A repetition: nothing was written, and the offsets are the original's. Answer it once they are committed."""
+
+
+class Read(NamedTuple):
+    """Whole batches, byte for byte as in the file."""
+
+    data: memoryview
+    next_offset: int
+    """Behind the last batch; the offset asked for when `data` is empty."""
+
+
+class Flush(NamedTuple):
+    """What has to be synced so that everything below `offset` is on the disk; hand it back to `flushed`."""
+
+    offset: int
+    files: Sequence[File]
+    replacements: Sequence[tuple[Disk, str, bytes]]
+    generation: int
+    snapshots: tuple[int, ...]
+
+
+class PartitionLog:
+    """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
+
+    __slots__ = (
+        "_flush_ms", "_flush_offset", "_generation", "_hints", "_pending", "_roll_unsynced", "active", "directory", "disk",
+        "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings",
+        "snapshots", "topic_id",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        settings: TopicSettings,
+        topic_id: bytes | None = None,
+        start_offset: int = 0,
+        indexes: IndexCache | None = None,
+    ) -> None:
+        """An empty log; `recovery.recover` opens one that may have files. `topic_id` is written beside the first file."""
+        self.disk = disk
+        self.directory = directory
+        """`<topic>-<partition>`, on `disk`."""
+        self.settings = settings
+        self.topic_id = topic_id
+        self.indexes = IndexCache() if indexes is None else indexes
+        """Shared by the logs of a broker."""
+        self.segments: list[Segment] = []
+        """By base offset. Invariant: only the last one takes appends; empty until the first append."""
+        self.active: Segment | None = None
+        """Invariant: the last of `segments`."""
+        self.log_start_offset = start_offset
+        """First offset that may be read."""
+        self.log_end_offset = start_offset
+        """The next append gets it."""
+        self.recovery_point = start_offset
+        """Everything below is on the disk."""
+        self.epochs = EpochCache()
+        self.producers = Producers()
+        self.snapshots: list[int] = []
+        """Offsets of the producer snapshots that are on the disk, rising."""
+        self._pending: dict[int, bytes] = {}
+        """Producer snapshots that the next flush writes, by offset."""
+        self._hints: dict[int, tuple[Segment, int]] = {}
+        """Where the batch of an offset begins: what the next readers of the tail will ask for."""
+        self._generation = 0
+        """Rises with every truncation: a flush that began before says nothing about what came after."""
+        self._flush_offset = start_offset
+        """Up to where a flush was asked for last."""
+        self._flush_ms = -1
+        self._roll_unsynced = False
+
+    @property
+    def size(self) -> int:
+        """Bytes in all log files."""
+        return sum(segment.size for segment in self.segments)
+
+    # -- appends ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int, *, client: bool = True
+    ) -> Appended:
+        """Append batches that `batch.accept` has checked and given offsets from `log_end_offset` on.
+
+        `headers`: what `accept` returned for `data`. `now_ms`: wall clock. With `client` the idempotence rules hold:
+        raises ProducerFault, nothing kept. Raises DiskFull (nothing kept) or DiskFailed.
+        """
+        first, last = headers[0], headers[-1]
+        if first.base_offset < self.log_end_offset:
+            raise OffsetsOutOfOrder(f"{self.directory} ends at {self.log_end_offset}, not {first.base_offset}")
+        producing = False
+        for header in headers:
+            if header.producer_id >= 0:
+                producing = True
+                if not client:
+                    break
+                if len(headers) > 1:
+                    raise InvalidProducerBatches("several batches, one of them of an idempotent producer")
+                original = self.producers.check(header)
+                if original is not None:
+                    return Appended(original.last_offset - original.offset_delta, original.last_offset, True)
+        self._write(data, headers, now_ms)
+        if producing:
+            for header in headers:
+                self.producers.append(header, now_ms)
+        return Appended(first.base_offset, last.last_offset)
+
+    def append_fetched(self, data: bytes | bytearray | memoryview, now_ms: int) -> Appended | None:
+        """Append batches as a leader sent them, offsets and epochs included; None when there is no whole batch.
+
+        A batch cut at the end is left out. Every CRC is checked: raises CorruptBatch, nothing kept; OffsetsOutOfOrder
+        when they do not continue this log; DiskFull, DiskFailed.
+        """
+        found: list[Header] = []
+        view = memoryview(data)
+        position, expected = 0, self.log_end_offset
+        while position + 61 <= len(view):
+            if position + 12 + int.from_bytes(view[position + 8 : position + 12], "big") > len(view):
+                break
+            header = verify(view, position)
+            if header.base_offset < expected:
+                raise OffsetsOutOfOrder(f"{self.directory} expects {expected}, the leader sent {header.base_offset}")
+            expected = header.last_offset + 1
+            found.append(header)
+            position += header.size
+        if not found:
+            return None
+        return self.append(view[:position], found, now_ms, client=False)
+
+    def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
+        first, last = headers[0], headers[-1]
+        segment = self.active
+        if segment is None:
+            segment = self._open_first(first.base_offset, now_ms)
+        elif self._must_roll(segment, len(data), last, now_ms):
+            segment = self.roll(now_ms, first.base_offset)
+        position = segment.append(data, first.max_timestamp)
+        hints = self._hints
+        hints[first.base_offset] = (segment, position)
+        if len(hints) > HINTS_MAX:
+            del hints[next(iter(hints))]
+        if last.epoch != self.epochs.latest:
+            for header in headers:
+                self.epochs.assign(header.epoch, header.base_offset)
+        self.log_end_offset = last.last_offset + 1
+
+    def start_epoch(self, epoch: int) -> None:
+        """This replica leads from here on: the epoch begins at the log's end."""
+        self.epochs.assign(epoch, self.log_end_offset)
+
+    # -- segments -----------------------------------------------------------------------------------------------------
+
+    def _open_first(self, base_offset: int, now_ms: int) -> Segment:
+        if self.topic_id is not None:
+            write_topic_id(self.disk, self.directory, self.topic_id)
+        return self._add_segment(base_offset, now_ms)
+
+    def _add_segment(self, base_offset: int, now_ms: int) -> Segment:
+        segment = Segment(self.disk, self.directory, base_offset, self.settings.index_interval_bytes, now_ms)
+        segment.begin()
+        self.segments.append(segment)
+        self.active = segment
+        return segment
+
+    def _must_roll(self, segment: Segment, size: int, last: Header, now_ms: int) -> bool:
+        settings = self.settings
+        if segment.full(size, last.last_offset, settings.segment_bytes, settings.segment_index_bytes):
+            return True
+        if segment.size == 0:
+            return False
+        if segment.first_timestamp >= 0 and last.max_timestamp >= 0:
+            return last.max_timestamp - segment.first_timestamp > settings.segment_ms
+        return now_ms - segment.created_ms > settings.segment_ms
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Seal the last segment and begin one at `base_offset` (default: the log's end). Wants a flush soon."""
+        assert self.active is not None
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        sealed = self.active
+        segment = self._add_segment(base_offset, now_ms)
+        sealed.seal()
+        self.indexes.touch(sealed)
+        if self.producers.by_id or self.snapshots or self._pending:
+            self._pending[base_offset] = self.producers.snapshot()
+        self._roll_unsynced = True
+        return segment
+
+    def drop_segments(self, count: int) -> list[Job]:
+        """Take the oldest `count` segments away, never the last one; jobs that unlink. The log begins behind them."""
+        assert 0 <= count < len(self.segments)
+        gone = self.segments[:count]
+        del self.segments[:count]
+        jobs = [self._retire(segment) for segment in gone]
+        self._hints.clear()
+        self.log_start_offset = max(self.log_start_offset, self.segments[0].base_offset)
+        self.epochs.truncate_start(self.log_start_offset)
+        old = [offset for offset in self.snapshots[:-1] if offset <= gone[-1].base_offset] if gone else []
+        for offset in old:
+            self.snapshots.remove(offset)
+        paths = [self._snapshot_path(offset) for offset in old]
+        return [*jobs, *(partial(self.disk.remove, path) for path in paths)]
+
+    def _retire(self, segment: Segment) -> Job:
+        self.indexes.forget(segment)
+        return segment.delete()
+
+    def segments_from(self, offset: int) -> list[Segment]:
+        """The segment that holds `offset` (the first one if it lies before all) and those behind it."""
+        return self.segments[self._segment_of(offset) :]
+
+    def _segment_of(self, offset: int) -> int:
+        return max(0, bisect_right(self.segments, offset, key=_base_offset) - 1)
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True) -> Read | None:
+        """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory, use `cold_read`.
+
+        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. Raises OffsetOutOfRange.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            held = f"{self.log_start_offset}..{self.log_end_offset}"
+            raise OffsetOutOfRange(f"{offset} is not in {held} of {self.directory}")
+        if offset >= upper_offset or offset == self.log_end_offset:
+            return Read(memoryview(b""), offset)
+        hint = self._hints.get(offset)
+        if hint is not None:
+            chunk = hint[0].read(offset, upper_offset, bytes_max, at_least_one, hint[1])
+            if chunk is None:
+                return None
+            self._hint(hint[0], chunk)
+            if chunk.data:
+                return Read(chunk.data, chunk.next_offset)
+        for segment in self.segments_from(offset):
+            if segment is not self.active and not self._have_index(segment):
+                return None
+            chunk = segment.read(offset, upper_offset, bytes_max, at_least_one)
+            if chunk is None:
+                return None
+            if chunk.data:
+                self._hint(segment, chunk)
+                return Read(chunk.data, chunk.next_offset)
+            if segment.base_offset >= upper_offset:
+                break
+        return Read(memoryview(b""), offset)
+
+    def cold_read(
+        self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True
+    ) -> "ColdRead":
+        """The same as a job for a thread; its result is a Read.
+
+        The job raises DiskFailed, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
+        """
+        return ColdRead(tuple(self.segments_from(offset)), offset, bytes_max, upper_offset, at_least_one)
+
+    def _have_index(self, segment: Segment) -> bool:
+        if segment.index is None:
+            index = segment.load_index(cold=False)
+            if index is None:
+                return False
+            segment.keep_index(index)
+        self.indexes.touch(segment)
+        return True
+
+    def _hint(self, segment: Segment, chunk: Chunk) -> None:
+        hints = self._hints
+        if chunk.data and chunk.next_offset < self.log_end_offset:
+            hints[chunk.next_offset] = (segment, chunk.stop)
+            if len(hints) > HINTS_MAX:
+                del hints[next(iter(hints))]
+
+    # -- epochs -------------------------------------------------------------------------------------------------------
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        """Where an epoch ended here: the answer to OffsetForLeaderEpoch, and the test of a fetch's last epoch."""
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    def offset_for_time(self, timestamp: int, upper_offset: int | None = None) -> TimeOffset | TimeSearch | None:
+        """ListOffsets: the end (-1), the start (-2, -4), the largest timestamp (-3), or the first record at or after a time.
+
+        The last two are jobs, with a TimeOffset or None as result. `upper_offset` (the high watermark; default: the log's
+        end) is what the end means, and nothing at or above it is found. None: no such offset (-5: nothing is tiered).
+        """
+        upper = self.log_end_offset if upper_offset is None else upper_offset
+        if timestamp == LATEST:
+            return TimeOffset(upper, -1, self.epochs.latest)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return TimeOffset(self.log_start_offset, -1, self.epochs.epoch_at(self.log_start_offset))
+        if timestamp == LATEST_TIERED:
+            return None
+        return TimeSearch(tuple(self.segments_from(self.log_start_offset)), timestamp, self.log_start_offset, upper)
+
+    # -- flush --------------------------------------------------------------------------------------------------------
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether the settings (or a roll) ask for a `flush` now. `now_ms`: any clock, the same at every call."""
+        if self._roll_unsynced:
+            return True
+        waiting = self.log_end_offset - self._flush_offset
+        if waiting <= 0:
+            return False
+        if self._flush_ms < 0:
+            self._flush_ms = now_ms
+        return waiting >= self.settings.flush_messages or now_ms - self._flush_ms >= self.settings.flush_ms
+
+    def flush(self, now_ms: int = -1) -> Flush:
+        """What to sync so that the log is durable as it is now. Brings index files up to date; raises DiskFull."""
+        files: list[File] = []
+        for segment in reversed(self.segments):
+            files += segment.write_index()
+            if segment.base_offset <= self.recovery_point:
+                break
+        replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
+        if self.epochs.dirty and self.segments:
+            replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode()))
+            self.epochs.dirty = False
+        self._flush_offset = self.log_end_offset
+        self._flush_ms = now_ms
+        self._roll_unsynced = False
+        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending))
+
+    def flushed(self, flush: Flush) -> None:
+        """The sync of `flush` is done."""
+        if flush.generation != self._generation:
+            self._outdated(flush)
+            return
+        self.recovery_point = max(self.recovery_point, flush.offset)
+        for offset in flush.snapshots:
+            if self._pending.pop(offset, None) is not None and offset not in self.snapshots:
+                self.snapshots = sorted([*self.snapshots, offset])
+
+    def _outdated(self, flush: Flush) -> None:
+        """The log was cut while the sync ran: what it wrote beside the log may be wrong."""
+        self.epochs.dirty = True
+        for offset in flush.snapshots:
+            if offset not in self._pending and offset not in self.snapshots:
+                self.disk.remove(self._snapshot_path(offset))
+
+    def mark_flushed_to(self, offset: int) -> None:
+        """At the start: everything below is on the disk already."""
+        self.recovery_point = self._flush_offset = offset
+
+    def close(self) -> Flush:
+        """For a clean stop: the last flush, with a snapshot of the producers. Then sync it, then `release`."""
+        if self.active is not None:
+            self.active.seal()
+        end = self.log_end_offset
+        if end not in self.snapshots and (self.producers.by_id or self.snapshots or self._pending):
+            self._pending[end] = self.producers.snapshot()
+        return self.flush()
+
+    def release(self) -> None:
+        """Give the file handles back. Idempotent."""
+        for segment in self.segments:
+            segment.close()
+
+    # -- cuts ---------------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> list[Job]:
+        """Cut off everything from `offset` on (the whole batch that holds it); jobs that unlink files. Blocking, little.
+
+        Below the log's start nothing is left: the log is empty and begins at `offset`.
+        """
+        if offset >= self.log_end_offset:
+            return []
+        if offset < self.log_start_offset:
+            return self.truncate_fully(offset)
+        place = self._segment_of(offset)
+        jobs = [self._retire(segment) for segment in self.segments[place + 1 :]]
+        del self.segments[place + 1 :]
+        self.active = self.segments[place]
+        self.indexes.forget(self.active)
+        end = self.active.truncate(offset)
+        self._ends_at(end)
+        self.epochs.truncate_end(end)
+        if not self.producers.truncate(end):
+            self.rebuild_producers()
+        return jobs
+
+    def truncate_fully(self, offset: int, now_ms: int = 0) -> list[Job]:
+        """Drop everything and begin again at `offset`: what the leader has no longer overlaps with this log."""
+        jobs = [self._retire(segment) for segment in self.segments]
+        self.segments.clear()
+        self.active = None
+        self._ends_at(offset)
+        self.log_start_offset = offset
+        self.recovery_point = self._flush_offset = offset
+        self.epochs.clear()
+        self.producers.clear()
+        if offset > 0:
+            self._open_first(offset, now_ms)
+        return jobs
+
+    def _ends_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self._flush_offset = min(self._flush_offset, offset)
+        self._generation += 1
+        self._hints.clear()
+        self.drop_snapshots_above(offset)
+
+    def drop_snapshots_above(self, offset: int) -> None:
+        """Producer snapshots of offsets that the log no longer has. Unlinks: start-up and truncation."""
+        for snapshot in [s for s in self.snapshots if s > offset]:
+            self.snapshots.remove(snapshot)
+            self.disk.remove(self._snapshot_path(snapshot))
+        self._pending = {s: content for s, content in self._pending.items() if s <= offset}
+
+    def rebuild_producers(self, now_ms: int = -1, otherwise: int = 0) -> None:
+        """Producer state from the newest sound snapshot and the batches behind it; blocking.
+
+        Without a snapshot the batches from `otherwise` on tell all there is.
+        """
+        self.producers, start = self._newest_snapshot(max(otherwise, self.log_start_offset))
+        if start < self.log_end_offset:
+            learn(self.segments_from(start), start, producers=self.producers, now_ms=now_ms)
+
+    def _newest_snapshot(self, otherwise: int) -> tuple[Producers, int]:
+        for offset in sorted({*self.snapshots, *self._pending}, reverse=True):
+            try:
+                return Producers.parse(self._pending.get(offset) or self._snapshot_bytes(offset)), offset
+            except (CorruptSnapshot, FileNotFoundError):
+                self.snapshots = [s for s in self.snapshots if s != offset]
+                self._pending.pop(offset, None)
+        return Producers(), otherwise
+
+    def _snapshot_bytes(self, offset: int) -> memoryview:
+        file = self.disk.open(self._snapshot_path(offset))
+        try:
+            return file.read_cold(0, file.size)
+        finally:
+            file.close()
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self.directory}/{offset:020d}{SNAPSHOT}"
+
+    def delete_records(self, offset: int) -> None:
+        """Nothing below `offset` is read again; the files go with the next retention. Raises OffsetOutOfRange.
+
+        The caller has checked `offset` against the high watermark.
+        """
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(f"{offset} is above {self.log_end_offset}, the end of {self.directory}")
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_start(offset)
+            self._hints.clear()
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.log_start_offset <= self.log_end_offset
+        assert self.recovery_point <= self.log_end_offset
+        bases = [segment.base_offset for segment in self.segments]
+        assert bases == sorted(set(bases))
+        assert self.active is (self.segments[-1] if self.segments else None)
+        assert not self.segments or bases[-1] <= self.log_end_offset
+        self.epochs.check()
+        assert self.epochs.latest < 0 or self.epochs.starts[-1] <= self.log_end_offset
+
+
+class ColdRead(NamedTuple):
+    """A read that may wait for the disk; a job for a thread."""
+
+    segments: tuple[Segment, ...]
+    offset: int
+    bytes_max: int
+    upper_offset: int
+    at_least_one: bool
+
+    def __call__(self) -> Read:
+        for segment in self.segments:
+            chunk = segment.read(self.offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
+            assert chunk is not None
+            if chunk.data:
+                return Read(chunk.data, chunk.next_offset)
+        return Read(memoryview(b""), self.offset)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

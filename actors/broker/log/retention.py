@@ -1,0 +1,98 @@
+"""What a log may forget: segments that are too old, too many, or below the log's start.
+
+This file alone decides about deletion. Rules:
+
+1. Only whole segments go, the oldest first, and the first that has to stay keeps all behind it.
+2. A segment goes only when every record in it is below the high watermark.
+3. Time and size count only where cleanup.policy names delete; segments below the log's start go in any case.
+4. When even the last segment is too old, the log rolls first, so that its end is never lost.
+5. Files are renamed to `.deleted` at once; unlinking is a job, to be run `file.delete.delay.ms` later.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.segment import Job, Segment
+
+
+class Retained(NamedTuple):
+    """What a check of one log came to."""
+
+    deleted: int
+    """Segments."""
+    log_start_offset: int
+    jobs: list[Job]
+    """They unlink; run them `file.delete.delay.ms` later."""
+    warm: list[Job]
+    """They read what the check did not know; run them now, and check again."""
+
+
+def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
+    """Delete what the settings say. `now_ms`: wall clock. Raises DiskFull when a new segment finds no room."""
+    warm: list[Job] = []
+    if log.settings.delete:
+        count = max(_too_old(log, now_ms, high_watermark, warm), _too_many(log, high_watermark))
+    else:
+        count = 0
+    count = max(count, _below_start(log))
+    jobs = _delete(log, count, now_ms) if count else []
+    return Retained(count, log.log_start_offset, jobs, warm)
+
+
+def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
+    """Segments with the offset behind each, oldest first."""
+    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
+    return list(zip(log.segments, ends, strict=True))
+
+
+def _leading(log: PartitionLog, goes: Callable[[Segment, int], bool]) -> int:
+    count = 0
+    for segment, end in _ends(log):
+        if not goes(segment, end):
+            break
+        count += 1
+    return count
+
+
+def _too_old(log: PartitionLog, now_ms: int, high_watermark: int, warm: list[Job]) -> int:
+    limit = log.settings.retention_ms
+    if limit < 0:
+        return 0
+
+    def goes(segment: Segment, end: int) -> bool:
+        if end > high_watermark or segment.size == 0:
+            return False
+        newest = segment.max_timestamp()
+        if newest is None:
+            warm.append(lambda: segment.max_timestamp(cold=True))
+            return False
+        return now_ms - (newest if newest >= 0 else segment.created_ms) > limit
+
+    return _leading(log, goes)
+
+
+def _too_many(log: PartitionLog, high_watermark: int) -> int:
+    limit = log.settings.retention_bytes
+    if limit < 0:
+        return 0
+    surplus = log.size - limit
+
+    def goes(segment: Segment, end: int) -> bool:
+        nonlocal surplus
+        if end > high_watermark or segment.size == 0 or surplus < segment.size:
+            return False
+        surplus -= segment.size
+        return True
+
+    return _leading(log, goes)
+
+
+def _below_start(log: PartitionLog) -> int:
+    return _leading(log, lambda segment, end: end <= log.log_start_offset and segment is not log.active)
+
+
+def _delete(log: PartitionLog, count: int, now_ms: int) -> list[Job]:
+    if count == len(log.segments):
+        log.roll(now_ms)
+    return log.drop_segments(count)

@@ -1,0 +1,363 @@
+"""One segment of a partition's log: `<base offset>.log` with its `.index` and `.timeindex`.
+
+This file alone touches those three files. Rules:
+
+1. The log file holds batches byte for byte as they were sent or fetched; nothing here makes an object per record.
+2. The indexes live in memory and reach their files when the segment is flushed, sealed or closed. They can always be
+   built again from the log file, so a lost or damaged one costs a scan, never data.
+3. A read that would have to wait for the disk answers None; the same call with `cold=True` waits, and belongs into a
+   `Work` job. A cold read changes nothing in the segment,
+   save that it keeps an index that it had to build.
+4. A read ends at the end of a batch, never inside one.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from actors.ports import Disk, File
+from fastpath.segment import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
+
+LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
+HEADER_BYTES = 61
+SCAN_BYTES = 1 << 20
+"""How much of a file a scan holds at a time; more only where a single batch is larger."""
+
+Job = Callable[[], object]
+"""For a thread: see `ports.Work`."""
+
+
+class Chunk(NamedTuple):
+    """Whole batches of one segment as they lie in the file; empty `data` when there are none to give."""
+
+    data: memoryview
+    next_offset: int
+    """Behind the last batch; the offset asked for when there is none."""
+    start: int
+    stop: int
+    """Positions in the file: `stop` is where the batch of `next_offset` begins."""
+
+
+class Scan(NamedTuple):
+    """Where a walk over the batches of a file ended."""
+
+    position: int
+    next_offset: int
+    fault: str | None
+    """Why the batch at `position` is refused; None at the end of the file."""
+
+
+def _int(data: memoryview) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+class Segment:
+    """Open for appends while it is the last one of its log; sealed after.
+
+    Invariant: `index`, when loaded, covers every byte of `log`.
+    """
+
+    __slots__ = (
+        "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file", "interval_bytes",
+        "last_timestamp", "log", "time_file",
+    )  # fmt: skip
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int, created_ms: int) -> None:
+        """Opens the log file, creating it if it is missing. Raises DiskFull, DiskFailed."""
+        self.disk = disk
+        self.directory = directory
+        self.base_offset = base_offset
+        self.interval_bytes = interval_bytes
+        self.created_ms = created_ms
+        """Wall clock; when this process first saw the segment."""
+        self.log: File = disk.open(self.path(LOG), create=True)
+        self.index: SegmentIndex | None = None
+        self.index_file: File | None = None
+        self.time_file: File | None = None
+        self.first_timestamp = -1
+        """Largest timestamp of the first batch, ms; -1 while not known."""
+        self.last_timestamp: int | None = None
+        """Largest timestamp of a sealed segment whose index is not in memory; None: not known yet."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log file."""
+        return self.log.size
+
+    def path(self, suffix: str) -> str:
+        """Of one of its files, on its disk."""
+        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+
+    def begin(self) -> None:
+        """An empty segment: the indexes are empty too, whatever an earlier one of that name left behind."""
+        self.index = SegmentIndex(self.base_offset, self.interval_bytes)
+        if self.log.size:
+            self.log.truncate(0)
+        self._cut_index_files(self.index)
+
+    # -- appends ------------------------------------------------------------------------------------------------------
+
+    def append(self, data: bytes | bytearray | memoryview, first_timestamp: int) -> int:
+        """Whole batches, already checked; the position where they begin. Raises DiskFull (nothing kept), DiskFailed."""
+        assert self.index is not None
+        position = self.log.size
+        self.log.append((data,))
+        self.index.append(data, position)
+        if position == 0:
+            self.first_timestamp = first_timestamp
+        return position
+
+    def full(self, size: int, last_offset: int, segment_bytes: int, index_bytes: int) -> bool:
+        """Whether `size` more bytes that reach `last_offset` have to go into a new segment (time apart)."""
+        used = self.log.size
+        if used == 0:
+            return last_offset - self.base_offset > 0x7FFFFFFF
+        index = self.index
+        assert index is not None
+        return (
+            used + size > segment_bytes
+            or last_offset - self.base_offset > 0x7FFFFFFF
+            or index.offsets.size_bytes + 8 > index_bytes
+            or index.times.size_bytes + 12 > index_bytes
+        )
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        offset: int,
+        upper_offset: int,
+        bytes_max: int,
+        at_least_one: bool = True,
+        position: int | None = None,
+        cold: bool = False,
+    ) -> Chunk | None:
+        """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory.
+
+        `position`: where that batch begins, when the caller knows; else the index is asked.
+        """
+        file_read = self.log.read_cold if cold else self.log.read
+        wanted = max(bytes_max, HEADER_BYTES)
+        if position is None:
+            index = self.index or self.load_index(cold=cold)
+            if index is None:
+                return None
+            position = index.offsets.lookup(offset)[1]
+            wanted += self.interval_bytes
+        while (left := self.log.size - position) > 0:
+            data = file_read(position, min(wanted, left))
+            if data is None:
+                return None
+            found = span(data, offset, upper_offset, bytes_max, at_least_one)
+            if found.stop > found.start:
+                return Chunk(
+                    data[found.start : found.stop], found.next_offset, position + found.start, position + found.stop
+                )
+            cut_short = len(data) < min(wanted, left)
+            if not found.needed or (not found.start and (cut_short or found.needed > left)):
+                break
+            position += found.start
+            wanted = max(wanted, found.needed)
+        return Chunk(memoryview(b""), offset, position, position)
+
+    # -- indexes ------------------------------------------------------------------------------------------------------
+
+    def load_index(self, *, cold: bool) -> SegmentIndex | None:
+        """The indexes of a sealed segment from their files, or None when that needs the disk (never with `cold`).
+
+        Missing or damaged files are made up for by a scan of the log, which counts as cold.
+        """
+        parsed = self._parse_index(cold)
+        if parsed is not None or not cold:
+            return parsed
+        index = SegmentIndex(self.base_offset, self.interval_bytes)
+        self.scan(index, 0, self.base_offset, check=False)
+        index.seal()
+        self.keep_index(index)
+        return index
+
+    def drop_index(self) -> None:
+        """Memory is wanted elsewhere: what the files do not hold yet is written first. Raises DiskFull, DiskFailed."""
+        if self.index is not None:
+            self.write_index()
+            self.last_timestamp = self.index.max_timestamp
+            self.index = None
+
+    def keep_index(self, index: SegmentIndex) -> None:
+        """Hold on to what `load_index` gave."""
+        self.index = index
+        self.last_timestamp = index.max_timestamp
+
+    def _parse_index(self, cold: bool) -> SegmentIndex | None:
+        parts = []
+        for suffix in (INDEX, TIME_INDEX):
+            try:
+                file = self.disk.open(self.path(suffix))
+            except FileNotFoundError:
+                return None
+            try:
+                data = file.read_cold(0, file.size) if cold else file.read(0, file.size)
+            finally:
+                file.close()
+            if data is None:
+                return None
+            parts.append(data)
+        try:
+            offsets = OffsetIndex.parse(self.base_offset, parts[0], self.log.size)
+            times = TimeIndex.parse(self.base_offset, parts[1])
+        except CorruptIndex:
+            return None
+        if not len(times) and self.log.size:
+            return None
+        return SegmentIndex(self.base_offset, self.interval_bytes, offsets, times)
+
+    def resume_index(self, below_offset: int) -> tuple[SegmentIndex, int]:
+        """What the index files say below an offset, to continue from; (index, where to scan on from). Start-up only.
+
+        An index that does not agree with the batch it points to is not believed at all.
+        """
+        empty = SegmentIndex(self.base_offset, self.interval_bytes)
+        index = self._parse_index(cold=True)
+        if index is None:
+            return empty, 0
+        index.truncate(below_offset)
+        if not len(index.offsets):
+            return empty, 0
+        offset, position = index.offsets.entry(len(index.offsets) - 1)
+        head = self.log.read_cold(position, HEADER_BYTES)
+        if len(head) < HEADER_BYTES or _int(head[:8]) + _int(head[23:27]) != offset:
+            return empty, 0
+        index.truncate(offset + 1)
+        return index, position
+
+    def scan(self, index: SegmentIndex, position: int, next_offset: int, *, check: bool) -> Scan:
+        """Walk the batches from `position` to the end of the file into `index`; `check` their CRCs. Blocking."""
+        wanted = SCAN_BYTES
+        size = self.log.size
+        while position < size:
+            data = self.log.read_cold(position, min(wanted, size - position))
+            found = index.scan(data, position, size, next_offset, check)
+            position += found.stop
+            next_offset = found.next_offset
+            if found.fault is not None:
+                return Scan(position, next_offset, found.fault)
+            wanted = max(SCAN_BYTES, found.needed)
+        return Scan(position, next_offset, None)
+
+    def learn_first_timestamp(self) -> None:
+        """For a segment found on the disk: the roll by time counts from its first batch. Blocking, once."""
+        if self.first_timestamp < 0 and self.log.size >= HEADER_BYTES:
+            head = self.log.read_cold(0, HEADER_BYTES)
+            self.first_timestamp = _int(head[35:43])
+
+    def max_timestamp(self, *, cold: bool = False) -> int | None:
+        """Largest timestamp in the segment, ms, -1 when it has none; None: not in memory."""
+        if self.index is not None:
+            return self.index.max_timestamp
+        if self.last_timestamp is None:
+            self.last_timestamp = self._last_time_entry(cold)
+        return self.last_timestamp
+
+    def _last_time_entry(self, cold: bool) -> int | None:
+        try:
+            file = self.disk.open(self.path(TIME_INDEX))
+        except FileNotFoundError:
+            file = None
+        if file is not None:
+            whole = file.size and not file.size % TIME_ENTRY_SIZE
+            place = file.size - TIME_ENTRY_SIZE
+            try:
+                last = (file.read_cold if cold else file.read)(place, TIME_ENTRY_SIZE) if whole else None
+            finally:
+                file.close()
+            if last is not None:
+                return _int(last[:8])
+        index = self.load_index(cold=True) if cold else None
+        return index.max_timestamp if index is not None else None
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def write_index(self) -> list[File]:
+        """Bring the index files up to what memory holds; every file of the segment. Raises DiskFull, DiskFailed."""
+        index = self.index
+        if index is None:
+            return [self.log]
+        if self.index_file is None:
+            self.index_file = self.disk.open(self.path(INDEX), create=True)
+        if self.time_file is None:
+            self.time_file = self.disk.open(self.path(TIME_INDEX), create=True)
+        for file, entries in ((self.index_file, index.offsets), (self.time_file, index.times)):
+            if file.size < entries.size_bytes:
+                file.append((entries.data(file.size),))
+        return [self.log, self.index_file, self.time_file]
+
+    def seal(self) -> None:
+        """No more appends: the largest timestamp enters the time index."""
+        if self.index is not None:
+            self.index.seal()
+            self.last_timestamp = self.index.max_timestamp
+
+    def truncate(self, offset: int) -> int:
+        """Cut off the batch that holds `offset` and all after it; the log's new end offset. Blocking, little."""
+        index = self.index or self.load_index(cold=True)
+        assert index is not None
+        self.index = index
+        end = self.read(offset, 1 << 62, 0, cold=True)
+        assert end is not None
+        if end.data:
+            first = _int(end.data[:8])
+            new_end = offset if first >= offset else first
+            self.log.truncate(end.start)
+        else:
+            new_end = offset
+        index.truncate(new_end)
+        self._cut_index_files(index)
+        # The part behind the last entry counts towards the next one, and may hold the largest timestamp.
+        count = len(index.offsets)
+        position = index.offsets.entry(count - 1)[1] if count else 0
+        self.scan(index, position, self.base_offset, check=False)
+        self.last_timestamp = None
+        if position == 0 and self.log.size == 0:
+            self.first_timestamp = -1
+        return new_end
+
+    def _cut_index_files(self, index: SegmentIndex) -> None:
+        for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):
+            file = self._index_file(suffix)
+            if file is not None and file.size > entries.size_bytes:
+                file.truncate(entries.size_bytes)
+
+    def _index_file(self, suffix: str) -> File | None:
+        file = self.index_file if suffix == INDEX else self.time_file
+        if file is None:
+            try:
+                file = self.disk.open(self.path(suffix))
+            except FileNotFoundError:
+                return None
+            if suffix == INDEX:
+                self.index_file = file
+            else:
+                self.time_file = file
+        return file
+
+    def delete(self) -> Job:
+        """Take the files out of the log by renaming them; the job unlinks them."""
+        paths = []
+        self.close()
+        for suffix in (LOG, INDEX, TIME_INDEX):
+            path = self.path(suffix)
+            if self.disk.exists(path):
+                self.disk.rename(path, path + DELETED)
+                paths.append(path + DELETED)
+        disk = self.disk
+
+        def unlink() -> None:
+            for path in paths:
+                disk.remove(path)
+
+        return unlink
+
+    def close(self) -> None:
+        """Give the handles back. Idempotent."""
+        for file in (self.log, self.index_file, self.time_file):
+            if file is not None:
+                file.close()

@@ -1,0 +1,255 @@
+"""Appends, rolls, reads, cuts of one log."""
+
+import pytest
+
+from actors.broker.log.log import OffsetOutOfRange, OffsetsOutOfOrder
+from actors.ports import DiskFull
+from fastpath import batch
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, settings, stop
+
+
+def test_an_append_gets_the_next_offsets() -> None:
+    log = new()
+    assert put(log, build(3)) == (0, 2, False)
+    assert put(log, build(2)) == (3, 4, False)
+    assert log.log_end_offset == 5
+    assert offsets(content(log)) == [0, 3]
+    log.check()
+
+
+def test_no_file_before_the_first_append() -> None:
+    log = new()
+    assert log.disk.names("") == []
+    put(log, build())
+    assert log.disk.names(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
+
+
+def test_segments_roll_by_size_and_are_read_on() -> None:
+    log = new(segment_bytes=500, index_interval_bytes=100)
+    for _ in range(30):
+        put(log, build(1, 60))
+    assert len(log.segments) > 5
+    assert all(segment.size <= 500 for segment in log.segments)
+    assert offsets(content(log)) == list(range(30))
+    assert offsets(content(log, offset=17)) == list(range(17, 30))
+
+
+def test_segments_roll_by_the_time_of_their_records() -> None:
+    log = new(segment_ms=1000)
+    put(log, build(timestamp_ms=5000))
+    put(log, build(timestamp_ms=6000))
+    assert len(log.segments) == 1
+    put(log, build(timestamp_ms=6001))
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_segments_roll_when_an_index_is_full() -> None:
+    log = new(index_interval_bytes=0, segment_index_bytes=40)
+    for number in range(20):
+        put(log, build(timestamp_ms=1000 + number))
+    assert len(log.segments) > 3
+    assert offsets(content(log)) == list(range(20))
+
+
+def test_a_read_gives_whole_batches_up_to_the_limit() -> None:
+    log = new()
+    one = len(build(1, 100))
+    for _ in range(10):
+        put(log, build(1, 100))
+    found = log.read(2, 3 * one)
+    assert found is not None
+    assert (offsets(bytes(found.data)), found.next_offset) == ([2, 3, 4], 5)
+    found = log.read(2, 4 * one - 1)
+    assert found is not None and found.next_offset == 5
+
+
+def test_a_read_gives_one_batch_even_when_it_is_too_large() -> None:
+    log = new()
+    put(log, build(1, 10_000))
+    found = log.read(0, 1)
+    assert found is not None and found.next_offset == 1
+    found = log.read(0, 1, at_least_one=False)
+    assert found is not None and not found.data
+
+
+def test_a_read_stays_below_the_upper_offset() -> None:
+    log = new()
+    for _ in range(5):
+        put(log, build(2))
+    found = log.read(0, 1 << 20, upper_offset=6)
+    assert found is not None
+    assert (offsets(bytes(found.data)), found.next_offset) == ([0, 2, 4], 6)
+    found = log.read(6, 1 << 20, upper_offset=6)
+    assert found is not None and (bytes(found.data), found.next_offset) == (b"", 6)
+
+
+def test_a_read_inside_a_batch_gives_the_whole_batch() -> None:
+    log = new()
+    put(log, build(5))
+    put(log, build(5))
+    found = log.read(7, 1 << 20)
+    assert found is not None and offsets(bytes(found.data)) == [5]
+
+
+@pytest.mark.parametrize("offset", [-1, 4, 11])
+def test_a_read_outside_the_log_is_refused(offset: int) -> None:
+    log = new()
+    put(log, build(10))
+    log.delete_records(5)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(offset, 1000)
+
+
+def test_what_is_not_in_memory_is_read_by_a_job() -> None:
+    log = new(segment_bytes=1000)
+    for _ in range(40):
+        put(log, build(1, 50))
+    flush(log)
+    log = reopen(log, clean=True).log
+    log.disk.cold = lambda path, position, size: True  # type: ignore[attr-defined]
+    assert log.read(3, 1000) is None
+    found = log.cold_read(3, 1 << 20)()
+    assert offsets(bytes(found.data))[0] == 3
+    assert offsets(content(log)) == list(range(40))
+
+
+def test_a_full_disk_leaves_the_log_as_it_was() -> None:
+    log = new()
+    put(log, build(3))
+    log.disk.room = 10  # type: ignore[attr-defined]
+    with pytest.raises(DiskFull):
+        put(log, build(3))
+    log.disk.room = None  # type: ignore[attr-defined]
+    log.check()
+    assert put(log, build(2)).base_offset == 3
+    assert offsets(content(log)) == [0, 3]
+
+
+def test_fetched_batches_keep_their_offsets_and_epochs() -> None:
+    leader, follower = new(), new()
+    for epoch in (1, 1, 4):
+        put(leader, build(2), epoch=epoch)
+    data = content(leader)
+    appended = follower.append_fetched(data[:-5], 0)
+    assert appended is not None and appended.last_offset == 3
+    assert follower.append_fetched(data[:20], 0) is None
+    follower.append_fetched(content(leader, offset=4), 0)
+    assert content(follower) == data
+    assert (follower.epochs.epochs, follower.epochs.starts) == ([1, 4], [0, 4])
+
+
+def test_fetched_batches_with_a_wrong_byte_are_refused_whole() -> None:
+    leader, follower = new(), new()
+    put(leader, build(2))
+    put(leader, build(2))
+    data = bytearray(content(leader))
+    data[-1] ^= 1
+    with pytest.raises(batch.CorruptBatch):
+        follower.append_fetched(data, 0)
+    assert follower.log_end_offset == 0
+
+
+def test_fetched_batches_that_do_not_continue_are_refused() -> None:
+    leader, follower = new(), new()
+    put(leader, build(2))
+    follower.append_fetched(content(leader), 0)
+    with pytest.raises(OffsetsOutOfOrder):
+        follower.append_fetched(content(leader), 0)
+
+
+def test_an_offset_far_from_the_segments_base_gets_a_segment_of_its_own() -> None:
+    log = new()
+    put(log, build(1))
+    far = build(1)
+    batch.patch(far, 0, 5_000_000_000, 0)
+    log.append_fetched(far, 0)
+    assert [segment.base_offset for segment in log.segments] == [0, 5_000_000_000]
+    assert offsets(content(log)) == [0, 5_000_000_000]
+
+
+@pytest.mark.parametrize("target", range(0, 42))
+def test_truncation_to_each_offset(target: int) -> None:
+    log = new(segment_bytes=700, index_interval_bytes=100)
+    for number in range(20):
+        put(log, build(2, 30, timestamp_ms=1000 + number), epoch=number // 4)
+    before = content(log)
+    jobs = log.truncate_to(target)
+    end = min(target - target % 2, 40)
+    assert log.log_end_offset == end
+    assert content(log) == before[: len(before) * end // 40]
+    log.check()
+    put(log, build(2, 30, timestamp_ms=5000), epoch=9)
+    for job in jobs:
+        job()
+    assert offsets(content(log)) == [*range(0, end, 2), end]
+    flush(log)
+    again = reopen(log)
+    assert again.cuts == ()
+    assert content(again.log) == content(log)
+    assert (again.log.epochs.epochs, again.log.epochs.starts) == (log.epochs.epochs, log.epochs.starts)
+    expected = 1000 + end // 2 - 1 if end else -1
+    assert all((s.max_timestamp(cold=True) or 0) <= max(expected, 5000) for s in again.log.segments)
+
+
+def test_a_log_begun_elsewhere_keeps_its_offset_over_a_restart() -> None:
+    log = new()
+    put(log, build(3))
+    for job in log.truncate_fully(100):
+        job()
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
+    assert reopen(log, log_start_offset=0).log.log_end_offset == 100
+    put(log, build(2))
+    assert offsets(content(log)) == [100]
+
+
+def test_a_flush_that_began_before_a_truncation_says_nothing() -> None:
+    log = new()
+    put(log, build(10))
+    wanted = log.flush()
+    log.truncate_to(0)
+    put(log, build(20))
+    log.flushed(wanted)
+    assert log.recovery_point == 0
+
+
+def test_a_flush_names_what_was_written_since_the_last() -> None:
+    log = new(segment_bytes=300)
+    put(log, build(1, 100))
+    flush(log)
+    assert log.recovery_point == 1
+    put(log, build(1, 100))
+    put(log, build(1, 100))
+    assert log.flush_due(0)
+    names = [file.path for file in log.flush().files if file.path.endswith(".log")]
+    assert names == [f"{DIRECTORY}/00000000000000000002.log", f"{DIRECTORY}/00000000000000000001.log"]
+
+
+def test_flushes_fall_due_by_messages_and_by_time() -> None:
+    log = new(flush_messages=3, flush_ms=1000)
+    put(log, build(2))
+    assert not log.flush_due(5000)
+    assert log.flush_due(6000)
+    log.flush(6000)
+    assert not log.flush_due(9000)
+    put(log, build(3))
+    assert log.flush_due(6001)
+
+
+def test_a_clean_stop_needs_no_scan_and_keeps_all() -> None:
+    log = new(segment_bytes=600)
+    for number in range(20):
+        put(log, build(1, 50, producer_id=7, producer_epoch=0, base_sequence=number), epoch=number // 7)
+    stop(log)
+    again = reopen(log, clean=True)
+    assert content(again.log) == content(log)
+    assert again.log.recovery_point == 20
+    assert again.log.producers.by_id[7].batches[-1].last_sequence == 19
+    assert again.log.epochs.starts == log.epochs.starts
+
+
+def test_settings_may_change_between_segments() -> None:
+    log = new(segment_bytes=10_000)
+    put(log, build(1, 100))
+    log.settings = settings(segment_bytes=100)
+    put(log, build(1, 100))
+    assert len(log.segments) == 2
