@@ -373,6 +373,7 @@ cdef struct Op:
     bint nullable
     int field                # index in the layout
     uint32_t tag
+    unsigned char absent     # the byte that says null in front of a nullable struct
     Py_ssize_t slot
     Py_ssize_t least         # smallest size of one element of an array
     PlanData* child          # of struct and array-of-struct fields
@@ -422,6 +423,8 @@ cdef class Plan:
             self.data.least += self.fill(&self.data.ops[i], fields[i])
         for i in range(self.data.tag_count):
             self.fill(&self.data.tags[i], tags[i])
+            # Kafka says null by -1, but inside a tag by a variable-length 0.
+            self.data.tags[i].absent = 0
         known = {step[3] for step in fields} | {step[3] for step in tags}
         for i in range(layout.data.count):
             if i not in known:
@@ -434,6 +437,7 @@ cdef class Plan:
         """Fill one operation; its smallest size in bytes."""
         cdef Plan child = step[5]
         op.code, op.element, op.nullable, op.field, op.tag = step[0], step[1], step[2], step[3], step[4]
+        op.absent = 0xFF
         op.slot = self.layout.data.slots[op.field]
         if child is not None:
             op.child = &child.data
@@ -686,7 +690,7 @@ cdef PyObject* read_value(Reader* r, Op* op, int code, bint nullable) noexcept:
             if not has(r, 1):
                 return NULL
             r.pos += 1
-            if p[0] >= 0x80:
+            if p[0] == op.absent or (p[0] >= 0x80 and op.absent):
                 Py_INCREF(Py_None)
                 return Py_None
         return read_struct(r, op.child)
@@ -1138,7 +1142,7 @@ cdef bint write_value(Writer* w, Op* op, int code, bint nullable, PyObject* valu
             return write_length(w, code, -1)
         if not room(w, 1):
             return False
-        w.data[w.pos] = 0xFF
+        w.data[w.pos] = op.absent
         w.pos += 1
         return True
     if INT8 <= code <= INT64:

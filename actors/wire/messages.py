@@ -8,7 +8,8 @@ class under Kafka's struct name. Arrays are lists, a uuid is 16 bytes, `records`
 Rules:
 
 1. A field that the version does not have is left out on the way out, and has its default on the way in.
-2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None.
+2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None, save
+   where null is a value of its own.
 3. Names: `CreateTopicsRequest` is the released RPC; `v19:`, `v28:` and `extensions:` the drafts' messages and records;
    `metadata:` released metadata records; `group:` and `transaction:` the records of those topics. AlterIsr (KIP-497)
    and the control records of logs and snapshots need no prefix.
@@ -151,7 +152,7 @@ def _default(one: Field, child: codec.Layout | None) -> Any:
     if one.array:
         return list
     if one.type == "struct":
-        return child if one.tag < 0 else None
+        return child if one.tag < 0 or one.nullable.last >= 0 else None
     if one.type == "records":
         return None if one.nullable.last >= 0 else b""
     if text is None:

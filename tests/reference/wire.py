@@ -58,7 +58,8 @@ def _value(field: Field, value: Any, version: int, flexible: bool) -> bytes:
             return _length(-1, compact, True)
         return _length(len(value), compact, True) + b"".join(_one(field, one, version, flexible) for one in value)
     if field.type == "struct" and version in field.nullable:
-        return b"\xff" if value is None else b"\x01" + _one(field, value, version, flexible)
+        null = b"\0" if version in field.tagged else b"\xff"
+        return null if value is None else b"\x01" + _one(field, value, version, flexible)
     return _one(field, value, version, flexible)
 
 
@@ -134,8 +135,10 @@ def _read(field: Field, cursor: Cursor, version: int, flexible: bool) -> Any:
     if field.array:
         size = _read_length(cursor, compact, True)
         return None if size < 0 else [_read_one(field, cursor, version, flexible) for _ in range(size)]
-    if field.type == "struct" and version in field.nullable and cursor.take(1)[0] >= 128:
-        return None
+    if field.type == "struct" and version in field.nullable:
+        mark = cursor.take(1)[0]
+        if mark == 0 if version in field.tagged else mark >= 128:
+            return None
     return _read_one(field, cursor, version, flexible)
 
 

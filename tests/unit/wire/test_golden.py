@@ -69,7 +69,16 @@ LEVEL = [
     ("v28:ControllerHeartbeatResponse", {"throttle_time_ms": 0, "error_code": 0, "start_snapshot": True},
      "0000000000000100"),
 ]  # fmt: skip
-CASES = [(f"{level}:{name}", fields, value) for level in ("v19", "v28") for name, fields, value in BOTH] + LEVEL
+RELEASED = [
+    ("group:ConsumerGroupMemberMetadataValue", {}, "010101010101ffffffff0100"),
+    ("group:ConsumerGroupMemberMetadataValue", {"classic_member_metadata": None},
+     "010101010101ffffffff0101000100"),
+    ("group:ConsumerGroupCurrentMemberAssignmentValue",
+     {"assigned_partitions": [("TopicPartitions", {"assignment_epochs": None})]},
+     "0000000000000000" "00" "02" + "00" * 16 + "01" "01000100" "01" "00"),
+]  # fmt: skip
+"""What Apache Kafka 4.3.1 writes where its schema language leaves a choice: null inside a tag, tags at their defaults."""
+CASES = [(f"{level}:{name}", fields, value) for level in ("v19", "v28") for name, fields, value in BOTH] + LEVEL + RELEASED
 
 TYPES = {
     "BrokerRecord": 0, "TopicRecord": 1, "PartitionRecord": 2, "ConfigRecord": 3, "IsrChangeRecord": 4,
@@ -146,3 +155,11 @@ def test_unknown_tag_is_ignored() -> None:
     plain = message("v28:TopicRecord")(name="t", topic_id=U)
     value = encode(plain, 0)
     assert decode_exact("v28:TopicRecord", 0, value[:-1] + bytes.fromhex("013f03aabbcc")) == plain
+
+
+def test_a_nullable_struct_inside_a_tag() -> None:
+    """Released bytes: size 7, a 1 for present, then the struct."""
+    cls = message("group:ConsumerGroupMemberMetadataValue")
+    made = cls(classic_member_metadata=cls.ClassicMemberMetadata(session_timeout_ms=0x11223344))
+    assert encode(made, 0).hex() == "010101010101ffffffff0101000701112233440100"
+    assert decode_exact(cls, 0, encode(made, 0)) == made
