@@ -14,6 +14,7 @@ Arrays are compact: count + 1 as uvarint. fastpath/batch.pyx draws the batch.
 Rules: what walks over many partitions does so without the GIL; it takes the GIL back for a row with rare fields only.
 """
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
@@ -418,23 +419,11 @@ cdef class Writer:
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         """All batches so far, without a copy. While a buffer is in use nothing more can be added."""
         self.cut()
-        from_bytes(buffer, self, self.data, self.size)
+        PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
         self.exports += 1
 
     def __releasebuffer__(self, Py_buffer* buffer):
         self.exports -= 1
-
-
-cdef int from_bytes(Py_buffer* buffer, object owner, uint8_t* data, Py_ssize_t size) except -1:
-    buffer.buf = data
-    buffer.obj = owner
-    buffer.len = size
-    buffer.readonly = 1
-    buffer.itemsize = 1
-    buffer.format = b"B"
-    buffer.ndim = 1
-    buffer.internal = NULL
-    return 0
 
 
 cdef int32_t into(object values, int32_t* room) except -1:

@@ -77,7 +77,12 @@ class BatchWriter(Writer):
     """
 
     def __init__(
-        self, base_offset: int, epoch: int, timestamp_ms: int, bytes_max: int = BATCH_BYTES_MAX, records_max: int = 2**31 - 1
+        self,
+        base_offset: int,
+        epoch: int,
+        timestamp_ms: int,
+        bytes_max: int = BATCH_BYTES_MAX,
+        records_max: int = 2**31 - 1,
     ) -> None:
         super().__init__(base_offset, epoch, timestamp_ms, bytes_max, records_max)
         self.epoch_written = epoch

@@ -252,9 +252,7 @@ class PartitionsChanged:
     ) -> Self:
         """Changes of many partitions; equal lengths."""
         block = Block()
-        for topic_id, number, members, leads, epoch in zip(
-            topic_ids, numbers, isr, leader, leader_epoch, strict=True
-        ):
+        for topic_id, number, members, leads, epoch in zip(topic_ids, numbers, isr, leader, leader_epoch, strict=True):
             block.append(topic_id, number, None, members, leads, epoch)
         return cls(block)
 

@@ -59,7 +59,9 @@ def quota(body: Any) -> EntitySet | EntityGone:
 
 def body_of(cls: type[Any], op: EntitySet | EntityGone) -> Any:
     """The record of class `cls` that says `op`."""
-    given: dict[str, Any] = dict(op.fields) if isinstance(op, EntitySet) else dict(zip(KEYS[op.kind], op.key, strict=True))
+    given: dict[str, Any] = (
+        dict(op.fields) if isinstance(op, EntitySet) else dict(zip(KEYS[op.kind], op.key, strict=True))
+    )
     if op.kind == "quota":
         struct = cls.EntityData
         given["entity"] = [struct(entity_type=type_, entity_name=name) for type_, name in given["entity"]]

@@ -68,7 +68,9 @@ class Released:
                 yield offset, PartitionsSet.of(thing) if type_ == PARTITION else PartitionsChanged(thing)
                 continue
             if type_ not in RECORDS:
-                raise CorruptMetadata(offset, f"record type {type_} version {version} is not known in the released family")
+                raise CorruptMetadata(
+                    offset, f"record type {type_} version {version} is not known in the released family"
+                )
             name, read = RECORDS[type_]
             try:
                 op = read(decode_exact(f"metadata:{name}", version, thing))

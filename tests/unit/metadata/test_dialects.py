@@ -127,7 +127,11 @@ def normal(state):
 
 
 def test_neighbours_become_one_op_and_topics_do_not_mix():
-    ops = [TopicSet("t", U), PartitionsSet(U, [0, 1], [[1], [2]], [[1], [2]]), PartitionsSet(bytes(16), [0], [[1]], [[1]])]
+    ops = [
+        TopicSet("t", U),
+        PartitionsSet(U, [0, 1], [[1], [2]], [[1], [2]]),
+        PartitionsSet(bytes(16), [0], [[1]], [[1]]),
+    ]
     read = list(dialect(2).decode(written(2, *ops)))
     assert read == [(7, ops[0]), (8, ops[1]), (10, ops[2])]
 

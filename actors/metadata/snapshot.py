@@ -1,0 +1,135 @@
+"""Snapshots of the metadata: a pinned image as records, and back.
+
+This file alone decides the order and the batches of a snapshot, so that equal state gives equal bytes whoever writes it
+(KIP-630; KIP-631, "Controller snapshots"; R631-106 to R631-119, A39):
+
+1. one control batch: SnapshotHeader, KRaftVersion, Voters (a quorum whose voters are not in the log: the header alone)
+2. feature levels (metadata.format first, then by name), brokers by id
+3. topics by unsigned topic id, each followed by its partitions by number
+4. configurations by (type, name, key), then extensions by (record type, bytes of the record)
+5. a control batch with SnapshotFooter
+
+A batch ends behind 2 and 3, where the first byte of the topic id changes, and at 4,096 records. Offsets count from 0, the
+leader epoch is that of the file name, every timestamp is the last contained one.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from actors.metadata.batches import (
+    BatchWriter,
+    Control,
+    KRaftVersion,
+    SnapshotFooter,
+    SnapshotHeader,
+    Voters,
+    control_batch,
+    controls,
+    is_control,
+)
+from actors.metadata.dialects import FORMAT, dialect
+from actors.metadata.dialects.drafts import Drafts
+from actors.metadata.image import Image, Pin
+from actors.metadata.ops import ConfigSet, CorruptMetadata, FeatureSet, TopicSet
+from actors.ports import Batch, Buffer
+from fastpath import batch as batches
+
+RECORDS_MAX = 4096
+"""Records in a batch of a snapshot."""
+
+NO_LIMIT = 1 << 40
+"""Bytes: only the rules above cut batches."""
+
+
+class Loaded(NamedTuple):
+    """What a snapshot says beside the state."""
+
+    voters: Voters | None
+    kraft_version: int
+    last_timestamp_ms: int
+
+
+def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[Buffer]:
+    """The snapshot of a pinned image, to be written one part behind the other; for any thread, mostly without the GIL.
+
+    `epoch`: leader epoch in the file's name. `level`: metadata.format to write (R631-119). Does not release the pin.
+    """
+    drafts = dialect(level)
+    assert isinstance(drafts, Drafts), "snapshots are written at a level of the drafts' family"
+    head: list[Control] = [SnapshotHeader(last_timestamp_ms)]
+    if voters is not None:
+        head += [KRaftVersion(1), voters]
+    first = control_batch(0, epoch, last_timestamp_ms, head)
+    out = BatchWriter(first.last_offset + 1, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+    for name in sorted(pin.features, key=lambda name: (name != FORMAT, name)):
+        out.add(drafts.record(FeatureSet(name, pin.features[name])))
+    for broker_id in sorted(pin.brokers):
+        out.add(drafts.record(pin.brokers[broker_id]))
+    _topics(pin, drafts, out)
+    for (type_, resource), values in sorted(pin.configs.items()):
+        for key in sorted(values):
+            out.add(drafts.record(ConfigSet(type_, resource, key, values[key])))
+    extensions = [drafts.record(op) for _, op in pin.entities.items()]
+    if pin.producer_ids is not None:
+        extensions.append(drafts.record(pin.producer_ids))
+    for value in sorted(extensions):
+        out.add(value)
+    body = memoryview(out)
+    return [first.data, body, control_batch(out.next_offset, epoch, last_timestamp_ms, [SnapshotFooter()]).data]
+
+
+def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
+    out.cut()
+    before = -1
+    for topic_id, row in pin.topics():
+        if topic_id[0] != before:
+            out.cut()
+            before = topic_id[0]
+        named = pin.names.get(row)
+        out.add_topic(pin.columns, drafts.record(TopicSet(named.name, topic_id, named.deleting)), row)
+    out.cut()
+
+
+def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") -> Loaded:
+    """Fill a new image from a snapshot whose name says `end_offset`. Raises CorruptMetadata; the image is useless then."""
+    assert image.next_offset == 0, "a snapshot fills a new image"
+    voters: Voters | None = None
+    kraft_version, last_timestamp_ms = 0, -1
+    complete = False
+    for batch in _batches(data):
+        if complete or (last_timestamp_ms < 0 and not is_control(batch.data)):
+            raise CorruptMetadata(batch.base_offset, "records outside the snapshot's header and footer")
+        if not is_control(batch.data):
+            level = image.feature(FORMAT)
+            for offset, op in dialect(level if family == "drafts" and level else family).decode(batch):
+                image.replay(offset, op)
+            image.advance(batch.last_offset + 1)
+            image.commit(image.next_offset)
+            continue
+        for _, control in controls(batch.data):
+            if isinstance(control, SnapshotHeader):
+                last_timestamp_ms = control.last_contained_timestamp_ms
+            elif isinstance(control, KRaftVersion):
+                kraft_version = control.version
+            elif isinstance(control, Voters):
+                voters = control
+            complete = complete or isinstance(control, SnapshotFooter)
+        image.advance(batch.last_offset + 1)
+    if not complete:
+        raise CorruptMetadata(image.next_offset, "the snapshot ends without its footer")
+    image.next_offset = end_offset
+    return Loaded(voters, kraft_version, last_timestamp_ms)
+
+
+def _batches(data: Buffer) -> Iterator[Batch]:
+    """All batches, each verified."""
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
+        try:
+            found = batches.verify(view, position)
+        except batches.CorruptBatch as error:
+            raise CorruptMetadata(-1, f"at byte {position} of the snapshot: {error}") from error
+        part = view[position : position + found.size]
+        yield Batch(found.base_offset, found.last_offset, found.epoch, part)
+        position += found.size

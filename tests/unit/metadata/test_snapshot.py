@@ -1,0 +1,169 @@
+"""Snapshots: canonical bytes, load equals replay, and what is no snapshot."""
+
+import hashlib
+
+import pytest
+
+from actors.metadata import snapshot
+from actors.metadata.batches import KRaftVersion, SnapshotFooter, SnapshotHeader, Voter, Voters, controls, is_control
+from actors.metadata.dialects import dialect
+from actors.metadata.image import Image
+from actors.metadata.ops import (
+    BrokerSet,
+    ConfigSet,
+    CorruptMetadata,
+    EndPoint,
+    EntitySet,
+    FeatureSet,
+    PartitionsChanged,
+    PartitionsSet,
+    ProducerIdsSet,
+    TopicSet,
+)
+from actors.ports import Batch
+from fastpath import batch as batches
+
+VOTERS = Voters((Voter(1001, bytes(range(16)), (("CONTROLLER", "localhost", 9093),)),))
+
+
+def topic_id(i):
+    return hashlib.md5(b"%d" % i).digest()
+
+
+def ops():
+    yield FeatureSet("group.version", 1)
+    yield FeatureSet("metadata.format", 2)
+    for broker in (3, 1, 2):
+        yield BrokerSet(broker, broker, bytes(16), (EndPoint("PLAINTEXT", "h", 9092),), log_dirs=(topic_id(broker),))
+    for i in range(5):
+        replicas = [[(p + j) % 3 + 1 for j in range(3)] for p in range(1100 * i + 1)]
+        homes = [[topic_id(broker) for broker in one] for one in replicas] if i % 2 else ()
+        yield TopicSet(f"t{i}", topic_id(i))
+        yield PartitionsSet(topic_id(i), range(len(replicas)), replicas, replicas, directories=homes)
+    yield PartitionsChanged.one(topic_id(1), 7, [2], 2, 1)
+    yield PartitionsSet.one(topic_id(0), 0, [1, 2, 3], [1, 2], 1, 4, removing=[1], adding=[3], recovery=1, elr=[3])
+    yield PartitionsSet.one(topic_id(0), 1, range(40), range(1, 40, 3), 4, 4)
+    yield TopicSet("hidden", topic_id(9), deleting=True)
+    yield ConfigSet(2, "t1", "retention.ms", "5")
+    yield ConfigSet(2, "t1", "cleanup.policy", "compact")
+    yield ConfigSet(4, "", "x", "")
+    yield ProducerIdsSet(1, 1, 1000)
+    fields = (("name", "u"), ("mechanism", 1), ("salt", b"s"), ("stored_key", b"k"), ("server_key", b"v"))
+    yield EntitySet("scram", ("u", 1), (*fields, ("iterations", 4096)))
+
+
+def image_of(all_ops):
+    image = Image()
+    for op in all_ops:
+        image.replay(image.next_offset, op)
+    return image
+
+
+def written(image, level=2):
+    pin = image.pin()
+    data = b"".join(snapshot.encode(pin, 4, level, 777, VOTERS))
+    pin.release()
+    return data
+
+
+def test_load_gives_the_image_and_the_image_gives_the_bytes_again():
+    image = image_of(ops())
+    data = written(image)
+    again = Image()
+    loaded = snapshot.load(data, again, image.next_offset)
+    assert loaded == (VOTERS, 1, 777)
+    assert again.next_offset == image.next_offset and again.counters.all() == image.counters.all()
+    assert again.brokers() == image.brokers() and again.features() == image.features()
+    assert again.next_producer_id == 1000 and again.entities_of("scram") == image.entities_of("scram")
+    assert again.name_taken("hidden") and again.topic("hidden") == -1
+    for topic in image.topics():
+        name = image.topic_name(topic)
+        assert [state(image, row) for row in image.topic_partitions(topic)] == [
+            state(again, row) for row in again.topic_partitions(again.topic(name))
+        ]
+        assert again.config(2, name) == image.config(2, name)
+    assert written(again) == data
+
+
+def state(image, row):
+    return (
+        image.number(row), image.replicas(row), image.isr(row), image.leader(row), image.leader_epoch(row),
+        image.directories(row), image.extra(row),
+    )  # fmt: skip
+
+
+def test_the_order_in_which_things_happened_leaves_no_trace():
+    late = list(ops())
+    assert written(image_of(late[:2][::-1] + late[2:5][::-1] + late[5:])) == written(image_of(late))
+
+
+def test_shape():
+    data = written(image_of(ops()))
+    headers = batches.headers(data)
+    assert sum(header.size for header in headers) == len(data)
+    assert all(batches.verify(data, header.position) for header in headers)
+    assert [header.base_offset for header in headers] == [0] + [header.last_offset + 1 for header in headers[:-1]]
+    for header in headers:
+        assert (header.epoch, header.base_timestamp, header.max_timestamp) == (4, 777, 777)
+        assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
+        assert header.attributes == (0x20 if is_control(data, header.position) else 0) and header.count <= 4096
+    assert [control for _, control in controls(data)] == [SnapshotHeader(777), KRaftVersion(1), VOTERS]
+    assert [control for _, control in controls(data, headers[-1].position)] == [SnapshotFooter()]
+    ids = [
+        {op.id[0] if isinstance(op, TopicSet) else op.topic_id[0]}
+        for header in headers[1:-1]
+        for _, op in dialect(2).decode(plain(data, header))
+        if isinstance(op, TopicSet | PartitionsSet)
+    ]
+    assert ids == sorted(ids, key=min)
+    first = [op for _, op in dialect(2).decode(plain(data, headers[1]))]
+    assert first[:2] == [FeatureSet("metadata.format", 2), FeatureSet("group.version", 1)]
+    assert [op.id for op in first[2:]] == [1, 2, 3]
+    last = [op for _, op in dialect(2).decode(plain(data, headers[-2]))]
+    assert [op for op in last if isinstance(op, ConfigSet)] == [
+        ConfigSet(2, "t1", "cleanup.policy", "compact"), ConfigSet(2, "t1", "retention.ms", "5"), ConfigSet(4, "", "x", "")
+    ]  # fmt: skip
+    assert [type(op) for op in last[3:]] == [EntitySet, ProducerIdsSet]
+
+
+def plain(data, header):
+    return Batch(
+        header.base_offset, header.last_offset, header.epoch, data[header.position : header.position + header.size]
+    )
+
+
+def test_a_snapshot_shows_one_point_in_time():
+    image = image_of(ops())
+    before = written(image)
+    pin = image.pin()
+    image.replay(image.next_offset, PartitionsChanged.one(topic_id(1), 8, [1], 1, 9))
+    image.replay(image.next_offset, ConfigSet(2, "t1", "retention.ms", "6"))
+    image.replay(image.next_offset, TopicSet("late", topic_id(77)))
+    assert b"".join(snapshot.encode(pin, 4, 2, 777, VOTERS)) == before
+    pin.release()
+    assert written(image) != before
+
+
+def test_without_voters_in_the_log_the_header_is_alone():
+    pin = image_of([]).pin()
+    data = b"".join(snapshot.encode(pin, 0, 2, 0, None))
+    assert [header.count for header in batches.headers(data)] == [1, 1]
+    assert snapshot.load(data, Image(), 0) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("damage", ["cut footer", "cut byte", "flipped", "twice", "headless"])
+def test_what_is_no_snapshot(damage):
+    data = bytearray(written(image_of(ops())))
+    headers = batches.headers(data)
+    if damage == "cut footer":
+        data = data[: headers[-1].position]
+    elif damage == "cut byte":
+        data = data[:-1]
+    elif damage == "flipped":
+        data[headers[2].position + 100] ^= 1
+    elif damage == "twice":
+        data += data
+    else:
+        data = data[headers[1].position :]
+    with pytest.raises(CorruptMetadata):
+        snapshot.load(bytes(data), Image(), 5)
