@@ -14,7 +14,8 @@ Rules:
 
 import fcntl
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Voter(NamedTuple):
     host: str
     port: int
     directory_id: bytes
+    listener: str = "CONTROLLER"
 
 
 class Directory(NamedTuple):
@@ -76,6 +78,22 @@ class Lock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def holder(path: str) -> int | None:
+    """The process that holds a directory, or None. Takes nothing."""
+    try:
+        fd = os.open(os.path.join(path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        text = os.read(fd, 32).decode(errors="replace").strip()
+        return int(text) if text.isdigit() else None
+    finally:
+        os.close(fd)
 
 
 def read(path: str) -> Directory | None:
@@ -157,7 +175,6 @@ def format_node(
     cluster_id: str,
     *,
     voters: Sequence[Voter] | None,
-    checkpoint: Callable[[Sequence[Voter]], bytes],
     directory_id: bytes | None = None,
     level: int = 2,
     ignore_formatted: bool = False,
@@ -165,8 +182,8 @@ def format_node(
     """Format every directory of a node.
 
     `voters`: the first quorum, written by controllers; None: this node learns them from others. `directory_id`: of the
-    metadata directory, when others must know it beforehand. `checkpoint`: the first checkpoint's bytes. Raises
-    StorageError for a directory that is formatted already, unless `ignore_formatted`.
+    metadata directory, when others must know it beforehand. Raises StorageError for a directory that is formatted
+    already, unless `ignore_formatted`.
     """
     uuid_bytes(cluster_id)
     random = SystemRandom()
@@ -190,12 +207,50 @@ def format_node(
                 continue
             if place == 0 and voters is not None and "controller" in config.roles:
                 os.makedirs(os.path.join(path, METADATA_DIRECTORY), exist_ok=True)
-                _write(os.path.join(path, METADATA_DIRECTORY, FIRST_CHECKPOINT), checkpoint(voters))
+                _write(os.path.join(path, METADATA_DIRECTORY, FIRST_CHECKPOINT), first_checkpoint(voters))
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             found.append(_write_meta(config, path, cluster_id, own, level))
         finally:
             lock.close()
     return found
+
+
+def voters(text: str, listener: str) -> list[Voter]:
+    """`ID@HOST:PORT:DIRID,...`. Raises StorageError."""
+    found = []
+    for entry in text.split(","):
+        match = re.fullmatch(r"(\d+)@(\[[^\]]+\]|[^:\[\]]+):(\d+):(.+)", entry.strip())
+        try:
+            if match is None:
+                raise ValueError("it has another form")
+            host = match[2].strip("[]")
+            found.append(Voter(int(match[1]), host, int(match[3]), uuid_bytes(match[4]), listener))
+        except ValueError as error:
+            raise StorageError(f"--initial-controllers has {entry} ({error}): write ID@HOST:PORT:DIRID.") from None
+    return found
+
+
+def agree(config: NodeConfig, quorum: Sequence[Voter] | None) -> None:
+    """Who votes must be whom controller.connect names, where that gives ids (A11). Raises StorageError."""
+    named = {id for id, _, _ in config.controller_connect if id is not None}
+    if quorum is not None and named and named != {voter.id for voter in quorum}:
+        raise StorageError(
+            f"the quorum has the controllers {sorted(voter.id for voter in quorum)}, and controller.connect names "
+            f"{sorted(named)}: write the same ids in both, or no ids in controller.connect."
+        )
+
+
+def first_checkpoint(voters: Sequence[Voter]) -> bytes:
+    """The checkpoint with which a quorum begins: who votes, and nothing else (KIP-853)."""
+    from actors.metadata import batches
+
+    members = tuple(
+        batches.Voter(voter.id, voter.directory_id, ((voter.listener, voter.host, voter.port),))
+        for voter in sorted(voters)
+    )
+    head = [batches.SnapshotHeader(0), batches.KRaftVersion(1), batches.Voters(members)]
+    foot = batches.control_batch(len(head), 0, 0, [batches.SnapshotFooter()])
+    return bytes(batches.control_batch(0, 0, 0, head).data) + bytes(foot.data)
 
 
 def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: bytes, level: int) -> Directory:

@@ -1,0 +1,272 @@
+"""The `rayft` command.
+
+This file alone decides the words one types. Every command imports what it needs when it runs, so `rayft --help` is quick
+and `rayft node` loads no screen. Exit codes: 0 done; 1 could not; 2 wrong words (argparse); 3 a node refused to start
+(configuration, directory, port); 78 another process holds the node's id.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+DIRECTORY = "rayft-data"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    options = _parser().parse_args(arguments)
+    from actors.config import ConfigError
+    from actors.host.on_processes import ClusterError
+    from actors.host.server import PortTaken
+    from actors.host.storage import StorageError
+
+    try:
+        return int(options.run(options))
+    except (ConfigError, StorageError, PortTaken, ClusterError, OSError, ValueError) as error:
+        print(f"rayft: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rayft", description="A Kafka in Python: controllers and brokers on this machine."
+    )
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    up = commands.add_parser("up", help="start a cluster and stay with it")
+    up.add_argument("--controllers", type=int, metavar="N", help="how many controllers (3)")
+    up.add_argument("--brokers", type=int, metavar="N", help="how many brokers (3)")
+    up.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
+    up.add_argument("--host", default="127.0.0.1", help="address to bind and to tell clients (127.0.0.1)")
+    up.add_argument(
+        "--port", type=int, default=9092, help="first broker's port; controllers from there +100; 0: any free"
+    )
+    up.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
+    up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
+    up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
+    up.add_argument("--detach", action="store_true", help="return when the cluster is ready and leave it running")
+    _directory(up)
+    up.set_defaults(run=_up)
+
+    status = commands.add_parser("status", help="nodes, leader, lag, partitions in trouble")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--watch", action="store_true", help="again every second until Ctrl-C")
+    _directory(status)
+    status.set_defaults(run=_status)
+
+    down = commands.add_parser("down", help="controlled shutdown of a cluster")
+    down.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="then kill (30)")
+    _directory(down)
+    down.set_defaults(run=_down)
+
+    node = commands.add_parser("node", help="one node in the foreground, for containers and systemd")
+    _config(node)
+    node.set_defaults(run=_node)
+
+    form = commands.add_parser("format", help="prepare the directories of one node")
+    _config(form)
+    form.add_argument("--cluster-id", required=True, metavar="ID", help="22 characters; the same for every node")
+    who = form.add_mutually_exclusive_group()
+    who.add_argument("--standalone", action="store_true", help="this controller is the whole quorum")
+    who.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRID,...", help="the quorum, this one among it")
+    who.add_argument("--no-initial-controllers", action="store_true", help="learn the quorum from controller.connect")
+    form.add_argument("--ignore-formatted", action="store_true", help="leave what is formatted for this cluster")
+    form.set_defaults(run=_format)
+
+    identity = commands.add_parser("random-id", help="print a new id, for format")
+    identity.set_defaults(run=_random_id)
+
+    dump = commands.add_parser("dump", help="print the batches and records of a log file or a checkpoint")
+    dump.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    dump.add_argument("--batches", action="store_true", help="headers of batches only")
+    dump.set_defaults(run=_dump)
+    return parser
+
+
+def _directory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dir", type=Path, default=Path(DIRECTORY), help=f"where the cluster lives ({DIRECTORY})")
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="properties file of the node")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property")
+
+
+def _properties(options: argparse.Namespace) -> dict[str, str]:
+    """The file and the options on top of it."""
+    from actors.config import ConfigError, properties
+
+    found = properties(options.config.read_text("latin-1")) if options.config else {}
+    for pair in options.set:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair} has no value: write --set {pair}=VALUE.")
+        found[name.strip()] = value
+    return found
+
+
+def _up(options: argparse.Namespace) -> int:
+    if options.ray is not None:
+        from actors.host import on_ray
+
+        return on_ray.up(options, _properties(options))
+    from rich.console import Console
+
+    from actors.host import screen
+    from actors.host.on_processes import Cluster
+
+    console = Console()
+    signal.signal(signal.SIGTERM, _interrupt)
+    cluster = Cluster(
+        options.controllers, options.brokers, options.dir, _properties(options),
+        host=options.host, port=options.port, combined=options.combined, detached=options.detach,
+    )  # fmt: skip
+    began = time.monotonic()
+    try:
+        with console.status("starting"):
+            cluster.start()
+        console.print(screen.table(screen.state(options.dir)))
+        console.print(
+            f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{cluster.bootstrap_servers}[/]"
+        )
+        if options.detach:
+            console.print(f"stop it with: rayft down --dir {options.dir}")
+            return 0
+        console.print("Ctrl-C stops it.")
+        _stay(cluster, options.dir, console)
+    except KeyboardInterrupt:
+        pass
+    try:
+        with console.status("stopping: brokers first, then controllers"):
+            cluster.stop()
+    except KeyboardInterrupt:
+        cluster.stop(timeout_s=0.0)
+    console.print("stopped")
+    return 0
+
+
+def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # type: ignore[name-defined]  # noqa: F821
+    """Until Ctrl-C, or until somebody stops the cluster: one line that stays true, on a terminal."""
+    from actors.host import screen
+
+    if not console.is_terminal:
+        while cluster.running:
+            time.sleep(0.2)
+        return
+    with console.status("") as status:
+        while cluster.running:
+            status.update(screen.line(screen.state(directory)))
+            time.sleep(1.0)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _status(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from actors.host import screen
+
+    console = Console()
+    found = screen.state(options.dir)
+    if options.watch and not options.json:
+        from rich.live import Live
+
+        try:
+            with Live(screen.table(found), console=console, auto_refresh=False) as live:
+                while True:
+                    time.sleep(1.0)
+                    found = screen.state(options.dir)
+                    live.update(screen.table(found), refresh=True)
+        except KeyboardInterrupt:
+            return 0
+    screen.show(found, options.json, console)
+    while options.watch:
+        time.sleep(1.0)
+        screen.show(screen.state(options.dir), options.json, console)
+    return 0 if screen.healthy(found) else 1
+
+
+def _down(options: argparse.Namespace) -> int:
+    from actors.host.on_processes import down
+
+    ran = down(options.dir, options.timeout)
+    print("stopped" if ran else f"no cluster is running in {options.dir}")
+    return 0
+
+
+def _node(options: argparse.Namespace) -> int:
+    from actors.config import node_config
+    from actors.host.serve import REFUSED, Journal, hostname, serve
+
+    config = node_config(_properties(options), hostname())
+    code, sentence = serve(config, Journal(sys.stdout))
+    if code == REFUSED:
+        print(f"rayft: {sentence}", file=sys.stderr)
+    return code
+
+
+def _format(options: argparse.Namespace) -> int:
+    from actors.config import ConfigError, node_config
+    from actors.host import storage
+    from actors.host.entropy import SystemRandom, uuid_text
+
+    config = node_config(_properties(options), "localhost")
+    own = SystemRandom().uuid()
+    voters: list[storage.Voter] | None = None
+    if "controller" in config.roles:
+        listener = config.controller_endpoints[0]
+        if options.standalone:
+            voters = [
+                storage.Voter(config.controller_id, listener.host or "localhost", listener.port, own, listener.name)
+            ]
+        elif options.initial_controllers:
+            voters = storage.voters(options.initial_controllers, listener.name)
+            mine = [voter for voter in voters if voter.id == config.controller_id]
+            if not mine:
+                raise ConfigError(
+                    f"--initial-controllers does not name controller.id={config.controller_id}: add it, or write "
+                    f"--no-initial-controllers."
+                )
+            own = mine[0].directory_id
+        elif not options.no_initial_controllers:
+            raise ConfigError(
+                "a controller must know its quorum: write --standalone, --initial-controllers ID@HOST:PORT:DIRID,... or "
+                "--no-initial-controllers."
+            )
+    elif options.standalone or options.initial_controllers:
+        raise ConfigError("a process without the controller role has no quorum of its own: leave that option out.")
+    storage.agree(config, voters)
+    for directory in storage.format_node(
+        config, options.cluster_id, voters=voters, directory_id=own, ignore_formatted=options.ignore_formatted
+    ):
+        print(
+            f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"
+        )
+    return 0
+
+
+def _random_id(options: argparse.Namespace) -> int:
+    from actors.host.entropy import SystemRandom, uuid_text
+
+    print(uuid_text(SystemRandom().uuid()))
+    return 0
+
+
+def _dump(options: argparse.Namespace) -> int:
+    from actors.host.dump import dump
+
+    for path in options.files:
+        dump(path, sys.stdout, batches_only=options.batches)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,332 @@
+"""A cluster of local processes: started, watched, asked and stopped from Python.
+
+This file alone decides what somebody who starts a cluster sees of it. The processes belong to the supervisor, which is a
+process of its own (so nothing is ever forked from the caller's program, whatever threads it has); this side keeps the
+supervisor's standard input open, and the cluster ends when that closes.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import actors
+from actors.host import plan as plans
+from actors.host import probe, storage
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+
+class ClusterError(Exception):
+    """A cluster that does not start, or does not do what was asked. One sentence."""
+
+
+class Cluster:
+    """Controllers and brokers on this machine.
+
+    >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
+    ...     print(cluster.bootstrap_servers)
+
+    `dir`: where it lives; None: a fresh directory that goes with the cluster. `config`: settings of every node.
+    `combined`: the first controllers and brokers share processes. `port`: 0 for free ones. An existing directory is
+    started as it is, and `controllers` and `brokers` must fit it or be None.
+    """
+
+    def __init__(
+        self,
+        controllers: int | None = None,
+        brokers: int | None = None,
+        dir: str | os.PathLike[str] | None = None,
+        config: Mapping[str, str] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        combined: bool = False,
+        format_level: int = 2,
+        detached: bool = False,
+        start_timeout_s: float = START_TIMEOUT_S,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._wanted = (controllers, brokers)
+        self._temporary = dir is None
+        self.dir = Path(dir) if dir is not None else Path(tempfile.mkdtemp(prefix="rayft-"))
+        self._config = {name: str(value) for name, value in (config or {}).items()}
+        self._host, self._port, self._combined, self._level = host, port, combined, format_level
+        self._detached, self._start_timeout_s, self._on_event = detached, start_timeout_s, on_event
+        self._process: subprocess.Popen[bytes] | None = None
+        self._listener: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._pids: dict[str, int] = {}
+        self._ready: set[str] = set()
+        self._all_ready = False
+        self._failure = ""
+        self._done: list[tuple[str, int]] = []
+        self._plan: plans.Plan
+
+    # ---- life
+
+    def start(self) -> "Cluster":
+        """Make what is missing, start every node, return once clients can be served. Raises ClusterError, and what
+        `plan` raises for a directory or a port that cannot be used."""
+        self._plan = self._planned()
+        command = [sys.executable, "-m", "actors.host.supervisor", str(self.dir)]
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
+        self._process = subprocess.Popen(
+            command + (["--detached"] if self._detached else []),
+            stdin=subprocess.DEVNULL if self._detached else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(self.dir / "supervisor.log").open("ab"),
+            env=environment,
+            start_new_session=True,
+        )
+        self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
+        self._listener.start()
+        self._wait(lambda: self._all_ready or self._failure, self._start_timeout_s)
+        if not self._all_ready:
+            why = self._failure or f"it was not ready after {self._start_timeout_s:.0f} s; its logs are in {self.dir}."
+            self._temporary = False
+            self.stop(timeout_s=1.0)
+            raise ClusterError(why)
+        return self
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Controlled shutdown of the brokers, then of the controllers; whoever takes longer is killed. Idempotent."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.poll() is None:
+                self._tell(process, do="stop", timeout_s=timeout_s)
+                try:
+                    process.wait(2 * timeout_s + 5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            if self._listener is not None:
+                self._listener.join(5)
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        if self._temporary:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self) -> "Cluster":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the cluster has been started and not stopped, by whomever."""
+        return self._process is not None and self._process.poll() is None
+
+    # ---- what it is
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return self._plan.bootstrap_servers
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """What tools connect to that talk to controllers."""
+        return self._plan.bootstrap_controllers
+
+    @property
+    def cluster_id(self) -> str:
+        """22 characters."""
+        return storage.check(self._plan.members[0].config)[0].cluster_id
+
+    @property
+    def controller_ids(self) -> list[int]:
+        """Ids of the controllers."""
+        return [member.config.controller_id for member in self._plan.controllers]
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """Ids of the brokers."""
+        return [member.config.broker_id for member in self._plan.brokers]
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process ids of the running nodes, by broker id and by controller id."""
+        with self._changed:
+            return {
+                id: self._pids[member.name]
+                for member in self._plan.members
+                for id in member.ids
+                if member.name in self._pids
+            }
+
+    def log(self, node_id: int) -> str:
+        """What a node had to say so far."""
+        return (self.dir / f"{self._plan.member(node_id).name}.log").read_text(errors="replace")
+
+    def address(self, node_id: int) -> tuple[str, int]:
+        """(host, port) of a node: a broker's client listener, a controller's controller listener."""
+        return self._plan.member(node_id).address("client" if node_id in self.broker_ids else "controller")
+
+    def quorum(self) -> probe.Quorum:
+        """What the active controller says about its quorum. Raises probe.NoAnswer."""
+        return probe.quorum([member.address("controller") for member in self._plan.controllers])
+
+    def leader_id(self, timeout_s: float = 10.0) -> int:
+        """The active controller's id. Raises ClusterError where none is found in time."""
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self.quorum().leader_id
+            except probe.NoAnswer as error:
+                if time.monotonic() > until:
+                    raise ClusterError(f"no controller leads: {error}") from None
+            time.sleep(0.02)
+
+    # ---- what is done to it
+
+    def kill(self, node_id: int, number: int = signal.SIGKILL, *, restart: bool = True) -> None:
+        """Send a signal to a node. It is started again when that ended it, unless `restart` is False; SIGSTOP it stays
+        until SIGCONT."""
+        member = self._plan.member(node_id)
+        if not restart:
+            self._command("hold", node_id)
+        os.kill(self.pids[node_id], number)
+        if number == signal.SIGKILL:
+            pid = self._pids.get(member.name)
+            self._wait(lambda: self._pids.get(member.name) != pid, 10)
+
+    def restart(self, node_id: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop a node in a controlled way (or take it as it lies) and start it again; returns when it serves."""
+        name = self._plan.member(node_id).name
+        before = self._pids.get(name)
+        self._command("restart", node_id)
+        self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s)
+        if name not in self._ready:
+            raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
+
+    def start_node(self, node_id: int) -> None:
+        """Start a node that was killed with `restart=False`; does not wait."""
+        self._command("start", node_id)
+
+    def wait_ready(self, node_id: int, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until a node serves."""
+        name = self._plan.member(node_id).name
+        self._wait(lambda: name in self._ready, timeout_s)
+        if name not in self._ready:
+            raise ClusterError(f"node {node_id} is not ready; its log is {self.dir / (name + '.log')}.")
+
+    # ---- inside
+
+    def _planned(self) -> plans.Plan:
+        controllers, brokers = self._wanted
+        found = plans.load(self.dir)
+        if found is None:
+            return plans.create(
+                self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
+                common=self._config, host=self._host, port=self._port, combined=self._combined, level=self._level,
+            )  # fmt: skip
+        for what, wanted, have in (
+            ("controllers", controllers, found.controllers),
+            ("brokers", brokers, found.brokers),
+        ):
+            if wanted is not None and wanted != len(have):
+                raise ClusterError(
+                    f"{self.dir} holds a cluster with {len(have)} {what}, not {wanted}: leave --{what} out, or take "
+                    f"another --dir."
+                )
+        return found
+
+    def _listen(self) -> None:
+        process = self._process
+        assert process is not None and process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            with self._changed:
+                self._heard(event)
+                self._changed.notify_all()
+            if self._on_event is not None:
+                self._on_event(event)
+        with self._changed:
+            self._failure = self._failure or f"the supervisor ended; {self.dir / 'supervisor.log'} may say why."
+            self._changed.notify_all()
+
+    def _heard(self, event: dict[str, Any]) -> None:
+        what, name = event["event"], event.get("name", "")
+        if "pid" in event:
+            self._pids[name] = event["pid"]
+        if event.get("ready"):
+            self._ready.add(name)
+        elif what in ("forked", "ended", "refusing"):
+            self._ready.discard(name)
+        if what == "ended":
+            self._pids.pop(name, None)
+        elif what == "ready":
+            self._all_ready = True
+        elif what == "failed":
+            self._failure = f"{name}: {event['sentence']}" if name else event["sentence"]
+        elif what == "done":
+            self._done.append((event["do"], event["id"]))
+
+    def _wait(self, holds: Callable[[], object], timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(holds, timeout_s)
+
+    def _command(self, do: str, node_id: int) -> None:
+        if self._process is None:
+            raise ClusterError("the cluster is not running: call start() first.")
+        self._plan.member(node_id)
+        before = len(self._done)
+        self._tell(self._process, do=do, id=node_id)
+        self._wait(lambda: len(self._done) > before, 10)
+
+    def _tell(self, process: "subprocess.Popen[bytes]", **command: Any) -> None:
+        if process.stdin is None:
+            process.send_signal(signal.SIGTERM)
+            return
+        with contextlib.suppress(OSError):
+            process.stdin.write((json.dumps(command) + "\n").encode())
+            process.stdin.flush()
+
+
+def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+    """Stop the cluster of a directory from outside, brokers first; False where none runs. Raises ClusterError."""
+    found = plans.load(directory)
+    if found is None:
+        raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
+    supervisor = storage.holder(str(directory))
+    if supervisor is not None:
+        os.kill(supervisor, signal.SIGTERM)
+        phases = [[str(directory)]]
+    else:
+        brokers = [member for member in found.members if member not in found.controllers]
+        phases = [[member.config.metadata_log_dir for member in members] for members in (brokers, found.controllers)]
+    any_ran = False
+    for paths in phases:
+        for path in paths:
+            if supervisor is None and (pid := storage.holder(path)) is not None:
+                os.kill(pid, signal.SIGTERM)
+                any_ran = True
+        until = time.monotonic() + 2 * timeout_s + 10
+        while any(storage.holder(path) is not None for path in paths):
+            if time.monotonic() > until:
+                raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
+            time.sleep(0.02)
+    return any_ran or supervisor is not None
+
+
+def _import_path() -> str:
+    """Where the new process finds the same packages."""
+    root = str(Path(actors.__file__).resolve().parent.parent)
+    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,0 +1,222 @@
+"""What a local cluster consists of: a properties file for each node, in one directory.
+
+This file alone decides the layout of a cluster's directory:
+
+    cluster.json               the running cluster, for people and programs (schema: DESIGN, the command)
+    broker-1.properties        a node's configuration, as `rayft node --config` takes it
+    broker-1.log               what the node had to say
+    broker-1/                  its data
+
+Brokers are numbered 1, 2, ... and controllers 1001, 1002, ...; with `combined` the first of each share a process. The
+files are written once: who starts the directory again gets the same nodes on the same ports.
+"""
+
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from actors.config import ConfigError, NodeConfig, node_config, properties
+from actors.host import storage
+from actors.host.entropy import SystemRandom, uuid_text
+from actors.host.server import PortTaken
+
+FIRST_CONTROLLER = 1001
+CLUSTER_JSON = "cluster.json"
+OWN = (
+    "process.roles", "broker.id", "controller.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
+    "metadata.log.dir", "controller.connect", "controller.listeners", "controller.listener.names",
+    "controller.quorum.voters", "controller.quorum.bootstrap.servers",
+)  # fmt: skip
+"""Settings that differ from node to node, so that a common file cannot give them."""
+
+
+class Member(NamedTuple):
+    """One node of the plan."""
+
+    name: str
+    config: NodeConfig
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Its broker id and its controller id, those it has."""
+        return tuple(id for id in (self.config.broker_id, self.config.controller_id) if id >= 0)
+
+    def address(self, kind: str) -> tuple[str, int]:
+        """(host, port) of its first listener of a kind, as others reach it."""
+        found = next(listener for listener in self.config.listeners if listener.kind == kind)
+        return found.host or "127.0.0.1", found.port
+
+
+class Plan(NamedTuple):
+    """All nodes of a directory: controllers, then brokers, each by id."""
+
+    directory: Path
+    members: tuple[Member, ...]
+
+    @property
+    def controllers(self) -> list[Member]:
+        """Members with the controller role."""
+        return [member for member in self.members if "controller" in member.config.roles]
+
+    @property
+    def brokers(self) -> list[Member]:
+        """Members with the broker role."""
+        return [member for member in self.members if "broker" in member.config.roles]
+
+    def member(self, id: int) -> Member:
+        """The node with that broker id or controller id. Raises KeyError."""
+        for member in self.members:
+            if id in member.ids:
+                return member
+        raise KeyError(f"no node has the id {id}; there are {sorted(id for m in self.members for id in m.ids)}")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return ",".join("{}:{}".format(*member.address("client")) for member in self.brokers)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """What tools connect to that talk to controllers."""
+        return ",".join("{}:{}".format(*member.address("controller")) for member in self.controllers)
+
+    def describe(self, pids: Mapping[str, int]) -> dict[str, object]:
+        """The content of cluster.json; `pids` by member name."""
+
+        def row(id: int, member: Member, kind: str) -> dict[str, object]:
+            host, port = member.address(kind)
+            return {"id": id, "host": host, "port": port, "pid": pids.get(member.name)}
+
+        return {
+            "cluster_id": storage.check(self.members[0].config)[0].cluster_id,
+            "bootstrap_servers": self.bootstrap_servers,
+            "bootstrap_controllers": self.bootstrap_controllers,
+            "controllers": [row(m.config.controller_id, m, "controller") for m in self.controllers],
+            "brokers": [row(m.config.broker_id, m, "client") for m in self.brokers],
+        }
+
+
+def load(directory: Path) -> Plan | None:
+    """The plan that a directory holds; None when it holds none."""
+    members = []
+    for path in directory.glob("*.properties"):
+        if re.fullmatch(r"(broker|controller|node)-\d+", path.stem):
+            members.append(Member(path.stem, node_config(properties(path.read_text("latin-1")))))
+    members.sort(key=lambda member: ("controller" not in member.config.roles, member.ids))
+    return Plan(directory, tuple(members)) if members else None
+
+
+def create(
+    directory: Path,
+    controllers: int,
+    brokers: int,
+    *,
+    common: Mapping[str, str],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    combined: bool = False,
+    level: int = 2,
+) -> Plan:
+    """Invent a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers and from
+    `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; nothing is left then
+    that a second try would stumble over."""
+    if controllers < 1 or brokers < 0:
+        raise ConfigError(
+            f"a cluster of {controllers} controllers and {brokers} brokers cannot be: write at least one controller."
+        )
+    for name in OWN:
+        if name in common:
+            raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")
+    directory.mkdir(parents=True, exist_ok=True)
+    reserved = [reserve(host, port + 100 + i if port else 0) for i in range(controllers)]
+    reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
+    ports = [int(sock.getsockname()[1]) for sock in reserved]
+    connect = ",".join(f"{FIRST_CONTROLLER + i}@{_bracket(host)}:{ports[i]}" for i in range(controllers))
+    files: dict[str, dict[str, str]] = {}
+    for i in range(controllers):
+        files[f"controller-{FIRST_CONTROLLER + i}"] = {
+            "process.roles": "controller",
+            "controller.id": str(FIRST_CONTROLLER + i),
+            "listeners": f"CONTROLLER://{_bracket(host)}:{ports[i]}",
+        }
+    for i in range(brokers):
+        own = {
+            "process.roles": "broker",
+            "broker.id": str(1 + i),
+            "listeners": f"PLAINTEXT://{_bracket(host)}:{ports[controllers + i]}",
+        }
+        if combined and i < controllers:
+            other = files.pop(f"controller-{FIRST_CONTROLLER + i}")
+            own["process.roles"] = "broker,controller"
+            own["controller.id"] = other["controller.id"]
+            own["listeners"] += "," + other["listeners"]
+            files[f"node-{1 + i}"] = own
+        else:
+            files[f"broker-{1 + i}"] = own
+    replicas = str(max(1, min(3, brokers)))
+    for name, own in files.items():
+        own["controller.listeners"] = "CONTROLLER"
+        own["controller.connect"] = connect
+        own["log.dirs"] = str(directory.absolute() / name)
+        for setting in ("default", "offsets.topic", "transaction.state.log"):
+            own[f"{setting}.replication.factor"] = replicas
+        own["transaction.state.log.min.isr"] = str(max(1, int(replicas) - 1))
+        own.update(common)
+    made = Plan(directory, tuple(Member(name, node_config(own)) for name, own in files.items()))
+    _format(made, level)
+    for name, own in files.items():
+        text = "".join(f"{setting}={value}\n" for setting, value in own.items())
+        (directory / f"{name}.properties").write_text(text, "latin-1")
+    for sock in reserved:
+        sock.close()
+    found = load(directory)
+    assert found is not None, "its files have just been written"
+    return found
+
+
+def reserve(host: str, port: int) -> socket.socket:
+    """A bound socket that keeps a port from everybody but our own nodes, who bind it too. Raises PortTaken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise PortTaken(
+            f"port {port} on {host or '*'} cannot be used ({why}): stop whoever uses it, or choose others with --port."
+        ) from None
+    return sock
+
+
+def _format(plan: Plan, level: int) -> None:
+    random = SystemRandom()
+    cluster_id = uuid_text(random.uuid())
+    ids = {member.name: random.uuid() for member in plan.members}
+    voters = [
+        storage.Voter(member.config.controller_id, *member.address("controller"), ids[member.name])
+        for member in plan.controllers
+    ]
+    for member in plan.members:
+        storage.format_node(member.config, cluster_id, voters=voters, directory_id=ids[member.name], level=level)
+
+
+def write_json(path: Path, content: object) -> None:
+    """A small file for other programs: never half written."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    os.replace(temporary, path)
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def ids(members: Sequence[Member]) -> str:
+    """Ids for a sentence."""
+    return ", ".join(str(id) for member in members for id in member.ids)

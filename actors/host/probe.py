@@ -1,0 +1,114 @@
+"""Questions to a running cluster from outside: one request, one answer, plain sockets.
+
+This file alone decides how `status` and `Cluster` learn who leads. It asks with Kafka's own RPCs, so it works against any
+node of the cluster that answers.
+"""
+
+import socket
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from actors.wire import framing
+from actors.wire.errors import WireError
+from actors.wire.messages import message
+
+TIMEOUT_S = 2.0
+TOPIC = "__cluster_metadata"
+
+
+class NoAnswer(Exception):
+    """Nobody answered, or not sensibly."""
+
+
+class Quorum(NamedTuple):
+    """DescribeQuorum's answer in short. `ends`: log end offset by replica id; `observers`: brokers' likewise."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    ends: dict[int, int]
+    observers: dict[int, int]
+
+
+class Partitions(NamedTuple):
+    """How the partitions of a cluster are, counted."""
+
+    topics: int
+    partitions: int
+    under_replicated: int
+    offline: int
+
+
+def ask(address: tuple[str, int], name: str, request: Any, version: int, timeout_s: float = TIMEOUT_S) -> Any:
+    """One request on a connection of its own. Raises NoAnswer."""
+    try:
+        with socket.create_connection(address, timeout=timeout_s) as sock:
+            sock.settimeout(timeout_s)
+            sock.sendall(b"".join(framing.encode_request(name, version, 1, "rayft-status", request)))
+            size = int.from_bytes(_exactly(sock, 4), "big", signed=True)
+            return framing.decode_response(name, version, memoryview(_exactly(sock, size)))
+    except (OSError, WireError) as error:
+        raise NoAnswer(f"{address[0]}:{address[1]} did not answer {name}: {error}") from None
+
+
+def _exactly(sock: socket.socket, size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        part = sock.recv(min(1 << 20, size - len(data)))
+        if not part:
+            raise OSError("connection closed")
+        data += part
+    return data
+
+
+def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Quorum:
+    """Ask each address until one knows a leader. Raises NoAnswer."""
+    cls = message("DescribeQuorumRequest")
+    request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
+    last = NoAnswer("there is nobody to ask")
+    for address in addresses:
+        try:
+            reply = ask(address, "DescribeQuorum", request, 1, timeout_s)
+            if reply.error_code:
+                raise NoAnswer(f"{address[0]}:{address[1]} answered error {reply.error_code}")
+            part = reply.topics[0].partitions[0]
+            if part.error_code or part.leader_id < 0:
+                raise NoAnswer(f"{address[0]}:{address[1]} knows no leader")
+            return Quorum(
+                part.leader_id,
+                part.leader_epoch,
+                part.high_watermark,
+                {voter.replica_id: voter.log_end_offset for voter in part.current_voters},
+                {observer.replica_id: observer.log_end_offset for observer in part.observers},
+            )
+        except (NoAnswer, IndexError) as error:
+            last = error if isinstance(error, NoAnswer) else NoAnswer(f"{address[0]}:{address[1]} answered nothing")
+    raise last
+
+
+def partitions(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Partitions:
+    """Count partitions as one broker's metadata shows them. Raises NoAnswer."""
+    last = NoAnswer("there is nobody to ask")
+    for address in addresses:
+        try:
+            reply = ask(address, "Metadata", message("MetadataRequest")(topics=None), 9, timeout_s)
+        except NoAnswer as error:
+            last = error
+            continue
+        rows = [row for topic in reply.topics for row in topic.partitions]
+        return Partitions(
+            len(reply.topics),
+            len(rows),
+            sum(len(row.isr_nodes) < len(row.replica_nodes) for row in rows),
+            sum(row.leader_id < 0 for row in rows),
+        )
+    raise last
+
+
+def listens(address: tuple[str, int]) -> bool:
+    """Whether somebody accepts there."""
+    try:
+        socket.create_connection(address, timeout=TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""What the `rayft` command shows: the state of a cluster as values, as a table, as one line.
+
+This file alone decides the words on the screen and the keys of `status --json`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from actors.host import plan as plans
+from actors.host import probe, storage
+
+
+def state(directory: Path) -> dict[str, Any]:
+    """Everything `status --json` prints. Raises FileNotFoundError where no cluster was started in the directory."""
+    plan = plans.load(directory)
+    if plan is None:
+        raise FileNotFoundError(
+            f"{directory} holds no cluster: start one with `rayft up`, or name its directory with --dir."
+        )
+    pids = {member.name: storage.holder(member.config.metadata_log_dir) for member in plan.members}
+    found: dict[str, Any] = plan.describe({name: pid for name, pid in pids.items() if pid is not None})
+    try:
+        quorum = probe.quorum([m.address("controller") for m in plan.controllers if pids[m.name] is not None])
+    except probe.NoAnswer:
+        quorum = probe.Quorum(-1, -1, -1, {}, {})
+    found.update(
+        directory=str(directory),
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+    )
+    end = max(quorum.ends.values(), default=-1)
+    for row in found["controllers"]:
+        row["state"] = _controller_state(row, quorum)
+        row["lag"] = end - quorum.ends[row["id"]] if row["id"] in quorum.ends else None
+    active = []
+    for row in found["brokers"]:
+        address = (row["host"], row["port"])
+        serves = row["pid"] is not None and probe.listens(address)
+        row["state"] = "active" if serves else "down" if row["pid"] is None else "fenced"
+        row["lag"] = end - quorum.observers[row["id"]] if row["id"] in quorum.observers else None
+        active += [address] if serves else []
+    try:
+        counts = probe.partitions(active)._asdict()
+    except probe.NoAnswer:
+        counts = dict.fromkeys(probe.Partitions._fields)
+    found.update(
+        topics=counts["topics"],
+        partitions=counts["partitions"],
+        under_replicated_partitions=counts["under_replicated"],
+        offline_partitions=counts["offline"],
+    )
+    return found
+
+
+def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:
+    if row["pid"] is None:
+        return "down"
+    if row["id"] == quorum.leader_id:
+        return "leader"
+    return "follower" if quorum.leader_id >= 0 else "candidate"
+
+
+def healthy(found: dict[str, Any]) -> bool:
+    """Whether somebody leads and every node is there."""
+    nodes = found["controllers"] + found["brokers"]
+    return found["leader_id"] >= 0 and all(row["state"] in ("leader", "follower", "active") for row in nodes)
+
+
+def line(found: dict[str, Any]) -> str:
+    """The cluster in one line."""
+    brokers = found["brokers"]
+    up = sum(row["state"] == "active" for row in brokers)
+    leader = f"controller {found['leader_id']} leads, epoch {found['leader_epoch']}"
+    text = f"{leader if found['leader_id'] >= 0 else 'no controller leads'} · {up} of {len(brokers)} brokers active"
+    if found["partitions"] is not None:
+        text += f" · {found['partitions']} partitions"
+        if found["under_replicated_partitions"]:
+            text += f", {found['under_replicated_partitions']} under-replicated"
+        if found["offline_partitions"]:
+            text += f", {found['offline_partitions']} without a leader"
+    return text
+
+
+def table(found: dict[str, Any]) -> Table:
+    """A row a node."""
+    result = Table(
+        title=f"cluster {found['cluster_id']}", caption=line(found), title_justify="left", caption_justify="left"
+    )
+    for name in ("node", "role", "address", "state", "pid", "lag"):
+        result.add_column(name, justify="right" if name in ("node", "pid", "lag") else "left")
+    for role in ("controllers", "brokers"):
+        for row in found[role]:
+            colour = {"down": "red", "fenced": "yellow", "candidate": "yellow"}.get(row["state"], "green")
+            result.add_row(
+                str(row["id"]), role[:-1], f"{row['host']}:{row['port']}", f"[{colour}]{row['state']}[/]",
+                "" if row["pid"] is None else str(row["pid"]), "" if row["lag"] is None else str(row["lag"]),
+            )  # fmt: skip
+    return result
+
+
+def show(found: dict[str, Any], as_json: bool, console: Console) -> None:
+    """Print it."""
+    if as_json:
+        console.file.write(json.dumps(found, indent=2) + "\n")
+    else:
+        console.print(table(found))

@@ -1,0 +1,323 @@
+"""The parent of a local cluster's processes: `python -m actors.host.supervisor DIR`.
+
+It imports everything once and forks each node from that (a node then shares the memory of code and schemas), starts again
+what crashed, on the same port and directory, and keeps `cluster.json` true. It holds every port reserved all the time, so
+that no other program is given one while its node is down.
+
+Rules:
+
+1. Exit code 0 (as asked) and 78 (another process holds the id) are final. After any other the node is started again, at
+   once the first time, then with a growing pause while it keeps ending within ten seconds.
+2. Commands come as lines of JSON on standard input, events go as lines of JSON to standard output. End of input means
+   that whoever started the cluster is gone: everything stops, unless the cluster is detached.
+3. Stopping: brokers first (controlled shutdown needs controllers), then the rest. Who takes too long is killed.
+"""
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from actors.host import plan as plans
+from actors.host import storage
+from actors.host.server import PortTaken
+
+PR_SET_PDEATHSIG = 1
+QUICK_S = 10.0
+PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+GIVE_UP_BEFORE_READY = 4
+STOP_TIMEOUT_S = 30.0
+FINAL_CODES = (0, 78)
+
+
+class Child:
+    """One node's process. `pid` 0: not running. `held`: not to be started again until somebody asks."""
+
+    def __init__(self, member: plans.Member) -> None:
+        self.member = member
+        self.pid = 0
+        self.pipe = -1
+        self.pending = b""
+        self.held = False
+        self.restart = False
+        self.crashes = 0
+        self.started_s = 0.0
+        self.due_s: float | None = None
+        self.running = False
+        self.listening: set[str] = set()
+        self.sentence = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has started and, with the broker role, serves its clients."""
+        wanted = {x.name for x in self.member.config.listeners if x.kind in ("client", "inter-broker")}
+        return self.running and wanted <= self.listening
+
+
+class Supervisor:
+    """The processes of one directory."""
+
+    def __init__(self, plan: plans.Plan, detached: bool) -> None:
+        self.plan = plan
+        self.children = [Child(member) for member in plan.members]
+        self._detached = detached
+        self._selector = selectors.DefaultSelector()
+        self._input = b""
+        self._ready_told = False
+        self._stopping: Iterator[float] | None = None
+        self._stop_due_s = 0.0
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def run(self) -> int:
+        """Start everything and stay until all is stopped."""
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.stop(STOP_TIMEOUT_S))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._selector.register(wake_read, selectors.EVENT_READ, None)
+        if not self._detached:
+            os.set_blocking(0, False)
+            self._selector.register(0, selectors.EVENT_READ, self)
+        for child in self.children:
+            self._fork(child)
+        self._publish()
+        while self._stopping is None or any(child.pid for child in self.children):
+            self._wait()
+            self._reap()
+            now = time.monotonic()
+            for child in self.children:
+                if child.due_s is not None and child.due_s <= now and self._stopping is None:
+                    self._fork(child)
+                    self._publish()
+            if self._stopping is not None and now >= self._stop_due_s:
+                self._stop_due_s = now + next(self._stopping, 1e9)
+            if not self._ready_told and all(child.ready for child in self.children):
+                self._ready_told = True
+                self.tell(event="ready")
+        self.tell(event="stopped")
+        (self.plan.directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
+        return 0
+
+    def tell(self, **event: Any) -> None:
+        """One event to whoever listens."""
+        with contextlib.suppress(OSError):
+            os.write(1, (json.dumps(event) + "\n").encode())
+
+    def stop(self, timeout_s: float) -> None:
+        """Begin to stop everything; a second call only hurries."""
+        self._stopping = self._stop(timeout_s)
+        self._stop_due_s = 0.0
+
+    # ---- processes
+
+    def _fork(self, child: Child) -> None:
+        read, write = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                code = self._become(child, write)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(write)
+        os.set_blocking(read, False)
+        child.pid, child.pipe, child.pending = pid, read, b""
+        child.started_s, child.due_s, child.running, child.held = time.monotonic(), None, False, False
+        child.listening.clear()
+        self._selector.register(read, selectors.EVENT_READ, child)
+        self.tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)
+
+    def _become(self, child: Child, write: int) -> int:
+        """The new process: nothing of the parent's but its memory."""
+        from actors.host.serve import Journal, serve
+
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        if not self._detached:
+            self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        directory = self.plan.directory
+        log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for old, new in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(old, new)
+        self._selector.close()
+        os.closerange(3, write)
+        os.closerange(write + 1, 1 << 10)
+
+        def event(what: str, listener: str) -> None:
+            with contextlib.suppress(OSError):
+                os.write(write, f"{what} {listener}\n".encode())
+
+        code, sentence = serve(child.member.config, Journal(sys.stdout), event)
+        event("ended", sentence.replace("\n", " "))
+        return code
+
+    def _reap(self) -> None:
+        changed = False
+        for child in self.children:
+            if not child.pid:
+                continue
+            try:
+                found, status = os.waitpid(child.pid, os.WNOHANG)
+            except ChildProcessError:
+                found, status = child.pid, 1 << 8
+            if found:
+                self._ended(child, os.waitstatus_to_exitcode(status))
+                changed = True
+        if changed:
+            self._publish()
+
+    def _ended(self, child: Child, code: int) -> None:
+        self._hear(child)
+        self._selector.unregister(child.pipe)
+        os.close(child.pipe)
+        child.pid, child.running = 0, False
+        child.listening.clear()
+        self.tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
+        if self._stopping is not None or child.held:
+            return
+        if code in FINAL_CODES and not child.restart:
+            return
+        child.restart = False
+        quick = code not in FINAL_CODES and time.monotonic() - child.started_s < QUICK_S
+        child.crashes = child.crashes + 1 if quick else 0
+        if not self._ready_told and (code == 3 or child.crashes >= GIVE_UP_BEFORE_READY):
+            self.tell(event="failed", name=child.member.name, sentence=child.sentence or f"it ended with code {code}")
+        child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
+
+    def _publish(self) -> None:
+        pids = {child.member.name: child.pid for child in self.children if child.pid}
+        plans.write_json(self.plan.directory / plans.CLUSTER_JSON, self.plan.describe(pids))
+
+    def _signal(self, child: Child, number: int) -> None:
+        if child.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, number)
+                os.kill(child.pid, signal.SIGCONT)
+
+    def _stop(self, timeout_s: float) -> Iterator[float]:
+        """What to do at once and how long to wait after it; a phase ends early when its processes are gone."""
+        brokers = [child for child in self.children if "controller" not in child.member.config.roles]
+        rest = [child for child in self.children if child not in brokers]
+        for phase in (brokers, rest):
+            for child in phase:
+                self._signal(child, signal.SIGTERM)
+            until = time.monotonic() + timeout_s
+            while any(child.pid for child in phase) and time.monotonic() < until:
+                yield 0.01
+            for child in phase:
+                self._signal(child, signal.SIGKILL)
+            while any(child.pid for child in phase):
+                yield 0.01
+
+    # ---- inputs
+
+    def _wait(self) -> None:
+        dues = [child.due_s for child in self.children if child.due_s is not None]
+        if self._stopping is not None:
+            dues = [self._stop_due_s]
+        timeout = max(0.0, min(dues) - time.monotonic()) if dues else None
+        for key, _ in self._selector.select(timeout):
+            if key.data is None:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(key.fd, 4096)
+            elif key.data is self:
+                self._commands()
+            else:
+                self._hear(key.data)
+
+    def _hear(self, child: Child) -> None:
+        """Events of a node."""
+        try:
+            data = os.read(child.pipe, 65536)
+        except BlockingIOError:
+            return
+        *lines, child.pending = (child.pending + data).split(b"\n")
+        for line in lines:
+            what, _, text = line.decode().partition(" ")
+            if what == "started":
+                child.running = True
+            elif what == "listening":
+                child.listening.add(text)
+            elif what == "refusing":
+                child.listening.discard(text)
+            else:
+                child.sentence = text
+            if what != "ended":
+                self.tell(event=what, ids=child.member.ids, name=child.member.name, listener=text, ready=child.ready)
+
+    def _commands(self) -> None:
+        try:
+            data = os.read(0, 65536)
+        except BlockingIOError:
+            return
+        if not data:
+            self._selector.unregister(0)
+            self.stop(STOP_TIMEOUT_S)
+            return
+        *lines, self._input = (self._input + data).split(b"\n")
+        for line in lines:
+            self._command(**json.loads(line))
+
+    def _command(self, do: str, id: int = -1, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        if do == "stop":
+            self.stop(timeout_s)
+        for child in self.children:
+            if id not in child.member.ids:
+                continue
+            if do == "hold":
+                child.held = True
+            elif do == "start" and not child.pid:
+                child.held, child.due_s = False, 0.0
+            elif do == "restart":
+                child.held, child.restart = False, True
+                if child.pid:
+                    self._signal(child, signal.SIGTERM)
+                else:
+                    child.due_s = 0.0
+        self.tell(event="done", do=do, id=id)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the cluster of a directory."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    directory, detached = Path(arguments[0]), "--detached" in arguments[1:]
+    plan = plans.load(directory)
+    told = Supervisor(plan or plans.Plan(directory, ()), detached)
+    try:
+        if plan is None:
+            raise storage.StorageError(f"{directory} holds no cluster: run `rayft up --dir {directory}`.")
+        lock = storage.Lock(str(directory))
+        reserved = [plans.reserve(x.host, x.port) for member in plan.members for x in member.config.listeners]
+    except (storage.StorageError, PortTaken, OSError) as error:
+        told.tell(event="failed", name="", sentence=str(error))
+        return 3
+    import actors.host.disk
+    import actors.host.serve
+    import actors.node.node  # noqa: F401  everything a node needs, once for all of them
+
+    gc.collect()
+    gc.freeze()
+    try:
+        return told.run()
+    finally:
+        lock.close()
+        for sock in reserved:
+            sock.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

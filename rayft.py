@@ -1,0 +1,44 @@
+"""rayft: a Kafka you can pip install.
+
+>>> import rayft
+>>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
+...     print(cluster.bootstrap_servers)
+
+This module is the public door; what stands behind a name is imported on first use, so `import rayft` loads nothing.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actors.host.on_processes import Cluster, ClusterError
+
+__version__ = "0.1.0"
+__all__ = ["Cluster", "ClusterError", "__version__"]
+
+_WHERE = {"Cluster": "actors.host.on_processes", "ClusterError": "actors.host.on_processes"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'rayft' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _refuse_strangers() -> None:
+    """`actors` and `fastpath` are common names: another package of that name in front of ours would be half of each."""
+    here = Path(__file__).resolve().parent
+    for name in ("actors", "fastpath"):
+        found = Path(str(import_module(name).__file__)).resolve().parent.parent
+        if found != here:
+            raise ImportError(
+                f"another package named {name!r} stands in front of rayft's, in {found}: take it off sys.path."
+            )
+
+
+_refuse_strangers()
