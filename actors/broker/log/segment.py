@@ -342,12 +342,12 @@ class Segment:
     def delete(self) -> Job:
         """Take the files out of the log by renaming them; the job unlinks them."""
         paths = []
-        self.close()
         for suffix in (LOG, INDEX, TIME_INDEX):
             path = self.path(suffix)
             if self.disk.exists(path):
                 self.disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
+        self.close()
         disk = self.disk
 
         def unlink() -> None:

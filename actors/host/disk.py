@@ -1,0 +1,440 @@
+"""The real disk: `Disk` and `File` of ports.py on a directory of a Linux file system.
+
+This file alone knows descriptors and what the kernel says about them. Rules:
+
+1. Opening costs a stat; a descriptor is taken on first use. At most `handles_max` are open at once: the one used longest
+   ago is closed and opened again when needed. A pinned one (a sync is waiting for it) stays.
+2. A read asks the page cache only (RWF_NOWAIT); what is not there is None, never a wait. File systems that cannot tell
+   (tmpfs) are read plainly.
+3. An append is all or nothing: when the disk is full, the file is cut back to where it was.
+4. An error of the device is final for the file: every later call on it fails too. It names path and position.
+5. A cold read may run in a thread beside the loop: it works on a descriptor of its own.
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from actors.ports import Buffer, DiskFailed, DiskFull
+from fastpath.buffer import Pool
+
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
+PARTS_MAX = 512
+POOLED_BYTES = 32 << 10
+HANDLES_MAX = 4096
+
+
+class LocalFile:
+    """One file. Invariant: `size` is what the file has, as nobody else writes it."""
+
+    __slots__ = ("_created", "_disk", "_failed", "_fd", "_pins", "_size", "path")
+
+    def __init__(self, disk: "LocalDisk", path: str, size: int, created: bool) -> None:
+        self._disk = disk
+        self.path = path
+        """Below the disk's root; follows renames."""
+        self._size = size
+        self._fd = -1
+        self._pins = 0
+        self._created = created
+        """Its name is not durable yet: the next sync covers the directory too."""
+        self._failed: DiskFailed | None = None
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        """Raises DiskFull (nothing kept) or DiskFailed."""
+        fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
+        if self._disk.crowded:
+            self._disk.used(self)
+        size = self._size
+        try:
+            if len(parts) == 1:
+                wanted = memoryview(parts[0]).nbytes
+                written = os.pwrite(fd, parts[0], size)
+            else:
+                wanted = sum(memoryview(part).nbytes for part in parts)
+                written = os.pwritev(fd, parts[:PARTS_MAX], size)
+            if written != wanted:
+                self._write_rest(fd, parts, written)
+        except OSError as error:
+            raise self._append_failed(fd, error) from None
+        self._size = size + wanted
+        return self._size
+
+    def _write_rest(self, fd: int, parts: Sequence[Buffer], written: int) -> None:
+        """The kernel took only `written` bytes, or there were more parts than it takes at once."""
+        position = self._size
+        done = 0
+        for part in parts:
+            view = memoryview(part).cast("B") if memoryview(part).nbytes else memoryview(b"")
+            start = max(0, written - done)
+            while start < len(view):
+                count = os.pwrite(fd, view[start:], position + done + start)
+                if count == 0:
+                    raise OSError(errno.EIO, "the kernel takes no more bytes")
+                start += count
+            done += len(view)
+
+    def _append_failed(self, fd: int, error: OSError) -> OSError:
+        if error.errno in FULL:
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, self._size)
+            return DiskFull(error.errno, f"no room at byte {self._size}", self._absolute())
+        return self._fail(error, "append", self._size)
+
+    def read(self, position: int, size: int) -> memoryview | None:
+        """None: not in the page cache. Raises DiskFailed."""
+        size = min(size, self._size - position)
+        if size <= 0:
+            return memoryview(b"")
+        disk = self._disk
+        if not disk.nowait:
+            return self.read_cold(position, size)
+        fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
+        if disk.crowded:
+            disk.used(self)
+        target = disk.pool.take(size) if size >= POOLED_BYTES else memoryview(bytearray(size))
+        try:
+            count = os.preadv(fd, (target,), position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno in NO_NOWAIT:
+                disk.nowait = False
+                return self.read_cold(position, size)
+            raise self._fail(error, "read", position) from None
+        return target if count == size else None
+
+    def read_cold(self, position: int, size: int) -> memoryview:
+        """May block; from any thread. Raises DiskFailed."""
+        size = min(size, self._size - position)
+        if size <= 0:
+            return memoryview(b"")
+        target = self._disk.pool.take(size) if size >= POOLED_BYTES else memoryview(bytearray(size))
+        fd = self._own_descriptor()
+        done = 0
+        try:
+            while done < size:
+                count = os.preadv(fd, (target[done:],), position + done)
+                if count == 0:
+                    break
+                done += count
+        except OSError as error:
+            raise self._fail(error, "read", position + done) from None
+        finally:
+            os.close(fd)
+        return target[:done]
+
+    def overwrite(self, position: int, data: Buffer) -> None:
+        """Only below `size`. Raises DiskFull, DiskFailed."""
+        view = memoryview(data).cast("B")
+        assert position + len(view) <= self._size, "overwrite is for bytes that exist"
+        fd = self._open()
+        try:
+            done = 0
+            while done < len(view):
+                done += os.pwrite(fd, view[done:], position + done)
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(error.errno, f"no room at byte {position}", self._absolute()) from None
+            raise self._fail(error, "overwrite", position) from None
+
+    def truncate(self, size: int) -> None:
+        """Only to fewer bytes. Raises DiskFailed."""
+        assert size <= self._size, "truncate only cuts"
+        try:
+            os.ftruncate(self._open(), size)
+        except OSError as error:
+            raise self._fail(error, "truncate", size) from None
+        self._size = size
+
+    def close(self) -> None:
+        """Idempotent; a later call opens again."""
+        self._disk.forget(self)
+
+    # -- for the syncing thread's caller ------------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """The descriptor, opened if need be. It may be closed by any later call unless `pin` holds it."""
+        return self._open()
+
+    def pin(self) -> list[int]:
+        """Descriptors to sync: the file's, and its directory's when the name is new. They stay open until `unpin`.
+
+        None at all for a file that was removed meanwhile. Raises DiskFailed.
+        """
+        try:
+            fds = [self._open()]
+        except FileNotFoundError:
+            return []
+        self._pins += 1
+        if self._created:
+            self._created = False
+            fds.append(self._disk.directory_descriptor(self.path))
+        return fds
+
+    def unpin(self, fds: Sequence[int]) -> None:
+        """Hand back what `pin` gave."""
+        if not fds:
+            return
+        self._pins -= 1
+        for directory in fds[1:]:
+            os.close(directory)
+        if self._pins == 0 and self._fd >= 0 and not self._disk.holds(self):
+            os.close(self._fd)
+            self._fd = -1
+
+    # -- descriptors --------------------------------------------------------------------------------------------------
+
+    def _open(self) -> int:
+        if self._failed is not None:
+            raise self._failed
+        disk = self._disk
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self._absolute(), os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                raise self._fail(error, "open", 0) from None
+        disk.used(self)
+        return self._fd
+
+    def _own_descriptor(self) -> int:
+        if self._failed is not None:
+            raise self._failed
+        with self._disk.closing:
+            if self._fd >= 0:
+                return os.dup(self._fd)
+        try:
+            return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._fail(error, "open", 0) from None
+
+    def _absolute(self) -> str:
+        return f"{self._disk.root}/{self.path}"
+
+    def _fail(self, error: OSError, doing: str, position: int) -> DiskFailed:
+        sentence = f"{doing} failed at byte {position}: {error.strerror}"
+        self._failed = DiskFailed(error.errno, sentence, self._absolute())
+        return self._failed
+
+
+class LocalDisk:
+    """One log directory."""
+
+    def __init__(self, root: str, handles_max: int = HANDLES_MAX, pool: Pool | None = None) -> None:
+        self.root = root
+        """Absolute."""
+        self.handles_max = handles_max
+        self.nowait = hasattr(os, "RWF_NOWAIT")
+        """Whether this file system can tell a cached read from a cold one."""
+        self.pool = Pool(64 << 20) if pool is None else pool
+        self.closing = threading.Lock()
+        """Held while a descriptor is closed, so that a thread never copies one that is being closed."""
+        self.crowded = False
+        """More than half of the descriptors are in use: from here on the order of use matters."""
+        self._handles: OrderedDict[LocalFile, None] = OrderedDict()
+        """Files with a descriptor that counts, the one used longest ago first."""
+        self._files: dict[str, dict[str, list[LocalFile]]] = {}
+        """Every file handed out and not closed, by directory and name: renames reach them."""
+        self._naming = threading.Lock()
+        """Held while `_files` changes: a job in a thread may open an index."""
+        self._gone: set[str] = set()
+        """Directories renamed or removed: a small file for them comes too late."""
+
+    # -- ports.Disk ---------------------------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> LocalFile:
+        """Raises FileNotFoundError, DiskFull, DiskFailed."""
+        absolute = f"{self.root}/{path}"
+        created = False
+        try:
+            size = os.stat(absolute).st_size
+        except FileNotFoundError:
+            if not create:
+                raise
+            self._create(path, absolute)
+            size, created = 0, True
+        except OSError as error:
+            raise DiskFailed(error.errno, f"open failed: {error.strerror}", absolute) from None
+        file = LocalFile(self, path, size, created)
+        directory, _, name = path.rpartition("/")
+        with self._naming:
+            self._files.setdefault(directory, {}).setdefault(name, []).append(file)
+        return file
+
+    def _create(self, path: str, absolute: str) -> None:
+        directory = path.rpartition("/")[0]
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            try:
+                fd = os.open(absolute, flags, 0o644)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                self._gone.discard(directory)
+                fd = os.open(absolute, flags, 0o644)
+            os.close(fd)
+        except OSError as error:
+            if error.errno in FULL:
+                raise DiskFull(error.errno, "no room for a new file", absolute) from None
+            raise DiskFailed(error.errno, f"create failed: {error.strerror}", absolute) from None
+
+    def names(self, path: str) -> list[str]:
+        """Raises DiskFailed."""
+        try:
+            return sorted(os.listdir(f"{self.root}/{path}"))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise DiskFailed(error.errno, f"list failed: {error.strerror}", path) from None
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(f"{self.root}/{path}")
+
+    def rename(self, old: str, new: str) -> None:
+        """Open files follow. Raises FileNotFoundError, DiskFailed."""
+        try:
+            os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise DiskFailed(error.errno, f"rename failed: {error.strerror}", old) from None
+        with self._naming:
+            self._renamed(old, new)
+
+    def _renamed(self, old: str, new: str) -> None:
+        moved = self._files.pop(old, None)
+        if moved is not None:
+            self._files[new] = moved
+            for files in moved.values():
+                for file in files:
+                    file.path = f"{new}/{file.path.rpartition('/')[2]}"
+        self._gone.add(old)
+        self._gone.discard(new)
+        directory, _, name = old.rpartition("/")
+        files = self._files.get(directory, {}).pop(name, [])
+        if files:
+            directory, _, name = new.rpartition("/")
+            for file in files:
+                file.path = new
+            self._files.setdefault(directory, {}).setdefault(name, []).extend(files)
+
+    def remove(self, path: str) -> None:
+        """Raises DiskFailed."""
+        absolute = f"{self.root}/{path}"
+        try:
+            if os.path.isdir(absolute) and not os.path.islink(absolute):
+                self._gone.add(path)
+                shutil.rmtree(absolute)
+            else:
+                os.unlink(absolute)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise DiskFailed(error.errno, f"remove failed: {error.strerror}", absolute) from None
+
+    # -- for the host's syncing thread --------------------------------------------------------------------------------
+
+    def replace(self, path: str, content: Buffer) -> None:
+        """Write a small file whole: temporary name, sync, rename, sync of the directory. Blocks; from any thread.
+
+        Nothing happens when its directory has been renamed or removed meanwhile. Raises DiskFull, DiskFailed.
+        """
+        directory = path.rpartition("/")[0]
+        absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
+        try:
+            try:
+                fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            except FileNotFoundError:
+                if directory in self._gone:
+                    return
+                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                view = memoryview(content)
+                done = 0
+                while done < len(view):
+                    done += os.write(fd, view[done:])
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.replace(temporary, absolute)
+            self.sync_directory(directory)
+        except FileNotFoundError as error:
+            if directory not in self._gone:
+                raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
+        except OSError as error:
+            if error.errno in FULL:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise DiskFull(error.errno, "no room to replace the file", absolute) from None
+            raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
+
+    def sync_directory(self, directory: str) -> None:
+        """Make the names in a directory durable. Blocks; raises OSError."""
+        fd = os.open(f"{self.root}/{directory}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def directory_descriptor(self, path: str) -> int:
+        """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""
+        return os.open(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    # -- descriptors --------------------------------------------------------------------------------------------------
+
+    def used(self, file: LocalFile) -> None:
+        """`file` has a descriptor and was just used."""
+        handles = self._handles
+        if file in handles:
+            if self.crowded:
+                handles.move_to_end(file)
+            return
+        handles[file] = None
+        self.crowded = len(handles) > self.handles_max // 2
+        while len(handles) > self.handles_max:
+            oldest = next((held for held in handles if not held._pins and held is not file), None)
+            if oldest is None:
+                break
+            self._close(oldest)
+
+    def holds(self, file: LocalFile) -> bool:
+        """Whether its descriptor counts among the open ones."""
+        return file in self._handles
+
+    def forget(self, file: LocalFile) -> None:
+        """The file is closed by its owner."""
+        with self._naming:
+            directory, _, name = file.path.rpartition("/")
+            names = self._files.get(directory)
+            if names is not None and file in names.get(name, ()):
+                names[name].remove(file)
+                if not names[name]:
+                    del names[name]
+                if not names:
+                    del self._files[directory]
+        self._close(file)
+
+    def _close(self, file: LocalFile) -> None:
+        self._handles.pop(file, None)
+        if file._fd >= 0 and not file._pins:
+            with self.closing:
+                fd, file._fd = file._fd, -1
+                os.close(fd)
+
+    @property
+    def handles(self) -> int:
+        """Descriptors open now."""
+        return len(self._handles)

@@ -1,0 +1,290 @@
+"""The real disk: all or nothing appends, cached and cold reads, errors with a place, few descriptors for many files."""
+
+import errno
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.host.disk import LocalDisk
+from actors.ports import DiskFailed, DiskFull
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> LocalDisk:
+    return LocalDisk(str(tmp_path))
+
+
+def test_bytes_come_back(disk: LocalDisk, tmp_path: Path) -> None:
+    file = disk.open("a-0/x.log", create=True)
+    assert file.append((b"abc", bytearray(b"de"), memoryview(b"f"))) == 6
+    assert file.append((b"gh",)) == 8
+    assert bytes(file.read(2, 4) or b"") == b"cdef"
+    assert bytes(file.read(6, 100) or b"") == b"gh"
+    assert bytes(file.read_cold(0, 100)) == b"abcdefgh"
+    assert bytes(file.read(8, 5) or b"") == bytes(file.read_cold(9, 5)) == b""
+    assert (tmp_path / "a-0/x.log").read_bytes() == b"abcdefgh"
+
+
+def test_a_large_read_comes_from_the_pool(disk: LocalDisk) -> None:
+    file = disk.open("x", create=True)
+    content = os.urandom(300_000)
+    file.append((content,))
+    assert bytes(file.read(1, 200_000) or b"") == content[1:200_001]
+    assert bytes(file.read_cold(5, 250_000)) == content[5:250_005]
+
+
+def test_more_parts_than_the_kernel_takes_at_once(disk: LocalDisk) -> None:
+    file = disk.open("x", create=True)
+    parts = [bytes([n % 256]) * (n % 3) for n in range(3000)]
+    assert file.append(parts) == sum(map(len, parts))
+    assert bytes(file.read_cold(0, 10_000)) == b"".join(parts)
+
+
+def test_short_writes_are_continued(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("x", create=True)
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, at: real(fd, b"".join(parts)[:5], at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, bytes(data)[:3], at))
+    assert file.append((b"abcd", b"", b"efghijkl", b"m")) == 13
+    assert file.append((b"0123456789",)) == 23
+    assert bytes(file.read_cold(0, 30)) == b"abcdefghijklm0123456789"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_keeps_nothing_of_the_append(
+    disk: LocalDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    file = disk.open("x", create=True)
+    file.append((b"kept",))
+    real = os.pwrite
+
+    def write(fd: int, data: bytes, at: int) -> int:
+        if at > 6:
+            raise OSError(code, "full")
+        return real(fd, bytes(data)[:3], at)
+
+    monkeypatch.setattr(os, "pwrite", write)
+    with pytest.raises(DiskFull, match="byte 4"):
+        file.append((b"lost lost",))
+    monkeypatch.undo()
+    assert (tmp_path / "x").read_bytes() == b"kept"
+    assert file.append((b"!",)) == 5
+    assert (tmp_path / "x").read_bytes() == b"kept!"
+
+
+def test_a_file_size_limit_counts_as_full(disk: LocalDisk, tmp_path: Path) -> None:
+    """No mock: the kernel refuses the write (RLIMIT_FSIZE), after having taken a part of it."""
+    import signal
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    file = disk.open("x", create=True)
+    file.append((b"12345",))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
+    try:
+        with pytest.raises(DiskFull):
+            file.append((b"6789abcdef",))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (tmp_path / "x").read_bytes() == b"12345"
+    assert file.size == 5
+
+
+def test_an_error_of_the_device_is_final_and_says_where(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("dir-0/x", create=True)
+    file.append((b"abc",))
+
+    def fail(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(DiskFailed, match="append failed at byte 3") as caught:
+        file.append((b"d",))
+    assert str(caught.value.filename).endswith("dir-0/x")
+    monkeypatch.undo()
+    for call in (lambda: file.append((b"d",)), lambda: file.read(0, 1), lambda: file.read_cold(0, 1), file.pin):
+        with pytest.raises(DiskFailed):
+            call()
+
+
+def test_a_cold_read_that_fails_says_where(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("x", create=True)
+    file.append((bytes(100),))
+
+    def fail(fd: int, buffers: Any, at: int, *_: int) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(DiskFailed, match="read failed at byte 7"):
+        file.read_cold(7, 10)
+
+
+@pytest.mark.parametrize("answer", [BlockingIOError(errno.EAGAIN, "cold"), 40])
+def test_what_is_not_cached_is_none(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    file = disk.open("x", create=True)
+    file.append((bytes(100),))
+    disk.nowait = True
+
+    def read(fd: int, buffers: Any, at: int, flags: int = 0) -> int:
+        assert flags == os.RWF_NOWAIT
+        if isinstance(answer, OSError):
+            raise answer
+        return int(answer)
+
+    monkeypatch.setattr(os, "preadv", read)
+    assert file.read(0, 100) is None
+
+
+def test_a_file_system_that_cannot_tell_is_read_plainly(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = disk.open("x", create=True)
+    file.append((b"abc",))
+    real = os.preadv
+
+    def read(fd: int, buffers: Any, at: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, "no")
+        return real(fd, buffers, at)
+
+    disk.nowait = True
+    monkeypatch.setattr(os, "preadv", read)
+    assert bytes(file.read(1, 5) or b"") == b"bc"
+    assert not disk.nowait
+
+
+def test_truncate_and_overwrite(disk: LocalDisk, tmp_path: Path) -> None:
+    file = disk.open("x", create=True)
+    file.append((b"abcdef",))
+    file.overwrite(1, b"XY")
+    file.truncate(4)
+    file.append((b"!",))
+    assert (tmp_path / "x").read_bytes() == b"aXYd!"
+    with pytest.raises(AssertionError):
+        file.overwrite(4, b"12")
+
+
+def test_a_missing_file_is_made_only_on_request(disk: LocalDisk) -> None:
+    with pytest.raises(FileNotFoundError):
+        disk.open("none-0/x")
+    assert disk.names("none-0") == []
+    disk.open("none-0/x", create=True)
+    assert disk.names("") == ["none-0"]
+    assert disk.exists("none-0/x") and not disk.exists("none-0/y")
+
+
+def test_a_rename_is_followed_by_open_files(disk: LocalDisk, tmp_path: Path) -> None:
+    file = disk.open("a-0/x", create=True)
+    file.append((b"abc",))
+    disk.rename("a-0/x", "a-0/x.deleted")
+    disk.rename("a-0", "a-0.gone-delete")
+    disk.forget(file)
+    assert file.path == "a-0.gone-delete/x.deleted"
+    assert bytes(file.read_cold(0, 3)) == b"abc"
+    disk.remove("a-0.gone-delete")
+    assert os.listdir(tmp_path) == []
+    disk.remove("a-0.gone-delete")
+
+
+def test_replace_writes_a_small_file_whole(disk: LocalDisk, tmp_path: Path) -> None:
+    disk.replace("some/quorum-state", b"one")
+    disk.replace("some/quorum-state", b"two")
+    assert (tmp_path / "some/quorum-state").read_bytes() == b"two"
+    assert disk.names("some") == ["quorum-state"]
+
+
+def test_replace_does_not_bring_a_deleted_partition_back(disk: LocalDisk) -> None:
+    disk.open("a-0/x", create=True)
+    disk.rename("a-0", "a-0.1-delete")
+    disk.replace("a-0/leader-epoch-checkpoint", b"late")
+    disk.remove("a-0.1-delete")
+    assert disk.names("") == []
+    disk.open("a-0/x", create=True)
+    disk.replace("a-0/leader-epoch-checkpoint", b"new")
+    assert disk.names("a-0") == ["leader-epoch-checkpoint", "x"]
+
+
+def test_replace_on_a_full_disk_keeps_the_old_file(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.replace("f", b"old")
+
+    def write(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(DiskFull):
+        disk.replace("f", b"new")
+    monkeypatch.undo()
+    assert disk.names("") == ["f"]
+    assert bytes(disk.open("f").read_cold(0, 9)) == b"old"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[LocalDisk]:
+    yield LocalDisk(str(tmp_path), handles_max=4)
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_many_files_need_few_descriptors(small: LocalDisk) -> None:
+    before = _descriptors()
+    files = [small.open(f"t-{n}/x", create=True) for n in range(50)]
+    for turn in range(3):
+        for number, file in enumerate(files):
+            file.append((f"{number} {turn};".encode(),))
+    assert small.handles == 4
+    assert _descriptors() == before + 4
+    assert bytes(files[7].read(0, 100) or b"") == b"7 0;7 1;7 2;"
+    for file in files:
+        file.close()
+        file.close()
+    assert (small.handles, _descriptors()) == (0, before)
+
+
+def test_the_descriptor_used_longest_ago_goes_first(small: LocalDisk) -> None:
+    files = [small.open(f"{n}", create=True) for n in range(5)]
+    for file in files[:4]:
+        file.append((b"x",))
+    files[0].read(0, 1)
+    files[4].append((b"x",))
+    assert [small.holds(file) for file in files] == [True, False, True, True, True]
+
+
+def test_a_pinned_descriptor_stays_open(small: LocalDisk) -> None:
+    first = small.open("first", create=True)
+    first.append((b"x",))
+    fds = first.pin()
+    assert len(fds) == 2, "the file and, its name being new, the directory"
+    for number in range(20):
+        small.open(str(number), create=True).append((b"x",))
+    first.close()
+    for fd in fds:
+        os.fdatasync(fd)
+    before = _descriptors()
+    first.unpin(fds)
+    assert _descriptors() == before - 2
+    again = first.pin()
+    assert len(again) == 1
+    first.unpin(again)
+
+
+def test_a_removed_file_has_nothing_to_sync(small: LocalDisk) -> None:
+    file = small.open("x", create=True)
+    small.remove("x")
+    assert file.pin() == []
+    file.unpin([])
+
+
+def test_a_cold_read_survives_the_loss_of_the_descriptor(small: LocalDisk) -> None:
+    file = small.open("x", create=True)
+    file.append((b"abc",))
+    for number in range(9):
+        small.open(str(number), create=True).append((b"y",))
+    assert not small.holds(file)
+    before = _descriptors()
+    assert bytes(file.read_cold(0, 3)) == b"abc"
+    assert _descriptors() == before
