@@ -14,9 +14,8 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
-from actors.ports import Buffer
 from actors.wire.errors import WireError
-from actors.wire.messages import API_VERSIONS, Rpc, decode, decode_exact, encode_parts, head, names, requests
+from actors.wire.messages import API_VERSIONS, Buffer, Rpc, decode, decode_exact, encode_parts, head, names, requests
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}

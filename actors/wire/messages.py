@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actors.ports import Buffer
 from actors.wire import schema as notation
 from actors.wire.errors import WireError
 from actors.wire.schema import FOLDER, Field, Head, Schema, Struct, Versions
@@ -37,6 +36,9 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "storage": ("storage",),
 }
 """Where the messages of each prefix lie, in the order of search."""
+
+Buffer = bytes | bytearray | memoryview
+"""What bytes may be given in and come out as."""
 
 ZERO_UUID = bytes(16)
 _EMPTY: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_UUID}

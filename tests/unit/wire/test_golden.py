@@ -78,7 +78,9 @@ RELEASED = [
      "0000000000000000" "00" "02" + "00" * 16 + "01" "01000100" "01" "00"),
 ]  # fmt: skip
 """What Apache Kafka 4.3.1 writes where its schema language leaves a choice: null inside a tag, tags at their defaults."""
-CASES = [(f"{level}:{name}", fields, value) for level in ("v19", "v28") for name, fields, value in BOTH] + LEVEL + RELEASED
+CASES = (
+    [(f"{level}:{name}", fields, value) for level in ("v19", "v28") for name, fields, value in BOTH] + LEVEL + RELEASED
+)
 
 TYPES = {
     "BrokerRecord": 0, "TopicRecord": 1, "PartitionRecord": 2, "ConfigRecord": 3, "IsrChangeRecord": 4,
@@ -111,7 +113,7 @@ def test_golden(name: str, fields: dict[str, Any], value: str) -> None:
 
 @pytest.mark.parametrize(("name", "number"), TYPES.items())
 def test_record_types(name: str, number: int) -> None:
-    assert head(f"v28:{name}") [:2] == ("record", number)
+    assert head(f"v28:{name}")[:2] == ("record", number)
     assert number > 5 or head(f"v19:{name}").number == number
 
 
