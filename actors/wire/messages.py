@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 from actors.wire import schema as notation
 from actors.wire.errors import WireError
 from actors.wire.schema import FOLDER, Field, Head, Schema, Struct, Versions
-from fastpath import codec
+from fastpath import codec, decoder, encoder
+from fastpath.layout import Layout, Message
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "": ("rpc", "storage", "kip631"),
@@ -139,15 +140,15 @@ def _class(struct: Struct, made: dict[Struct, type[Any]]) -> type[Any]:
         return made[struct]
     children = tuple(_class(one.struct, made).__layout__ if one.struct else None for one in struct.fields)
     attributes = tuple(one.attribute for one in struct.fields)
-    cls: Any = type(struct.name, (codec.Message,), {"__slots__": attributes})
+    cls: Any = type(struct.name, (Message,), {"__slots__": attributes})
     defaults = tuple(_default(one, child) for one, child in zip(struct.fields, children, strict=True))
-    cls.__layout__ = codec.Layout(cls, attributes, defaults, children)
+    cls.__layout__ = Layout(cls, attributes, defaults, children)
     made[struct] = cls
     return cls  # type: ignore[no-any-return]
 
 
-def _default(one: Field, child: codec.Layout | None) -> Any:
-    """The default of a field, in the form that `codec.Layout` wants."""
+def _default(one: Field, child: Layout | None) -> Any:
+    """The default of a field, in the form that `Layout` wants."""
     text = one.default
     if text == "null":
         return None
@@ -215,20 +216,20 @@ def _compile(cls: type[Any], version: int, flexible: bool) -> codec.Plan:
 def encode(value: Any, version: int, prefix: bytes = b"") -> bytes:
     """`prefix`, then the message in `version`. Raises WireError."""
     cls = type(value)
-    return codec.encode(cls.__plans__.get(version) or plan(cls, version), value, prefix)
+    return encoder.encode(cls.__plans__.get(version) or plan(cls, version), value, prefix)
 
 
 def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = False) -> list[Buffer]:
     """The same as a list of buffers; large `records` are in it by reference. `framed`: an int32 length in front."""
     cls = type(value)
-    return codec.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
+    return encoder.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
 
 
 def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> tuple[Any, int]:
     """(message, position behind it). Raises WireError."""
     if isinstance(cls, str):
         cls = message(cls)
-    return codec.decode(cls.__plans__.get(version) or plan(cls, version), data, pos)
+    return decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos)
 
 
 def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> Any:

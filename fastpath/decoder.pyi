@@ -1,0 +1,5 @@
+from typing import Any
+
+from fastpath.codec import Plan
+
+def decode(plan: Plan, data: bytes | bytearray | memoryview, pos: int = 0) -> tuple[Any, int]: ...
