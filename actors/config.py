@@ -391,10 +391,11 @@ def _listeners(
 ) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...], str, str | None]:
     """(to bind, to advertise, name of the inter-broker listener, name of the control plane or None)."""
     protocols = _protocols(values, controller_names)
-    bind = _endpoints("listeners", values.get("listeners") or ("PLAINTEXT://127.0.0.1:9092",), protocols)
+    entries = values.get("listeners") or ("PLAINTEXT://127.0.0.1:9092",)
+    _check_controller_listeners(roles, [entry.partition("://")[0].upper() for entry in entries], controller_names)
+    bind = _endpoints("listeners", entries, protocols)
     given = values.get("advertised.listeners") or ()
     advertised = _endpoints("advertised.listeners", given, protocols) if given else bind
-    _check_controller_listeners(roles, bind, controller_names)
     inter_broker = _inter_broker(roles, values, bind, controller_names) if "broker" in roles else ""
     control = (values.get("control.plane.listener.name") or "").upper() or None
     if control:
@@ -439,7 +440,7 @@ def _protocols(values: Mapping[str, Any], controller_names: Sequence[str]) -> di
     return result
 
 
-_ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9a-fA-F:.%]+\]|[^\[\]:/]*):(-?[0-9]+)")
+_ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(\[[0-9a-fA-F:.]+(?:%\w+)?\]|[^\[\]:/]*):(-?[0-9]+)")
 
 
 def _endpoints(setting: str, entries: Sequence[str], protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
@@ -469,20 +470,20 @@ def _names(listeners: Iterable[ListenerConfig]) -> list[str]:
     return [listener.name for listener in listeners]
 
 
-def _check_controller_listeners(roles: Sequence[str], bind: Sequence[ListenerConfig], names: Sequence[str]) -> None:
+def _check_controller_listeners(roles: Sequence[str], bind: Sequence[str], names: Sequence[str]) -> None:
     for name in names:
-        if "controller" in roles and name not in _names(bind):
+        if "controller" in roles and name not in bind:
             raise ConfigError(
-                f"controller.listeners names {name}, which is not among listeners ({', '.join(_names(bind))}): "
+                f"controller.listeners names {name}, which is not among listeners ({', '.join(bind)}): "
                 f"add {name}://host:port to listeners."
             )
-        if "controller" not in roles and name in _names(bind):
+        if "controller" not in roles and name in bind:
             raise ConfigError(
                 f"listeners has {name}, which controller.listeners gives to controllers, and this process has the "
                 f"broker "
                 f"role only: take {name} out of listeners."
             )
-    if "broker" not in roles and (extra := [name for name in _names(bind) if name not in names]):
+    if "broker" not in roles and (extra := [name for name in bind if name not in names]):
         raise ConfigError(
             f"listeners has {', '.join(extra)}, and a process with the controller role only opens no listener for "
             f"brokers or clients: leave only {', '.join(names)}."
@@ -586,7 +587,7 @@ def _advertised(
 # ---- controllers to contact
 
 _CONTROLLER = re.compile(
-    r"(?:(?P<id>[0-9]+)@|(?P<name>[A-Za-z0-9_.-]+)://)?(?P<host>\[[0-9a-fA-F:.%]+\]|[^\[\]:/@\s]+):(?P<port>[0-9]+)"
+    r"(?:(?P<id>[0-9]+)@|(?P<name>[A-Za-z0-9_.-]+)://)?(?P<host>\[[0-9a-fA-F:.]+(?:%\w+)?\]|[^\[\]:/@\s]+):(?P<port>[0-9]+)"
 )
 
 

@@ -1,0 +1,573 @@
+"""Configuration, by the rows of kip-631-requirements.md (3.1 to 3.4) and kip-291-497-500-requirements.md (1.1, 1.3)."""
+
+import pytest
+
+from actors.config import (
+    ALIASES,
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigError,
+    ListenerConfig,
+    NodeConfig,
+    mode,
+    node_config,
+    properties,
+)
+
+BROKER = {
+    "process.roles": "broker",
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "controller.connect": "1001@127.0.0.1:9093",
+}
+CONTROLLER = {
+    "process.roles": "controller",
+    "controller.id": "1001",
+    "listeners": "CONTROLLER://127.0.0.1:9093",
+    "controller.listeners": "CONTROLLER",
+    "controller.connect": "1001@127.0.0.1:9093",
+}
+COMBINED = {
+    "process.roles": "broker,controller",
+    "broker.id": "1",
+    "controller.id": "1001",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listeners": "CONTROLLER",
+    "controller.connect": "1001@127.0.0.1:9093",
+}
+THREE = COMBINED | {
+    "listeners": "INTERNAL://h1:9092,CP://h1:9091,CONTROLLER://h1:9093",
+    "listener.security.protocol.map": "INTERNAL:PLAINTEXT,CP:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "INTERNAL",
+    "control.plane.listener.name": "CP",
+}
+
+
+def config(base: dict[str, str], **changes: str | None) -> NodeConfig:
+    """`base` with changes; underscores of keywords are dots, None takes a setting out."""
+    given = dict(base)
+    for keyword, value in changes.items():
+        name = keyword.replace("_", ".")
+        if value is None:
+            given.pop(name)
+        else:
+            given[name] = value
+    return node_config(given)
+
+
+def refused(base: dict[str, str], *words: str, **changes: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(base, **changes)
+    sentence = str(caught.value)
+    for word in words:
+        assert word in sentence, sentence
+    assert sentence.endswith("."), sentence
+
+
+# ---- R631-001 to R631-010, A54: modes and roles
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "legacy"),
+        ({"broker.id": "1"}, "legacy"),
+        ({"process.roles": "broker"}, "kip-500"),
+        ({"process.roles": "controller"}, "kip-500"),
+        ({"process.roles": "broker,controller"}, "kip-500"),
+        ({"process.roles": "broker", "zookeeper.connect": "h:2181"}, "kip-500"),
+    ],
+)
+def test_process_roles_alone_decides_the_mode(given: dict[str, str], expected: str) -> None:
+    assert mode(given) == expected
+
+
+def test_legacy_mode_is_refused_with_the_legal_values() -> None:
+    refused(
+        BROKER,
+        "process.roles=broker",
+        "process.roles=controller",
+        "process.roles=broker,controller",
+        process_roles=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("broker", {"broker"}),
+        ("broker,controller", {"broker", "controller"}),
+        ("controller,broker", {"broker", "controller"}),
+        (" broker , controller ", {"broker", "controller"}),
+    ],
+)
+def test_legal_roles(text: str, roles: set[str]) -> None:
+    base = COMBINED if len(roles) == 2 else BROKER
+    assert config(base, process_roles=text).roles == roles
+
+
+@pytest.mark.parametrize("text", ["", " ", "observer", "broker,broker", "broker,observer", "broker,", "BROKER"])
+def test_illegal_roles_name_the_legal_ones(text: str) -> None:
+    refused(BROKER, "process.roles=broker,controller", process_roles=text)
+
+
+@pytest.mark.parametrize("name", ["zookeeper.connect", "zookeeper.session.timeout.ms"])
+def test_zookeeper_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="there is no ZooKeeper"):
+        node_config(BROKER | {name: "h:2181"})
+
+
+# ---- R631-011 to R631-015: controller.listeners
+
+
+def test_controller_listeners_are_a_list_and_the_first_is_dialled() -> None:
+    made = config(
+        CONTROLLER,
+        controller_listeners="two, ONE",
+        listeners="ONE://h:1,TWO://h:2",
+        listener_security_protocol_map="ONE:PLAINTEXT,TWO:PLAINTEXT",
+    )
+    assert [listener.port for listener in made.controller_endpoints] == [2, 1]
+
+
+@pytest.mark.parametrize("base", [CONTROLLER, COMBINED])
+def test_controller_listeners_are_mandatory_for_controllers(base: dict[str, str]) -> None:
+    refused(base, "controller.listeners", "CONTROLLER://host:port", controller_listeners=None)
+
+
+def test_an_unknown_controller_listener_is_refused() -> None:
+    refused(COMBINED, "OTHER", "add OTHER://host:port", controller_listeners="OTHER")
+
+
+def test_a_controller_listener_needs_a_security_protocol() -> None:
+    refused(COMBINED, "add CONTROLLER:PLAINTEXT", listener_security_protocol_map="PLAINTEXT:PLAINTEXT")
+
+
+def test_a_broker_does_not_bind_a_controllers_listener() -> None:
+    refused(
+        BROKER, "take CONTROLLER out", listeners="PLAINTEXT://h:1,CONTROLLER://h:2", controller_listeners="CONTROLLER"
+    )  # fmt: skip
+
+
+def test_a_controller_binds_nothing_else() -> None:
+    refused(CONTROLLER, "PLAINTEXT", "leave only CONTROLLER", listeners="PLAINTEXT://h:1,CONTROLLER://h:2")
+
+
+def test_a_combined_node_has_three_kinds_of_listener() -> None:
+    made = config(THREE)
+    assert {listener.name: listener.kind for listener in made.listeners} == {
+        "INTERNAL": "client",
+        "CP": "control-plane",
+        "CONTROLLER": "controller",
+    }
+
+
+def test_control_plane_and_controller_listener_must_differ() -> None:
+    refused(THREE, "control.plane.listener.name=CONTROLLER", "controller.listeners=CONTROLLER", "two names",
+            control_plane_listener_name="CONTROLLER")  # fmt: skip
+
+
+# ---- R631-016, R631-017, A11: controller.connect
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1001@h:1", [(1001, "h", 1)]),
+        ("1001@h1:1,1002@h2:2, 1003@h3:3", [(1001, "h1", 1), (1002, "h2", 2), (1003, "h3", 3)]),
+        ("h1:1,h2:2", [(None, "h1", 1), (None, "h2", 2)]),
+        ("CONTROLLER://h:1", [(None, "h", 1)]),
+        ("1001@[::1]:9093", [(1001, "::1", 9093)]),
+        ("[fe80::1%eth0]:9093", [(None, "fe80::1%eth0", 9093)]),
+        ("1@a:1,2@b:1,3@c:1,4@d:1,5@e:1", [(1, "a", 1), (2, "b", 1), (3, "c", 1), (4, "d", 1), (5, "e", 1)]),
+    ],
+)
+def test_controllers_to_contact(text: str, expected: list[tuple[int | None, str, int]]) -> None:
+    assert list(config(BROKER, controller_connect=text).controller_connect) == expected
+
+
+@pytest.mark.parametrize(
+    "entry", ["h", "h:", "h:x", "h:0", "h:70000", ":1", "x@h:1", "1@", "::1:9093", "1@h:1@2", "2147483648@h:1"]
+)
+def test_a_malformed_controller_is_named(entry: str) -> None:
+    refused(BROKER, f"the entry {entry}", "id@host:port", controller_connect=f"1@h:1,{entry}")
+
+
+def test_ids_are_given_to_all_controllers_or_to_none_and_once() -> None:
+    refused(BROKER, "for all, or for none", controller_connect="1@h:1,h:2")
+    refused(BROKER, "twice", controller_connect="1@h:1,1@h:2")
+
+
+@pytest.mark.parametrize("base", [BROKER, CONTROLLER, COMBINED])
+def test_every_node_needs_controllers_to_contact(base: dict[str, str]) -> None:
+    refused(base, "controller.connect", "1001@host1:9093", controller_connect=None)
+    refused(base, "controller.connect", controller_connect="")
+
+
+# ---- R631-018, R631-019, R631-026 to R631-029, A13: ids
+
+
+@pytest.mark.parametrize("text", ["-1", "2147483648", "one", "", "1.5", "1_0"])
+@pytest.mark.parametrize(("base", "name"), [(CONTROLLER, "controller_id"), (BROKER, "broker_id")])
+def test_an_id_that_cannot_be(base: dict[str, str], name: str, text: str) -> None:
+    refused(base, name.replace("_", "."), **{name: text})
+
+
+@pytest.mark.parametrize("id", [0, 2147483647])
+def test_ids_from_end_to_end(id: int) -> None:
+    assert config(CONTROLLER, controller_id=str(id)).controller_id == id
+    assert config(BROKER, broker_id=str(id)).broker_id == id
+
+
+@pytest.mark.parametrize(
+    ("base", "name"), [(CONTROLLER, "controller_id"), (BROKER, "broker_id"), (COMBINED, "broker_id")]
+)
+def test_an_id_is_never_invented(base: dict[str, str], name: str) -> None:
+    refused(base, name.replace("_", "."), "never invented", **{name: None})
+
+
+def test_a_broker_needs_no_controller_id() -> None:
+    made = config(BROKER)
+    assert (made.broker_id, made.controller_id) == (1, -1)
+
+
+def test_one_id_space() -> None:
+    refused(COMBINED, "broker.id and controller.id are both 7", broker_id="7", controller_id="7")
+
+
+def test_node_id_stands_for_the_one_id() -> None:
+    assert config(BROKER, broker_id=None, node_id="5").broker_id == 5
+    assert config(CONTROLLER, controller_id=None, node_id="5").controller_id == 5
+    assert config(BROKER, node_id="1").broker_id == 1
+    refused(BROKER, "node.id=5 and broker.id=1", node_id="5")
+
+
+def test_node_id_alone_cannot_name_two_roles() -> None:
+    refused(COMBINED, "broker.id and controller.id", broker_id=None, controller_id=None, node_id="1")
+
+
+def test_generated_ids_mean_nothing() -> None:
+    made = config(BROKER, broker_id_generation_enable="true", reserved_broker_max_id="0")
+    assert made.broker_id == 1
+    assert sum("no effect" in notice for notice in made.notices) == 2
+
+
+# ---- R631-020 to R631-025, A25: leases
+
+
+def test_heartbeats_and_leases_by_default() -> None:
+    made = config(BROKER)
+    assert [made.heartbeat_interval_ms(level) for level in (None, 1, 2)] == [2000, 3000, 2000]
+    assert [made.lease_ms(level) for level in (1, 2)] == [30000, 20000]
+
+
+@pytest.mark.parametrize(("interval", "first", "second"), [("3000", 30000, 20000), ("500", 5000, 20000)])
+def test_a_lease_is_ten_intervals_at_level_1_and_independent_at_level_2(interval: str, first: int, second: int) -> None:
+    made = config(BROKER, registration_heartbeat_interval_ms=interval)
+    assert (made.lease_ms(1), made.lease_ms(2)) == (first, second)
+    assert made.heartbeat_interval_ms(1) == int(interval)
+
+
+def test_a_lease_that_is_given_wins_at_both_levels() -> None:
+    made = config(BROKER, broker_session_timeout_ms="9000")
+    assert (made.lease_ms(1), made.lease_ms(2)) == (9000, 9000)
+
+
+@pytest.mark.parametrize(("interval", "lease"), [("2000", "2000"), ("5000", "4000"), ("20000", None)])
+def test_a_lease_that_cannot_be_kept(interval: str, lease: str | None) -> None:
+    changes = {} if lease is None else {"registration_lease_timeout_ms": lease}
+    refused(BROKER, lease or "20000", interval, registration_heartbeat_interval_ms=interval, **changes)
+
+
+def test_a_weakened_quorum_has_snapshot_settings_of_its_own() -> None:
+    made = config(CONTROLLER)
+    for name in ("metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms"):
+        assert made.value(name + ".degraded") == 10 * made.value(name)
+
+
+# ---- R631-031, R631-035; R291-18 to R291-24: listeners
+
+
+def test_controllers_listen_apart_from_brokers() -> None:
+    refused(COMBINED, "same 127.0.0.1:9092", listeners="PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9092")
+    refused(COMBINED, "twice", listeners="PLAINTEXT://h:1,PLAINTEXT://h:2")
+
+
+def test_controller_endpoints_are_never_advertised() -> None:
+    assert [listener.name for listener in config(COMBINED).advertised] == ["PLAINTEXT"]
+    refused(COMBINED, "a controller's listener", advertised_listeners="PLAINTEXT://h:1,CONTROLLER://h:2")
+
+
+KIP_291 = BROKER | {
+    "listeners": "INTERNAL://192.1.1.8:9092,EXTERNAL://10.1.1.5:9093,CONTROLLER://192.1.1.8:9091",
+    "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:SSL,CONTROLLER:SSL",
+    "inter.broker.listener.name": "INTERNAL",
+    "control.plane.listener.name": "controller",
+}
+
+
+def test_the_example_of_kip_291() -> None:
+    made = config(
+        KIP_291,
+        advertised_listeners="INTERNAL://b1.example.com:9092,EXTERNAL://host1.example.com:9093,CONTROLLER://b1.example.com:9091",
+    )
+    assert made.control_plane_listener == "CONTROLLER"
+    assert made.inter_broker_listener == "INTERNAL"
+    assert made.listeners == (
+        ListenerConfig("INTERNAL", "192.1.1.8", 9092, "PLAINTEXT", "inter-broker"),
+        ListenerConfig("EXTERNAL", "10.1.1.5", 9093, "SSL", "client"),
+        ListenerConfig("CONTROLLER", "192.1.1.8", 9091, "SSL", "control-plane"),
+    )
+    assert [(x.name, x.host, x.port) for x in made.advertised] == [
+        ("INTERNAL", "b1.example.com", 9092),
+        ("EXTERNAL", "host1.example.com", 9093),
+        ("CONTROLLER", "b1.example.com", 9091),
+    ]
+
+
+def test_without_a_control_plane_nothing_is_added() -> None:
+    made = config(BROKER)
+    assert made.control_plane_listener is None
+    assert [listener.kind for listener in made.listeners] == ["client"]
+
+
+def test_bind_and_advertised_lists() -> None:
+    assert config(BROKER, listeners=None).listeners[0][:3] == ("PLAINTEXT", "127.0.0.1", 9092)
+    made = config(BROKER, advertised_listeners="PLAINTEXT://public:29092")
+    assert made.listeners[0].host == "127.0.0.1"
+    assert made.advertised[0][:3] == ("PLAINTEXT", "public", 29092)
+    every = node_config(BROKER | {"listeners": "PLAINTEXT://:9092"}, "me.example.com")
+    assert (every.listeners[0].host, every.advertised[0].host) == ("", "me.example.com")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"listeners": "PLAINTEXT://0.0.0.0:9092"}, {"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}]
+)
+def test_an_address_that_is_none_is_not_advertised(changes: dict[str, str]) -> None:
+    refused(BROKER, "advertised.listeners=PLAINTEXT://host:9092", **changes)
+
+
+@pytest.mark.parametrize(
+    "name", ["host", "port", "host.name", "advertised.host", "advertised.port", "advertised.host.name"]
+)
+def test_the_old_names_of_addresses(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"write (advertised\.)?listeners=PLAINTEXT://host:port"):
+        node_config(BROKER | {name: "9092"})
+
+
+def test_the_inter_broker_listener_is_given_or_derived() -> None:
+    two = BROKER | {"listeners": "A://h:1,B://h:2", "listener.security.protocol.map": "A:SSL,B:PLAINTEXT"}
+    assert config(two).inter_broker_listener == "B"
+    assert config(two, security_inter_broker_protocol="SSL").inter_broker_listener == "A"
+    assert config(two, inter_broker_listener_name="a").inter_broker_listener == "A"
+    refused(two, "add C://host:port", inter_broker_listener_name="C")
+
+
+@pytest.mark.parametrize(
+    "entry", ["PLAINTEXT", "PLAINTEXT://h", "PLAINTEXT://h:99999", "://h:1", "PLAINTEXT://h:1/x", "h:1"]
+)
+def test_a_malformed_listener_is_named(entry: str) -> None:
+    refused(BROKER, f"the entry {entry}", "NAME://host:port", listeners=entry)
+
+
+def test_real_ports_take_the_place_of_zero() -> None:
+    made = config(BROKER, listeners="PLAINTEXT://h:0").with_ports({"PLAINTEXT": 4711})
+    assert (made.listeners[0].port, made.advertised[0].port) == (4711, 4711)
+
+
+# ---- start-up validation V1 to V8
+
+
+def test_v1_not_among_listeners() -> None:
+    refused(THREE, "CP", "add CP://host:port", listeners="INTERNAL://h1:9092,CONTROLLER://h1:9093")
+
+
+def test_v2_not_among_advertised_listeners() -> None:
+    refused(THREE, "advertised.listeners", "CP://host:port there too", advertised_listeners="INTERNAL://h1:9092")
+
+
+def test_v3_no_security_protocol() -> None:
+    refused(THREE, "CP", "add CP:PLAINTEXT", listener_security_protocol_map="INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT")
+
+
+def test_v4_is_the_inter_broker_listener() -> None:
+    refused(
+        THREE,
+        "control.plane.listener.name=INTERNAL",
+        "inter.broker.listener.name",
+        control_plane_listener_name="INTERNAL",
+    )
+    only = {"listeners": "CP://h1:1,CONTROLLER://h1:2", "security_inter_broker_protocol": "PLAINTEXT"}
+    refused(THREE, "given or derived: CP", inter_broker_listener_name=None, **only)
+
+
+def test_v5_is_a_controllers_listener() -> None:
+    refused(THREE, "controller.listeners=CONTROLLER", control_plane_listener_name="controller")
+
+
+def test_v6_does_nothing_on_a_controller() -> None:
+    refused(CONTROLLER, "does nothing", control_plane_listener_name="CP")
+
+
+def test_v7_two_ways_to_name_the_inter_broker_listener() -> None:
+    refused(THREE, "both set", security_inter_broker_protocol="PLAINTEXT")
+
+
+def test_v8_no_listener_is_left_for_data() -> None:
+    refused(COMBINED, "no listener is left for data", listeners="CONTROLLER://h:1")
+
+
+# ---- names, aliases, values
+
+
+@pytest.mark.parametrize(("released", "name"), sorted(ALIASES.items()))
+def test_both_names_are_accepted_and_must_agree(released: str, name: str) -> None:
+    same = {"controller.listeners": "CONTROLLER", "controller.connect": "1001@127.0.0.1:9093"}.get(name, "4000")
+    other = {"controller.listeners": "OTHER", "controller.connect": "1001@elsewhere:9093"}.get(name, "5000")
+    base = {key: value for key, value in COMBINED.items() if key != name}
+    assert node_config(base | {released: same}).given[name] == same
+    assert node_config(base | {released: same, name: same}).given[name] == same
+    with pytest.raises(ConfigError, match="mean the same setting and differ"):
+        node_config(base | {released: same, name: other})
+
+
+def test_voters_and_bootstrap_servers_must_agree() -> None:
+    base = {key: value for key, value in BROKER.items() if key != "controller.connect"}
+    with pytest.raises(ConfigError, match="differ"):
+        node_config(base | {"controller.quorum.voters": "1@h:1", "controller.quorum.bootstrap.servers": "h:1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("log.retention.hrs", "did you mean log.retention.hours?"),
+        ("proces.roles", "did you mean process.roles?"),
+        ("retention.ms", "log.retention.ms"),
+        ("completely.different", "leave it out"),
+        ("transaction.state.log.replication.factr", "did you mean transaction.state.log.replication.factor?"),
+    ],
+)
+def test_an_unknown_setting_stops_the_start(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        node_config(BROKER | {name: "1"})
+    assert name in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["num.io.threads", "share.coordinator.state.topic.min.isr", "metric.reporters"])
+def test_settings_without_effect_are_named_in_the_log(name: str) -> None:
+    assert any(notice.startswith(f"{name} has no effect") for notice in node_config(BROKER | {name: "3"}).notices)
+
+
+@pytest.mark.parametrize("name", ["ssl.keystore.location", "sasl.enabled.mechanisms", "authorizer.class.name"])
+def test_security_is_refused_rather_than_ignored(name: str) -> None:
+    with pytest.raises(ConfigError, match="without authentication"):
+        node_config(BROKER | {name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wants"),
+    [
+        ("num.partitions", "0", "at least 1"),
+        ("num.partitions", "many", "at least 1"),
+        ("log.cleanup.policy", "squash", "delete, compact or both"),
+        ("log.segment.bytes", "100", "at least 1048576"),
+        ("unclean.leader.election.enable", "yes", "true or false"),
+        ("compression.type", "brotli", "zstd"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "from 0 to 1"),
+        ("offsets.topic.replication.factor", "40000", "16 bits"),
+    ],
+)
+def test_an_illegal_value_says_what_is_legal(name: str, text: str, wants: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        node_config(BROKER | {name: text})
+    assert f"{name}={text}" in str(caught.value)
+    assert wants in str(caught.value) or wants == "16 bits"
+
+
+def test_values_and_defaults() -> None:
+    made = config(BROKER, log_dirs="/a, /b", socket_request_max_bytes="1000")
+    assert made.log_dirs == ("/a", "/b")
+    assert made.metadata_log_dir == "/a"
+    assert made.value("socket.request.max.bytes") == 1000
+    assert made.value("queued.max.requests") == 500
+    assert made.value("broker.session.timeout.ms") == 20000
+    assert config(BROKER, log_dir="/c").log_dirs == ("/c",)
+    with pytest.raises(KeyError):
+        made.value("no.such.setting")
+
+
+# ---- topics
+
+
+def test_topic_settings_inherit_the_nodes() -> None:
+    made = config(
+        BROKER, log_retention_hours="2", log_roll_hours="3", min_insync_replicas="2", log_flush_interval_ms="7"
+    )
+    topic = made.topic({})
+    assert (topic.retention_ms, topic.segment_ms, topic.min_insync_replicas, topic.flush_ms) == (
+        7200000,
+        10800000,
+        2,
+        7,
+    )
+    assert made.topic({"retention.ms": "5"}).retention_ms == 5
+    assert config(BROKER, log_retention_minutes="1", log_retention_hours="9").topic({}).retention_ms == 60000
+    assert config(BROKER, log_retention_hours="-1").topic({}).retention_ms == -1
+
+
+def test_topic_settings_by_default() -> None:
+    topic = config(BROKER).topic({})
+    assert (topic.retention_ms, topic.segment_bytes, topic.flush_messages) == (604800000, 1 << 30, (1 << 63) - 1)
+    assert (topic.compact, topic.delete) == (False, True)
+    assert config(BROKER).topic({"cleanup.policy": "compact,delete"}).compact
+
+
+def test_cluster_wide_settings_stand_between() -> None:
+    made = config(BROKER, log_retention_ms="1000")
+    assert made.topic({}, {"log.retention.ms": "2000"}).retention_ms == 2000
+    assert made.topic({"retention.ms": "3000"}, {"log.retention.ms": "2000"}).retention_ms == 3000
+
+
+def test_small_segments_for_tests() -> None:
+    assert config(BROKER).topic({"internal.segment.bytes": "100"}).segment_bytes == 100
+
+
+@pytest.mark.parametrize("name", ["segment.bytes", "cleanup.policy", "retention.ms", "remote.storage.enable"])
+def test_a_topic_setting_is_checked(name: str) -> None:
+    with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
+        config(BROKER).topic({name: "true" if name.startswith("remote") else "-7"})
+
+
+@pytest.mark.parametrize("table", [BROKER_CONFIGS, TOPIC_CONFIGS])
+def test_every_row_is_whole(table: dict) -> None:  # type: ignore[type-arg]
+    for name, key in table.items():
+        assert key.name == name
+        assert key.doc.endswith("."), name
+        if key.default is not None:
+            assert key.parse(key.text(key.default)) == key.default, name
+        for synonym in key.synonyms:
+            assert synonym in BROKER_CONFIGS, name
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1\nb = 2\nc:3\nd 4\n", {"a": "1", "b": "2", "c": "3", "d": "4"}),
+        ("# no\n! no\n\n  a=1", {"a": "1"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=one, \\\n   two", {"a": "one, two"}),
+        ("a=end\\\\\nb=2", {"a": "end\\", "b": "2"}),
+        ("a\\=b=c=d", {"a=b": "c=d"}),
+        ("a=\\u00e9\\t\\x", {"a": "é\tx"}),
+        ("a", {"a": ""}),
+        ("a=", {"a": ""}),
+        ("a=v \r\nb=w", {"a": "v ", "b": "w"}),
+        ("a=#no comment", {"a": "#no comment"}),
+    ],
+)
+def test_properties_files(text: str, expected: dict[str, str]) -> None:
+    assert properties(text) == expected
