@@ -3,6 +3,7 @@
 This file alone decides how the disk is waited for. A sync without replacements goes to `fastpath.flusher`, whose thread
 needs the GIL for nothing; one with replacements (quorum-state, a checkpoint) goes to a single thread in order, so that
 two versions of a small file never overtake each other. Several syncs that wait at once share one fdatasync a file.
+Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
 """
 
 import os
@@ -11,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from actors.ports import DiskFailed, File, Sync, Work
+from actors.host.disk import LocalFile
+from actors.ports import DiskFailed, Sync, Work
 from fastpath.flusher import Flusher
 
 WORKERS = 2
@@ -24,7 +26,9 @@ class Syncs:
         self.flusher = Flusher()
         self._wake = wake
         self._done: deque[tuple[int, object]] = deque()
-        self._ordered: deque[Sync] = deque()
+        self._ordered: deque[tuple[Sync, list[int]]] = deque()
+        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
+        """What `drain` hands back, by token."""
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
@@ -33,12 +37,22 @@ class Syncs:
 
     def submit(self, sync: Sync) -> None:
         """Start a sync."""
+        pinned = self._pinned.setdefault(sync.token, [])
+        try:
+            for file in sync.files:
+                assert isinstance(file, LocalFile)
+                pinned.append((file, file.pin()))
+        except DiskFailed as error:
+            self._done.append((sync.token, error))
+            self._wake()
+            return
+        fds = [fd for _, several in pinned for fd in several]
         if sync.replacements:
             with self._there:
-                self._ordered.append(sync)
+                self._ordered.append((sync, fds))
                 self._there.notify()
         else:
-            self.flusher.submit(sync.token, [_fd(file) for file in sync.files])
+            self.flusher.submit(sync.token, fds)
 
     def work(self, work: Work) -> None:
         """Start a job."""
@@ -57,6 +71,9 @@ class Syncs:
             done.append((token, DiskFailed(errno, f"fdatasync: {os.strerror(errno)}") if errno else None))
         while self._done:
             done.append(self._done.popleft())
+        for token, _ in done:
+            for file, fds in self._pinned.pop(token, ()):
+                file.unpin(fds)
         return done
 
     def close(self) -> None:
@@ -81,16 +98,16 @@ class Syncs:
             self._wake()
 
 
-def _perform(syncs: Sequence[Sync]) -> list[tuple[int, object]]:
+def _perform(syncs: Sequence[tuple[Sync, Sequence[int]]]) -> list[tuple[int, object]]:
     """Every file once, then the replacements in order; the first error is the answer to all that come after it."""
     error: OSError | None = None
     try:
-        for fd in dict.fromkeys(_fd(file) for sync in syncs for file in sync.files):
+        for fd in dict.fromkeys(fd for _, fds in syncs for fd in fds):
             os.fdatasync(fd)
     except OSError as failed:
         error = DiskFailed(failed.errno, f"fdatasync: {failed.strerror}")
     results: list[tuple[int, object]] = []
-    for sync in syncs:
+    for sync, _ in syncs:
         for disk, path, content in sync.replacements:
             if error is None:
                 try:
@@ -99,7 +116,3 @@ def _perform(syncs: Sequence[Sync]) -> list[tuple[int, object]]:
                     error = failed
         results.append((sync.token, error))
     return results
-
-
-def _fd(file: File) -> int:
-    return int(file.fileno())  # type: ignore[attr-defined]
