@@ -20,6 +20,9 @@ cdef inline Py_ssize_t read_uvarlong(
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
+    if pos < end and data[pos] < 0x80:      # one byte: nearly always
+        out[0] = data[pos]
+        return pos + 1
     while pos < end:
         byte = data[pos]
         pos += 1
@@ -36,12 +39,19 @@ cdef inline Py_ssize_t read_uvarlong(
 cdef inline Py_ssize_t read_uvarint(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint32_t* out
 ) noexcept nogil:
-    cdef uint32_t value = 0
-    cdef int shift = 0
+    cdef uint32_t value
+    cdef int shift = 14
     cdef uint8_t byte
     if pos < end and data[pos] < 0x80:      # one byte: nearly always
         out[0] = data[pos]
         return pos + 1
+    if end - pos > 1 and data[pos + 1] < 0x80:
+        out[0] = (data[pos] & 0x7F) | <uint32_t>data[pos + 1] << 7
+        return pos + 2
+    if end - pos < 2:
+        return CUT
+    value = (data[pos] & 0x7F) | <uint32_t>(data[pos + 1] & 0x7F) << 7
+    pos += 2
     while pos < end:
         byte = data[pos]
         pos += 1

@@ -7,6 +7,7 @@ This file alone decides how strict a reader is: a number that needs more bits th
 than it has to be (`80 00` for 0) is read. The C faces are in varint.pxd.
 """
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 
@@ -21,16 +22,6 @@ class VarintError(ValueError):
 
 cdef object _fault(Py_ssize_t pos, Py_ssize_t code):
     return VarintError(pos, "cut varint" if code == CUT else "overlong varint")
-
-
-cdef int _check(const uint8_t[::1] data, Py_ssize_t pos) except -1:
-    if pos < 0 or pos > data.shape[0]:
-        raise VarintError(pos, "position outside the buffer for a varint")
-    return 0
-
-
-cdef const uint8_t* _start(const uint8_t[::1] data) noexcept:
-    return &data[0] if data.shape[0] else NULL
 
 
 def encode_uvarint(value):
@@ -54,28 +45,34 @@ def encode_varlong(value):
     return PyBytes_FromStringAndSize(<char*>out, write_varlong(out, 0, value))
 
 
-def decode_uvarint(const uint8_t[::1] data, Py_ssize_t pos=0):
+def decode_uvarint(data, Py_ssize_t pos=0):
+    cdef Py_buffer view
     cdef uint32_t value = 0
-    _check(data, pos)
-    cdef Py_ssize_t behind = read_uvarint(_start(data), pos, data.shape[0], &value)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    cdef Py_ssize_t behind = CUT if pos < 0 else read_uvarint(<const uint8_t*>view.buf, pos, view.len, &value)
+    PyBuffer_Release(&view)
     if behind < 0:
         raise _fault(pos, behind)
     return value, behind
 
 
-def decode_varint(const uint8_t[::1] data, Py_ssize_t pos=0):
+def decode_varint(data, Py_ssize_t pos=0):
+    cdef Py_buffer view
     cdef int32_t value = 0
-    _check(data, pos)
-    cdef Py_ssize_t behind = read_varint(_start(data), pos, data.shape[0], &value)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    cdef Py_ssize_t behind = CUT if pos < 0 else read_varint(<const uint8_t*>view.buf, pos, view.len, &value)
+    PyBuffer_Release(&view)
     if behind < 0:
         raise _fault(pos, behind)
     return value, behind
 
 
-def decode_varlong(const uint8_t[::1] data, Py_ssize_t pos=0):
+def decode_varlong(data, Py_ssize_t pos=0):
+    cdef Py_buffer view
     cdef int64_t value = 0
-    _check(data, pos)
-    cdef Py_ssize_t behind = read_varlong(_start(data), pos, data.shape[0], &value)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    cdef Py_ssize_t behind = CUT if pos < 0 else read_varlong(<const uint8_t*>view.buf, pos, view.len, &value)
+    PyBuffer_Release(&view)
     if behind < 0:
         raise _fault(pos, behind)
     return value, behind
