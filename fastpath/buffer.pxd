@@ -5,6 +5,7 @@ from libc.stdint cimport uint8_t
 cdef enum:
     SHELF_FIRST = 16            # the smallest block: 2 ** 16 bytes
     SHELVES = 16                # up to 2 ** 31 bytes
+    SMALL = 32 * 1024           # below: not worth a block
 
 cdef struct Spare:
     Spare* next                 # written into the free block itself

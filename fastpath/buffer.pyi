@@ -6,7 +6,8 @@ class Pool:
     bytes_kept: int
     """Spare bytes now. Invariant: at most `bytes_kept_max`."""
     bytes_lent: int
-    """Bytes of blocks that somebody holds a view of; each is rounded up to a power of two, 64 KiB at least."""
+    """Bytes of blocks that somebody holds a view of: each a power of two, 64 KiB at least. What is below 32 KiB is no
+    block and not counted."""
 
     def __init__(self, bytes_kept_max: int) -> None: ...
     def take(self, size: int) -> memoryview:

@@ -1,11 +1,12 @@
 """Buffers for large frames and reads, used again when nobody looks at them any more.
 
-The allocator gives the pages of large blocks back to the kernel and fetches them again, zeroed, a moment later: filling
-two fresh megabytes in turn took ten times as long as filling two old ones (measured). So blocks of 64 KiB and more are
-kept here. This file alone decides when a block is free: when the last view of it is gone, whoever held it and however
-long; there is nothing to give back by hand and nothing to give back too early.
+With several large blocks at once the allocator gives their pages back to the kernel and fetches them again, zeroed, a
+moment later: filling eight fresh frames of 100 KB took 12 to 14 times as long as filling eight old ones (measured in a
+new process; bench/test_hotpath.py). So large blocks are kept here. This file alone decides when one is free: when the
+last view of it is gone, whoever held it and however long; there is nothing to give back by hand, nor too early.
 
-Blocks have powers of two as sizes. What is spare is bounded by `bytes_kept_max`; what is lent is the caller's to bound.
+Blocks have powers of two as sizes, 64 KiB at least; what is below half of that is left to the allocator. What is spare is
+bounded by `bytes_kept_max`; what is lent is the caller's to bound.
 """
 
 cimport cython
@@ -38,10 +39,13 @@ cdef class Pool:
                 PyMem_RawFree(spare)
 
     def take(self, Py_ssize_t size):
-        cdef Block block = Block.__new__(Block)
+        cdef Block block
         cdef int shelf = 0
-        if size < 0 or size > 1 << 31:
+        if not 0 <= size <= <Py_ssize_t>1 << (SHELF_FIRST + SHELVES - 1):
             raise ValueError(f"no buffer of {size} bytes; 0 to 2 GiB are possible")
+        if size < SMALL:
+            return memoryview(bytearray(size))
+        block = Block.__new__(Block)
         while (<Py_ssize_t>1 << (SHELF_FIRST + shelf)) < size:
             shelf += 1
         block._pool = self

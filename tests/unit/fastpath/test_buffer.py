@@ -12,8 +12,8 @@ BLOCK = 1 << 16
 
 def test_a_block_comes_back_when_its_last_slice_is_gone() -> None:
     pool = Pool(1 << 20)
-    whole = pool.take(100)
-    assert len(whole) == 100 and not whole.readonly and whole.format == "B"
+    whole = pool.take(40_000)
+    assert len(whole) == 40_000 and not whole.readonly and whole.format == "B"
     part = whole[10:20]
     del whole
     assert (pool.bytes_lent, pool.bytes_kept) == (BLOCK, 0)
@@ -26,7 +26,7 @@ def test_a_block_comes_back_when_its_last_slice_is_gone() -> None:
 
 def test_a_numpy_array_keeps_its_block() -> None:
     pool = Pool(1 << 20)
-    array = np.frombuffer(pool.take(8), dtype=np.int64)
+    array = np.frombuffer(pool.take(BLOCK), dtype=np.int64)
     assert pool.bytes_lent == BLOCK
     del array
     assert pool.bytes_lent == 0
@@ -34,7 +34,7 @@ def test_a_numpy_array_keeps_its_block() -> None:
 
 def test_spare_blocks_are_bounded() -> None:
     pool = Pool(2 * BLOCK)
-    held = [pool.take(1) for _ in range(5)]
+    held = [pool.take(BLOCK) for _ in range(5)]
     held.clear()
     assert (pool.bytes_lent, pool.bytes_kept) == (0, 2 * BLOCK)
     large = pool.take(4 * BLOCK)
@@ -43,9 +43,16 @@ def test_spare_blocks_are_bounded() -> None:
 
 
 def test_views_outlive_the_name_of_their_pool() -> None:
-    view = Pool(1 << 20).take(5)
+    view = Pool(1 << 20).take(BLOCK)
+    view[:5] = b"12345"
+    assert view[:5].tobytes() == b"12345"
+
+
+def test_small_ones_are_writable_and_no_blocks() -> None:
+    pool = Pool(1 << 20)
+    view = pool.take(5)
     view[:] = b"12345"
-    assert view.tobytes() == b"12345"
+    assert (view.tobytes(), pool.bytes_lent) == (b"12345", 0)
 
 
 @given(st.lists(st.one_of(st.integers(0, 300_000), st.none()), max_size=40), st.randoms(use_true_random=False))
