@@ -2,18 +2,19 @@
 
 This file alone decides how bytes become frames. A frame is a length of four bytes and that many bytes more. Small frames
 are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
-memory of its own, and the socket reads straight into it. Memory grows with what arrives, not with the length claimed:
-`numpy.empty` takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
+memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
+claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
 """
 
 import asyncio
 import struct
 from typing import Protocol, cast
 
-import numpy
+from fastpath.buffer import Pool
 
 SCRATCH_BYTES = 64 << 10
 CLAIM_BYTES_MAX = 4 << 20
+SPARE_BYTES_MAX = 32 << 20
 UNSENT_BYTES_HIGH = 4 << 20
 UNSENT_BYTES_LOW = 1 << 20
 CLOSE_TIMEOUT_S = 30.0
@@ -22,13 +23,14 @@ _length = struct.Struct(">i").unpack_from
 
 
 class Reader:
-    """The reading side of one plane: a buffer that its connections share, and what has been read."""
+    """The reading side of one plane: a buffer that its connections share, memory for large frames, what has been read."""
 
-    __slots__ = ("frames", "scratch", "view")
+    __slots__ = ("frames", "pool", "scratch", "view")
 
     def __init__(self) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
+        self.pool = Pool(SPARE_BYTES_MAX)
         self.frames = 0
 
 
@@ -157,13 +159,13 @@ class Link(asyncio.BufferedProtocol):
         """A frame that is not whole yet: memory of its own."""
         self._head = b""
         self._size, self._have, self._room = size, len(start), min(size, CLAIM_BYTES_MAX)
-        self._frame = numpy.empty(self._room, numpy.uint8).data
+        self._frame = self.reader.pool.take(self._room)
         self._frame[: self._have] = start
 
     def _grow(self) -> None:
         assert self._frame is not None
         room = min(self._size, 2 * self._room)
-        larger = numpy.empty(room, numpy.uint8).data
+        larger = self.reader.pool.take(room)
         larger[: self._have] = self._frame
         self._frame, self._room = larger, room
 
