@@ -1,0 +1,83 @@
+"""How a partition changes when a broker leaves it or comes back: the new ISR and the new leader (KIP-631, Fencing).
+
+Rules:
+
+1. LeaderEpoch grows by one per change of leader, ISR or assignment (A33). Nothing changed: no op.
+2. A leader stays while it is in the ISR. Otherwise the first replica, in the order of preference, that is in the ISR and
+   usable; -1 if there is none.
+3. The last member of an ISR is not removed: it has the data (A32). Then the leader is -1, unless the topic allows an
+   unclean election, or the broker is given up on purpose.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from actors.controller.configs import unclean_allowed
+from actors.controller.state import State
+from actors.metadata.ops import PartitionsChanged
+from fastpath.block import Block
+
+
+class Change(NamedTuple):
+    """Partition `row` gets this ISR and leader, under the next epoch."""
+
+    row: int
+    isr: tuple[int, ...]
+    leader: int
+
+
+def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
+    """The changes as one op; none for none."""
+    if not changes:
+        return []
+    image = state.image
+    block = Block()
+    for row, isr, leader in changes:
+        block.append(
+            image.topic_id(image.topic_of(row)) or b"", image.number(row), None, isr, leader, image.leader_epoch(row) + 1)
+    return [PartitionsChanged(block)]
+
+
+def choose_leader(replicas: tuple[int, ...], isr: Collection[int], usable: Collection[int]) -> int:
+    """The most preferred usable member of the ISR, or -1."""
+    for broker in replicas:
+        if broker in isr and broker in usable:
+            return broker
+    return -1
+
+
+def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
+    """`broker` leaves the ISR and the leadership of partition `row`; None if that changes nothing."""
+    image = state.image
+    isr, leader = image.isr(row), image.leader(row)
+    if broker not in isr:
+        return None
+    rest = tuple(member for member in isr if member != broker)
+    usable = state.soft.usable(image).ids
+    if rest:
+        if leader not in rest:
+            leader = choose_leader(image.replicas(row), rest, usable)
+        return Change(row, rest, leader)
+    if unclean_allowed(state, image.topic_of(row)):
+        heir = choose_leader(image.replicas(row), image.replicas(row), usable - {broker})
+        if heir >= 0:
+            return Change(row, (heir,), heir)
+    if give_up:
+        return Change(row, (), -1)
+    return Change(row, isr, -1) if leader >= 0 else None
+
+
+def elect(state: State, row: int, unclean: bool) -> Change | None:
+    """Give a partition without a leader one; None if nobody can lead it. `unclean`: also a replica outside the ISR."""
+    image = state.image
+    if image.leader(row) >= 0:
+        return None
+    replicas, isr, usable = image.replicas(row), image.isr(row), state.soft.usable(image).ids
+    leader = choose_leader(replicas, isr, usable)
+    if leader >= 0:
+        return Change(row, isr, leader)
+    if unclean:
+        leader = choose_leader(replicas, replicas, usable)
+        if leader >= 0:
+            return Change(row, (leader,), leader)
+    return None

@@ -1,0 +1,201 @@
+"""AlterConfigs (33) and IncrementalAlterConfigs (44): settings of topics and brokers, checked before they are written.
+
+What this file alone decides: which change of a setting is legal, and what a topic's settings are in effect.
+Rules:
+
+1. Resources are judged one by one; a resource's changes are all made or none.
+2. A topic's value must be one that the topic could be created with. A broker's must be a setting that changes at run
+   time; only a cluster-wide one may be set for the resource "" (all brokers).
+3. Values are kept as text, as they came. Null removes (A35).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from actors.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
+from actors.controller.state import Result, State
+from actors.metadata.ops import ConfigSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+"""Resource types (A35)."""
+SET, DELETE, APPEND, SUBTRACT = range(4)
+DYNAMIC_TOPIC_CONFIG = 1
+UNCLEAN = "unclean.leader.election.enable"
+
+
+class Refused(Exception):
+    """A refusal: code and sentence."""
+
+    def __init__(self, code: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+# ---- topics
+
+
+def topic_config_error(configs: Mapping[str, str | None]) -> str | None:
+    """What is wrong with a topic's settings, or None."""
+    for name, value in configs.items():
+        key = TOPIC_CONFIGS.get(name)
+        if key is None:
+            return f"Unknown topic config name: {name}"
+        if value is None:
+            return f"Null value not supported for topic configs: {name}"
+        try:
+            key.parse(value)
+        except ConfigError as error:
+            return str(error)
+    return None
+
+
+def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
+    """Every setting of a new topic as CreateTopics answers it. The list may be shared: not to be changed."""
+    soft = state.soft
+    if soft.topic_configs is None:
+        kind = message("CreateTopicsResponse").CreatableTopicConfigs
+        soft.topic_configs = [
+            kind(name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
+            for name, value, source in state.options.topic_defaults]
+    if not overrides:
+        return soft.topic_configs
+    kind = message("CreateTopicsResponse").CreatableTopicConfigs
+    return [
+        entry if entry.name not in overrides else kind(
+            name=entry.name, value=overrides[entry.name], read_only=False, config_source=DYNAMIC_TOPIC_CONFIG,
+            is_sensitive=False)
+        for entry in soft.topic_configs]
+
+
+def unclean_allowed(state: State, topic: int) -> bool:
+    """Whether a topic may get a leader that lacks acknowledged records: its own setting, else all brokers', else ours."""
+    image = state.image
+    for resource in ((TOPIC, image.topic_name(topic)), (BROKER, "")):
+        value = image.config(*resource).get(UNCLEAN)
+        if value is not None:
+            return value.strip().lower() == "true"
+    return state.options.unclean_default
+
+
+# ---- operations
+
+
+def alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
+    """AlterConfigsRequest: what a resource does not name is removed. Errors: as incremental_alter_configs."""
+    return _alter(state, request, message("AlterConfigsResponse"), _replaced)
+
+
+def incremental_alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
+    """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17."""
+    return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
+
+
+def _alter(state: State, request: Any, reply_kind: Any, wanted: Callable[[dict[str, str], Any], dict[str, str | None]]
+           ) -> Result:
+    reply = reply_kind()
+    ops: list[Any] = []
+    named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    for resource, key in zip(request.resources, named, strict=True):
+        code, text = ErrorCode.NONE, None
+        try:
+            if named.count(key) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _check_resource(state, *key)
+            present = state.image.config(*key)
+            changes = wanted(present, resource.configs)
+            _check_changes(key, changes)
+            ops += [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
+        except Refused as refused:
+            code, text = refused.code, refused.text
+        reply.responses.append(reply_kind.AlterConfigsResourceResponse(
+            error_code=int(code), error_message=text, resource_type=key[0], resource_name=key[1]))
+    return Result(() if request.validate_only else ops, reply)
+
+
+def _check_resource(state: State, kind: int, name: str) -> None:
+    if kind == TOPIC:
+        if not name:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if state.image.topic(name) < 0:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif kind == BROKER:
+        if name and not (name.isascii() and name.isdigit()):
+            raise Refused(ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'.")
+    else:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
+
+
+def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
+    changes: dict[str, str | None] = dict.fromkeys(present)
+    for config in configs:
+        if config.value is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
+        changes[config.name] = config.value
+    return changes
+
+
+def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
+    names = [config.name for config in configs]
+    if len(set(names)) != len(names):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
+    changes: dict[str, str | None] = {}
+    for config in configs:
+        if config.config_operation == DELETE:
+            changes[config.name] = None
+            continue
+        if config.config_operation not in (SET, APPEND, SUBTRACT):
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown config operation {config.config_operation}.")
+        if config.value is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
+        changes[config.name] = (
+            config.value if config.config_operation == SET else _listed(present, config))
+    return changes
+
+
+def _listed(present: dict[str, str], config: Any) -> str:
+    key = TOPIC_CONFIGS.get(config.name) or BROKER_CONFIGS.get(config.name)
+    if key is None or key.type is not ConfigType.LIST:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Can't append to or subtract from {config.name}: its type is not LIST.")
+    text = present.get(config.name)
+    if text is None:
+        text = key.text(key.default) or ""
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    named = [item.strip() for item in config.value.split(",") if item.strip()]
+    if config.config_operation == APPEND:
+        items += [item for item in named if item not in items]
+    else:
+        items = [item for item in items if item not in named]
+    return ",".join(items)
+
+
+def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None]) -> None:
+    kind, resource_name = resource
+    if kind == TOPIC:
+        error = topic_config_error({name: value for name, value in changes.items() if value is not None})
+        if error is None:
+            error = next((f"Unknown topic config name: {name}" for name in changes if name not in TOPIC_CONFIGS), None)
+        if error is not None:
+            raise Refused(ErrorCode.INVALID_CONFIG, error)
+        return
+    for name, value in changes.items():
+        key = BROKER_CONFIGS.get(name)
+        if key is None:
+            # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
+            continue
+        _check_broker_config(key, resource_name, value)
+
+
+def _check_broker_config(key: ConfigKey, resource_name: str, value: str | None) -> None:
+    if not key.dynamic:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name}: it is read at start only.")
+    if key.dynamic == "per-broker" and not resource_name:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name} for all brokers: it is a broker's own.")
+    if value is not None:
+        try:
+            key.parse(value)
+        except ConfigError as error:
+            raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None

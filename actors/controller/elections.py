@@ -1,0 +1,75 @@
+"""ElectLeaders (43): the preferred replica leads again, or, where asked for, a replica that lacks records (KIP-183, 460).
+
+What this file alone decides: when an election is needed and who may win it. An unclean election by request is allowed
+whatever the topic's setting says: asking for it is the permission.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from actors.controller.changes import Change, changed, elect
+from actors.controller.state import Result, State
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+PREFERRED, UNCLEAN = 0, 1
+
+Outcome = tuple[ErrorCode, Change | None]
+
+
+def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Result:
+    """ElectLeadersRequest; topic_partitions null: all, and only those are answered that needed an election. Errors by
+    partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an unknown election type."""
+    kind = message("ElectLeadersResponse")
+    reply = kind()
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return Result((), kind(error_code=int(ErrorCode.INVALID_REQUEST)))
+    judge = _preferred if request.election_type == PREFERRED else _unclean
+    changes = []
+    for topic, rows in _wanted(state, request):
+        results = []
+        for number, row in rows:
+            code, change = judge(state, row) if row >= 0 else (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            if change is not None:
+                changes.append(change)
+            if request.topic_partitions is not None or code != ErrorCode.ELECTION_NOT_NEEDED:
+                results.append(kind.PartitionResult(
+                    partition_id=number, error_code=int(code), error_message=None if code == 0 else code.text))
+        if results:
+            reply.replica_election_results.append(kind.ReplicaElectionResult(topic=topic, partition_result=results))
+    return Result(changed(state, changes), reply, atomic=False)
+
+
+def _wanted(state: State, request: Any) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """(topic, [(number, row or -1)])."""
+    image = state.image
+    if request.topic_partitions is None:
+        for topic in image.topics():
+            yield image.topic_name(topic), list(enumerate(image.topic_partitions(topic)))
+        return
+    numbers: dict[str, dict[int, None]] = {}
+    for entry in request.topic_partitions:
+        numbers.setdefault(entry.topic, {}).update(dict.fromkeys(entry.partitions))
+    for name, wanted in numbers.items():
+        topic = image.topic(name)
+        yield name, [(number, image.partition(topic, number) if topic >= 0 else -1) for number in wanted]
+
+
+def _preferred(state: State, row: int) -> Outcome:
+    image = state.image
+    preferred = image.replicas(row)[0]
+    if image.leader(row) == preferred:
+        return ErrorCode.ELECTION_NOT_NEEDED, None
+    if preferred not in image.isr(row) or preferred not in state.soft.usable(image).ids:
+        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, None
+    return ErrorCode.NONE, Change(row, image.isr(row), preferred)
+
+
+def _unclean(state: State, row: int) -> Outcome:
+    if state.image.leader(row) >= 0:
+        return ErrorCode.ELECTION_NOT_NEEDED, None
+    change = elect(state, row, True)
+    if change is None:
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, None
+    return ErrorCode.NONE, change

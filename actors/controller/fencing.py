@@ -1,0 +1,93 @@
+"""Fencing, controlled shutdown and the return of a broker: every partition that is concerned, in slices.
+
+What this file alone decides: in which portions, and when such a piece of work is done. Each operation here writes one
+slice and runs again until it says that it has ended; every prefix is a valid state, and a new leader begins anew with
+what the old one left (readings A20, A31, A32, A38, A50).
+"""
+
+from typing import Any
+
+from actors.controller.changes import Change, changed, elect, leave
+from actors.controller.configs import unclean_allowed
+from actors.controller.state import Result, State
+from actors.metadata.ops import BrokerGone, PartitionsChanged
+from actors.ports import Now, Random
+
+SLICE_ROWS = 20_000
+"""Partitions changed at once; between two slices the control lane runs."""
+
+
+def fence(state: State, broker: int, now: Now, random: Random) -> Result:
+    """One slice of a departure; `reply` says whether it has ended. The last op is BrokerGone."""
+    departure = state.soft.leaving[broker]
+    changes = _leaving(state, broker, departure.give_up)
+    ops: list[Any] = [*changed(state, changes)]
+    if len(changes) == SLICE_ROWS:
+        return Result(ops, False, atomic=False)
+    if state.image.broker(broker) is not None:
+        ops.append(BrokerGone(broker))
+    del state.soft.leaving[broker]
+    state.soft.changed()
+    return Result(ops, True, atomic=False)
+
+
+def move(state: State, broker: int, now: Now, random: Random) -> Result:
+    """One slice of a controlled shutdown: leaderships and ISR memberships go to others. The sole member of an ISR stays a
+    member and leads no more (A50)."""
+    changes = _leaving(state, broker, False)
+    return Result(changed(state, changes), len(changes) < SLICE_ROWS, atomic=False)
+
+
+def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
+    """One slice of a return: partitions without a leader that `broker` can lead, being in their ISR, or being a replica
+    of a topic that would rather lose records than wait."""
+    image = state.image
+    changes = []
+    if image.counts(broker)[0]:
+        allowed: dict[int, bool] = {}
+        for row in _rows(image.rows_led_by(-1)):
+            if broker not in image.replicas(row):
+                continue
+            topic = image.topic_of(row)
+            if topic not in allowed:
+                allowed[topic] = unclean_allowed(state, topic)
+            change = elect(state, row, allowed[topic])
+            if change is not None:
+                changes.append(change)
+                if len(changes) == SLICE_ROWS:
+                    break
+    return Result(changed(state, changes), len(changes) < SLICE_ROWS, atomic=False)
+
+
+def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged]:
+    """Partitions that a broker says it cannot read: it leaves them as if it were fenced there."""
+    image = state.image
+    changes = []
+    for topic in topics:
+        topic_row = image.topic_by_id(topic.topic_id)
+        if topic_row < 0:
+            continue
+        for number in dict.fromkeys(topic.partitions):
+            row = image.partition(topic_row, number)
+            change = leave(state, row, broker) if row >= 0 else None
+            if change is not None:
+                changes.append(change)
+    return changed(state, changes)
+
+
+def _leaving(state: State, broker: int, give_up: bool) -> list[Change]:
+    if state.image.counts(broker)[2] == 0:
+        return []
+    changes: list[Change] = []
+    for row in _rows(state.image.rows_in_isr(broker)):
+        change = leave(state, row, broker, give_up)
+        if change is not None:
+            changes.append(change)
+            if len(changes) == SLICE_ROWS:
+                break
+    return changes
+
+
+def _rows(rows: Any) -> list[int]:
+    found: list[int] = rows.tolist() if hasattr(rows, "tolist") else list(rows)
+    return found

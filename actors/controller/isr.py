@@ -1,0 +1,183 @@
+"""AlterIsr (56, KIP-497): a partition's leader asks, the controller decides.
+
+What this file alone decides: which wishes are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
+check that fails names the error. All accepted partitions of a request are one group of records (R497-27), and a
+reassignment that a wish completes ends in it (R497-08).
+
+Errors: top level 77, 41 (the sender knows more than this controller, R497-42; then nothing of the request is applied); by
+partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. LeaderEpoch is the version at levels 1 and 2 (G-03).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from actors.controller.changes import Change, changed
+from actors.controller.reassignments import completed
+from actors.controller.state import Result, State, broker_epoch_holds
+from actors.metadata.ops import PartitionsSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+NO_ID = bytes(16)
+
+
+class Wish(NamedTuple):
+    """One partition of a request. `row` is -1 for an unknown one."""
+
+    sender: int
+    row: int
+    repeated: bool
+    entry: Any
+
+
+def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
+    """AlterIsrRequest, in KIP-497's layout."""
+    if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
+        return _top(ErrorCode.STALE_BROKER_EPOCH)
+    judged = [(topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic)])
+              for topic in _first_only(request.topics)]
+    if any(code == ErrorCode.NOT_CONTROLLER for _, entries in judged for _, code, _ in entries):
+        return _top(ErrorCode.NOT_CONTROLLER)
+    kind = message("AlterIsrResponse")
+    reply = kind()
+    ops: list[Any] = []
+    changes: list[Change] = []
+    for topic, entries in judged:
+        answers = []
+        for entry, code, wanted in entries:
+            if isinstance(wanted, Change):
+                changes.append(wanted)
+            elif wanted is not None:
+                ops.append(wanted)
+            answers.append(kind.PartitionData(partition_id=entry.partition_id, error_code=int(code)))
+        reply.topics.append(kind.TopicData(topic=topic.topic, partitions=answers))
+    return Result([*changed(state, changes), *ops], reply)
+
+
+def _top(code: ErrorCode) -> Result:
+    return Result((), message("AlterIsrResponse")(error_code=int(code)))
+
+
+def _first_only(topics: Any) -> list[Any]:
+    """Entries of a topic that is named twice are judged together, so that a repeated partition is seen."""
+    merged: dict[tuple[str, bytes], Any] = {}
+    kind = message("AlterIsrRequest").TopicData
+    for topic in topics:
+        key = (topic.topic, topic.topic_id)
+        if key in merged:
+            first = merged[key]
+            topic = kind(topic=topic.topic, topic_id=topic.topic_id, partitions=[*first.partitions, *topic.partitions])
+        merged[key] = topic
+    return list(merged.values())
+
+
+def _wishes(state: State, sender: int, topic: Any) -> list[tuple[Any, Wish]]:
+    image = state.image
+    topic_row = image.topic(topic.topic)
+    if topic_row >= 0 and topic.topic_id not in (NO_ID, image.topic_id(topic_row)):
+        topic_row = -1
+    seen: set[int] = set()
+    wishes = []
+    for entry in topic.partitions:
+        row = image.partition(topic_row, entry.partition_id) if topic_row >= 0 else -1
+        wishes.append((entry, Wish(sender, row, entry.partition_id in seen, entry)))
+        seen.add(entry.partition_id)
+    return wishes
+
+
+def _judge(state: State, wish: Wish) -> tuple[ErrorCode, Change | PartitionsSet | None]:
+    for _, passes, code in CHECKS:
+        if not passes(state, wish):
+            return code, None
+    image, row, sender = state.image, wish.row, wish.sender
+    wanted = set(wish.entry.isr)
+    if wanted == set(image.isr(row)):
+        return ErrorCode.NONE, None  # row 15
+    isr = tuple(broker for broker in image.replicas(row) if broker in wanted)
+    whole = completed(state, row, isr)
+    if whole is None:
+        return ErrorCode.NONE, Change(row, isr, sender)
+    op, leader = whole
+    return (ErrorCode.NONE if leader == sender else ErrorCode.FENCED_LEADER_EPOCH), op
+
+
+# ---- the table
+
+
+def _known(state: State, wish: Wish) -> bool:
+    return wish.row >= 0
+
+
+def _once(state: State, wish: Wish) -> bool:
+    return not wish.repeated
+
+
+def _epoch_not_ahead(state: State, wish: Wish) -> bool:
+    return bool(wish.entry.leader_epoch <= state.image.leader_epoch(wish.row))
+
+
+def _version_not_ahead(state: State, wish: Wish) -> bool:
+    return bool(wish.entry.current_zk_version <= state.image.leader_epoch(wish.row))
+
+
+def _sender_leads(state: State, wish: Wish) -> bool:
+    return state.image.leader(wish.row) == wish.sender
+
+
+def _names_itself(state: State, wish: Wish) -> bool:
+    return bool(wish.entry.leader == wish.sender)
+
+
+def _version_is_current(state: State, wish: Wish) -> bool:
+    # One number stands for both epochs at levels 1 and 2: an older one in either field is a wish on an older state.
+    epoch = state.image.leader_epoch(wish.row)
+    return bool(wish.entry.current_zk_version == epoch and wish.entry.leader_epoch == epoch)
+
+
+def _well_formed(state: State, wish: Wish) -> bool:
+    isr = wish.entry.isr
+    return bool(isr) and min(isr) >= 0 and len(set(isr)) == len(isr)
+
+
+def _of_replicas(state: State, wish: Wish) -> bool:
+    return set(wish.entry.isr) <= set(state.image.replicas(wish.row))
+
+
+def _has_leader(state: State, wish: Wish) -> bool:
+    return wish.sender in wish.entry.isr
+
+
+def _eligible(state: State, wish: Wish) -> bool:
+    """Members that are in the ISR already and in controlled shutdown may stay until the controller takes them out; the
+    leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen."""
+    image = state.image
+    usable = state.soft.usable(image).ids
+    present = image.isr(wish.row)
+    epochs = wish.entry.isr_broker_epochs
+    if epochs and len(epochs) != len(wish.entry.isr):
+        return False
+    for index, member in enumerate(wish.entry.isr):
+        broker = image.broker(member)
+        if broker is None or (member not in usable and (member not in present or member not in state.soft.stopping)):
+            return False
+        if epochs and epochs[index] not in (-1, broker.epoch):
+            return False
+    return True
+
+
+Check = Callable[[State, Wish], bool]
+
+CHECKS: tuple[tuple[str, Check, ErrorCode], ...] = (
+    ("4, 5 known", _known, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ("5 listed once", _once, ErrorCode.INVALID_REQUEST),
+    ("6 leader epoch not above ours", _epoch_not_ahead, ErrorCode.NOT_CONTROLLER),
+    ("7 version not above ours", _version_not_ahead, ErrorCode.NOT_CONTROLLER),
+    ("8 the sender leads", _sender_leads, ErrorCode.FENCED_LEADER_EPOCH),
+    ("9 it names itself", _names_itself, ErrorCode.INVALID_REQUEST),
+    ("10 version is current", _version_is_current, ErrorCode.INVALID_UPDATE_VERSION),
+    ("11 well formed", _well_formed, ErrorCode.INVALID_REQUEST),
+    ("12 out of the replicas", _of_replicas, ErrorCode.INVALID_REQUEST),
+    ("13 with the leader", _has_leader, ErrorCode.INVALID_REQUEST),
+    ("14 every member eligible", _eligible, ErrorCode.INVALID_REQUEST),
+)

@@ -1,0 +1,71 @@
+"""Leases as the controller counts them (KIP-631, Broker Heartbeats; readings A22, A25).
+
+Rules:
+
+1. A lease ends at monotonic receipt + lease period. The broker counts from its sending, so it fences itself first.
+2. A new active controller treats every registered broker as renewed at takeover, plus the time for which a deposed leader
+   may still have renewed leases without knowing.
+3. Time in which the loop stood still is credited: a broker is not fenced for the controller's own pause.
+4. Expiry is judged after the control lane has run, so that a heartbeat that has arrived counts.
+"""
+
+from actors.controller.soft import Departure, Lease, Soft
+from actors.metadata.image import Image
+from actors.ports import Now
+
+STOOD_STILL_MS = 250
+"""A turn that comes this much later than it was due: the loop stood still."""
+
+
+def grant(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes, offset: int, now: Now, lease_ms: int) -> None:
+    """A broker is registered by the op at `epoch`. The answer leaves after its commit; counting from now only fences later
+    than the broker itself does."""
+    soft.leases[broker_id] = Lease(epoch, incarnation_id, now.mono_ms + lease_ms, epoch, offset)
+    soft.stopping.pop(broker_id, None)
+    soft.changed()
+
+
+def renew(lease: Lease, offset: int, now: Now, lease_ms: int) -> None:
+    """An accepted heartbeat buys one lease period from now (R631-145), and never takes time away."""
+    lease.expires_ms = max(lease.expires_ms, now.mono_ms + lease_ms)
+    lease.offset = max(lease.offset, offset)
+
+
+def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give_up: bool = False) -> None:
+    """End a lease, or what is left of a registration, and let the fencing begin. A departure that runs stays as it is,
+    save that a newcomer's claim and a giving up are added to it."""
+    running = soft.leaving.get(broker_id)
+    if running is not None:
+        newcomer, give_up, why = newcomer or running.newcomer, give_up or running.give_up, running.why
+    soft.leases.pop(broker_id, None)
+    soft.stopping.pop(broker_id, None)
+    soft.leaving[broker_id] = Departure(why, newcomer, give_up)
+    soft.changed()
+
+
+def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) -> None:
+    """Every registered broker holds a lease as if it had been renewed now, plus the grace (A22)."""
+    for broker in image.brokers():
+        soft.leases[broker.id] = Lease(
+            broker.epoch, broker.incarnation_id, now.mono_ms + lease_ms + grace_ms, broker.epoch, -1)
+    soft.changed()
+
+
+def credit(soft: Soft, due_ms: int, now: Now) -> int:
+    """Give back the time for which the loop stood still: the turn was due at `due_ms`. Returns the ms credited."""
+    late_ms = now.mono_ms - due_ms
+    if late_ms < STOOD_STILL_MS:
+        return 0
+    for lease in soft.leases.values():
+        lease.expires_ms += late_ms
+    return late_ms
+
+
+def expired(soft: Soft, now: Now) -> list[int]:
+    """Brokers whose lease has ended, by id."""
+    return sorted(broker_id for broker_id, lease in soft.leases.items() if lease.expires_ms <= now.mono_ms)
+
+
+def deadline_ms(soft: Soft, far_ms: int) -> int:
+    """When the next lease ends."""
+    return min((lease.expires_ms for lease in soft.leases.values()), default=far_ms)

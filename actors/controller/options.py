@@ -1,0 +1,92 @@
+"""What the controller reads of its node's configuration, typed once; and what differs by `metadata.format` as data rows.
+
+The drafts differ in policies, not only in records: A18, A45 and A46 of the KIP-631 requirements. Each difference is a
+column of `POLICIES`, never a branch elsewhere.
+"""
+
+from typing import Any, NamedTuple
+
+from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
+
+INITIAL, FENCED = 1, 2
+
+
+class Policy(NamedTuple):
+    """What one level of `metadata.format` decides."""
+
+    refused_state: int
+    """NextState for a broker without an epoch that is refused (A18)."""
+    refused_epoch: int
+    """BrokerEpoch for it: 0 ends its first phase, since no lease ever has epoch 0; -1 does not."""
+    resign_to_snapshot: bool
+    """The active controller hands over before it snapshots itself (R631-115, A46)."""
+    spare_degraded: bool
+    """Snapshots are rarer while losing one more voter would stop the quorum (R631-118, A45)."""
+
+
+POLICIES: dict[int, Policy] = {
+    1: Policy(FENCED, 0, True, True),
+    2: Policy(INITIAL, -1, False, False),
+}
+
+
+class Options(NamedTuple):
+    """The node's settings as the controller uses them."""
+
+    cluster_id: str = ""
+    heartbeat: tuple[int, int] = (3000, 2000)
+    """Interval between two heartbeats in ms, at level 1 and 2 (A25)."""
+    lease: tuple[int, int] = (30_000, 20_000)
+    """Length of a lease in ms, at level 1 and 2 (R631-144, A25)."""
+    grace_ms: int = 4000
+    """Added to every lease at takeover: as long as a deposed leader may go on without knowing (A22)."""
+    partitions_default: int = 1
+    replicas_default: int | None = None
+    """None: not configured, as many as there are brokers, up to REPLICAS_FOLLOW_MAX."""
+    delete_topics: bool = True
+    unclean_default: bool = False
+    snapshot_bytes: tuple[int, int] = (20 << 20, 200 << 20)
+    """Bytes of log between two snapshots: as a rule, and while the quorum is degraded (A44, A45)."""
+    snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
+    topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
+    """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
+
+    def heartbeat_ms(self, level: int) -> int:
+        """Interval between two heartbeats."""
+        return self.heartbeat[level - 1]
+
+    def lease_ms(self, level: int) -> int:
+        """Length of a lease."""
+        return self.lease[level - 1]
+
+
+REPLICAS_FOLLOW_MAX = 3
+STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 4, 5
+"""ConfigSource on the wire."""
+
+
+def options(config: NodeConfig, cluster_id: str) -> Options:
+    """Read a node's configuration."""
+
+    def node(name: str) -> tuple[bool, Any]:
+        return name in config.given, config.value(name)
+
+    defaults = []
+    for name, key in sorted(TOPIC_CONFIGS.items()):
+        given = any(synonym in config.given for synonym in key.synonyms)
+        defaults.append((name, key.text(inherited(key, node)), STATIC_BROKER_CONFIG if given else DEFAULT_CONFIG))
+    bytes_name, interval_name = "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms"
+    replicas = "default.replication.factor"
+    return Options(
+        cluster_id=cluster_id,
+        heartbeat=(config.heartbeat_interval_ms(1), config.heartbeat_interval_ms(2)),
+        lease=(config.lease_ms(1), config.lease_ms(2)),
+        grace_ms=2 * config.value("controller.quorum.fetch.timeout.ms"),
+        partitions_default=config.value("num.partitions"),
+        replicas_default=config.value(replicas) if replicas in config.given else None,
+        delete_topics=config.value("delete.topic.enable"),
+        unclean_default=config.value("unclean.leader.election.enable"),
+        snapshot_bytes=(config.value(bytes_name), config.value(bytes_name + ".degraded")),
+        snapshot_interval_ms=(config.value(interval_name), config.value(interval_name + ".degraded")),
+        topic_defaults=tuple(defaults),
+    )

@@ -1,0 +1,68 @@
+"""CreatePartitions (37): more partitions for topics that exist. All new partitions of a topic come in one group."""
+
+from typing import Any
+
+from actors.controller.configs import Refused
+from actors.controller.placement import TooFewBrokers, place
+from actors.controller.state import Result, State
+from actors.controller.topics import PARTITIONS_MAX, Assignment, manual_assignment
+from actors.metadata.ops import PartitionsSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+def create_partitions(state: State, request: Any, now: Now, random: Random) -> Result:
+    """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS."""
+    reply = message("CreatePartitionsResponse")()
+    names = [topic.name for topic in request.topics]
+    groups = []
+    for topic in request.topics:
+        code, text = ErrorCode.NONE, None
+        try:
+            if names.count(topic.name) > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            groups.append([_grow(state, topic, random)])
+        except Refused as refused:
+            code, text = refused.code, refused.text
+        reply.results.append(message("CreatePartitionsResponse").CreatePartitionsTopicResult(
+            name=topic.name, error_code=int(code), error_message=text))
+    return Result(() if request.validate_only else groups, reply, atomic=False)
+
+
+def _grow(state: State, topic: Any, random: Random) -> PartitionsSet:
+    image = state.image
+    row = image.topic(topic.name)
+    if row < 0:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    present = image.partition_count(row)
+    if topic.count == present:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if topic.count < present:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"The topic {topic.name} currently has {present} partition(s); "
+                      f"{topic.count} would not be an increase.")
+    added = topic.count - present
+    if added > PARTITIONS_MAX:
+        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
+    first = image.partition(row, 0)
+    factor = len(image.replicas(first))
+    if image.adding(first) or image.removing(first):
+        factor -= len(image.adding(first))
+    if topic.assignments is not None:
+        assignment = _manual(state, topic, added, factor)
+    else:
+        try:
+            replicas = place(state.soft.usable(image), added, factor, random)
+        except TooFewBrokers as error:
+            raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): "
+                          f"{error}") from None
+        assignment = Assignment(replicas, replicas)
+    return PartitionsSet(
+        image.topic_id(row) or b"", range(present, topic.count), assignment.replicas, assignment.isr)
+
+
+def _manual(state: State, topic: Any, added: int, factor: int) -> Assignment:
+    if len(topic.assignments) != added:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Attempted to add {added} additional partition(s), but only "
+                      f"{len(topic.assignments)} assignment(s) were specified.")
+    return manual_assignment(state, [tuple(entry.broker_ids) for entry in topic.assignments], factor)

@@ -1,0 +1,79 @@
+"""Where new replicas go: evenly over the brokers, in different racks as long as there are some.
+
+Rules:
+
+1. Brokers stand in one circle in which neighbours are of different racks where that is possible; racks and the brokers in
+   each are shuffled once a request, so that topics do not pile up on the same brokers.
+2. The preferred leaders of a request go around the circle: no broker leads two more of them than another.
+3. The other replicas follow the leader in the circle, from one place further on each time around, so that a broker's load
+   falls to many when it is lost. A rack is used a second time only when every rack has been used once, and so on.
+   Brokers without a rack form one rack of their own.
+"""
+
+from collections.abc import Sequence
+
+from actors.controller.soft import Usable
+from actors.ports import Random
+
+
+class TooFewBrokers(ValueError):
+    """Fewer usable brokers than replicas were asked for."""
+
+
+def _shuffled(items: list[int], random: Random) -> list[int]:
+    for last in range(len(items) - 1, 0, -1):
+        other = random.below(last + 1)
+        items[last], items[other] = items[other], items[last]
+    return items
+
+
+def _circle(usable: Usable, random: Random) -> tuple[list[int], list[int]]:
+    """(brokers, number of the rack of each), racks taking turns."""
+    racks: dict[str | None, list[int]] = {}
+    for broker, rack in usable.racks:
+        racks.setdefault(rack, []).append(broker)
+    groups = [_shuffled(group, random) for group in racks.values()]
+    order = _shuffled(list(range(len(groups))), random)
+    brokers, numbers = [], []
+    for turn in range(max(map(len, groups))):
+        for number in order:
+            if turn < len(groups[number]):
+                brokers.append(groups[number][turn])
+                numbers.append(number)
+    return brokers, numbers
+
+
+def _replicas(brokers: list[int], racks: list[int], factor: int, start: int, shift: int) -> tuple[int, ...]:
+    """The replicas of the partition whose leader stands at `start`."""
+    chosen, used = [brokers[start]], {racks[start]}
+    count, taken = len(brokers), {start}
+    racks_there = len(set(racks))
+    while len(chosen) < factor:
+        for step in range(count - 1):
+            place = (start + 1 + (shift + step) % (count - 1)) % count
+            if place not in taken and racks[place] not in used:
+                chosen.append(brokers[place])
+                taken.add(place)
+                used.add(racks[place])
+                if len(chosen) == factor or len(used) == racks_there:
+                    break
+        used = set()
+    return tuple(chosen)
+
+
+def place(usable: Usable, partitions: int, factor: int, random: Random) -> Sequence[tuple[int, ...]]:
+    """Replicas of `partitions` new partitions, the preferred leader first. Raises TooFewBrokers."""
+    count = len(usable.racks)
+    if factor > count:
+        raise TooFewBrokers(f"The target replication factor of {factor} cannot be reached because only {count} broker(s) "
+                            "are registered.")
+    brokers, racks = _circle(usable, random)
+    known: dict[tuple[int, int], tuple[int, ...]] = {}
+    placed = []
+    for number in range(partitions):
+        start, shift = number % count, number // count % max(1, count - 1)
+        replicas = known.get((start, shift))
+        if replicas is None:
+            replicas = known[start, shift] = _replicas(brokers, racks, factor, start, shift)
+        placed.append(replicas)
+    return placed

@@ -1,0 +1,21 @@
+"""AllocateProducerIds (67): a block of 1,000 producer ids for one broker, never given twice (A08; KIP-730)."""
+
+from typing import Any
+
+from actors.controller.state import Result, State, broker_epoch_holds
+from actors.metadata.ops import ProducerIdsSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+BLOCK = 1000
+
+
+def allocate_producer_ids(state: State, request: Any, now: Now, random: Random) -> Result:
+    """AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 from the role."""
+    reply = message("AllocateProducerIdsResponse")
+    if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
+        return Result((), reply(error_code=int(ErrorCode.STALE_BROKER_EPOCH)))
+    start = state.image.next_producer_id
+    op = ProducerIdsSet(request.broker_id, request.broker_epoch, start + BLOCK)
+    return Result([op], reply(producer_id_start=start, producer_id_len=BLOCK))

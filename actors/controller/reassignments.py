@@ -1,0 +1,152 @@
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): replicas move (KIP-455).
+
+What this file alone decides: what a partition looks like while a reassignment runs, when it is complete, how it is given
+up. Rules:
+
+1. While it runs, Replicas are the target followed by what goes away; AddingReplicas and RemovingReplicas say which are
+   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), LeaderEpoch + 1 each.
+2. It is complete when every adding replica is in the ISR. The AlterIsr that brings in the last one completes it in the
+   same records (R497-08); with nothing to add it is complete at once.
+3. It is not completed while none of the target's ISR members could lead.
+"""
+
+from typing import Any
+
+from actors.controller.changes import choose_leader
+from actors.controller.configs import Refused
+from actors.controller.state import Result, State
+from actors.controller.topics import check_replicas
+from actors.metadata.ops import PartitionsSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+def completed(state: State, row: int, isr: tuple[int, ...]) -> tuple[PartitionsSet, int] | None:
+    """The partition after its reassignment, and its leader, if `isr` completes it; None otherwise."""
+    image = state.image
+    adding, removing = image.adding(row), image.removing(row)
+    if (not adding and not removing) or not set(adding) <= set(isr):
+        return None
+    target = tuple(broker for broker in image.replicas(row) if broker not in removing)
+    return _finish(state, row, target, isr)
+
+
+def _finish(state: State, row: int, target: tuple[int, ...], isr: tuple[int, ...]) -> tuple[PartitionsSet, int] | None:
+    members = tuple(broker for broker in target if broker in isr)
+    leader = state.image.leader(row)
+    if leader not in members:
+        leader = choose_leader(target, members, state.soft.usable(state.image).ids)
+    if leader < 0:
+        return None
+    return _whole(state, row, target, members, leader), leader
+
+
+def _whole(state: State, row: int, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int,
+           adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> PartitionsSet:
+    image = state.image
+    directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
+    return PartitionsSet.one(
+        image.topic_id(image.topic_of(row)) or b"", image.number(row), replicas, isr, leader, image.leader_epoch(row) + 1,
+        adding=adding, removing=removing, recovery=image.recovery(row),
+        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None)
+
+
+# ---- operations
+
+
+def alter_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:
+    """AlterPartitionReassignmentsRequest. Errors by partition: 3, 38, 39, 42, 85 NO_REASSIGNMENT_IN_PROGRESS."""
+    kind = message("AlterPartitionReassignmentsResponse")
+    reply = kind(allow_replication_factor_change=request.allow_replication_factor_change)
+    ops = []
+    seen: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        answers = []
+        for entry in topic.partitions:
+            code, text = ErrorCode.NONE, None
+            try:
+                if (topic.name, entry.partition_index) in seen:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
+                seen.add((topic.name, entry.partition_index))
+                op = _reassign(state, topic.name, entry, request.allow_replication_factor_change)
+                if op is not None:
+                    ops.append(op)
+            except Refused as refused:
+                code, text = refused.code, refused.text
+            answers.append(kind.ReassignablePartitionResponse(
+                partition_index=entry.partition_index, error_code=int(code), error_message=text))
+        reply.responses.append(kind.ReassignableTopicResponse(name=topic.name, partitions=answers))
+    return Result(ops, reply, atomic=False)
+
+
+def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> PartitionsSet | None:
+    image = state.image
+    topic_row = image.topic(name)
+    row = image.partition(topic_row, entry.partition_index) if topic_row >= 0 else -1
+    if row < 0:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}-{entry.partition_index}.")
+    if entry.replicas is None:
+        return _cancel(state, row)
+    target = tuple(entry.replicas)
+    check_replicas(state, target)
+    adding, removing = image.adding(row), image.removing(row)
+    present = tuple(broker for broker in image.replicas(row) if broker not in adding)
+    if not factor_may_change and len(target) != len(tuple(b for b in image.replicas(row) if b not in removing)):
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor of the target differs, and the request "
+                      "does not allow that.")
+    if target == image.replicas(row) and not adding and not removing:
+        return None
+    added = tuple(broker for broker in target if broker not in present)
+    gone = tuple(broker for broker in present if broker not in target)
+    if not set(added) - set(image.isr(row)):
+        whole = _finish(state, row, target, image.isr(row))
+        if whole is not None:
+            return whole[0]
+    replicas = target + gone
+    isr = tuple(broker for broker in replicas if broker in image.isr(row))
+    leader = image.leader(row)
+    if not isr:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain.")
+    if leader not in isr:
+        leader = choose_leader(replicas, isr, state.soft.usable(image).ids)
+    return _whole(state, row, replicas, isr, leader, added, gone)
+
+
+def _cancel(state: State, row: int) -> PartitionsSet:
+    """Back to the replicas of before. Refused where none of them is in the ISR any more."""
+    image = state.image
+    adding, removing = image.adding(row), image.removing(row)
+    if not adding and not removing:
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "The partition is not being reassigned.")
+    before = tuple(broker for broker in image.replicas(row) if broker not in adding)
+    isr = tuple(broker for broker in before if broker in image.isr(row))
+    if not isr:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the replicas of before is in sync.")
+    leader = image.leader(row)
+    if leader not in isr:
+        leader = choose_leader(before, isr, state.soft.usable(image).ids)
+    return _whole(state, row, before, isr, leader)
+
+
+def list_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:
+    """ListPartitionReassignmentsRequest; topics null: all that run."""
+    image = state.image
+    kind = message("ListPartitionReassignmentsResponse")
+    reply = kind()
+    if request.topics is None:
+        wanted: Any = ((row, image.topic_partitions(row)) for row in image.topics())
+    else:
+        known = ((image.topic(topic.name), topic) for topic in request.topics)
+        wanted = (
+            (row, [image.partition(row, number) for number in dict.fromkeys(topic.partition_indexes)])
+            for row, topic in known if row >= 0)
+    for topic_row, rows in wanted:
+        running = [
+            kind.OngoingPartitionReassignment(
+                partition_index=image.number(row), replicas=list(image.replicas(row)),
+                adding_replicas=list(image.adding(row)), removing_replicas=list(image.removing(row)))
+            for row in rows if row >= 0 and (image.adding(row) or image.removing(row))]
+        if running:
+            reply.topics.append(kind.OngoingTopicReassignment(name=image.topic_name(topic_row), partitions=running))
+    return Result((), reply)

@@ -1,0 +1,323 @@
+"""BrokerHeartbeat (50): who gets which broker id, for how long, and when it may stop (KIP-631, Broker Heartbeats to
+Broker ID Conflicts).
+
+What this file alone decides: the answer to a heartbeat, by `DECISIONS`, a table read from the top; the first row whose
+condition holds decides (reading A19). The rows' names are the readings and rules that they carry out.
+
+Errors (A14): 42 INVALID_REQUEST, 104 INCONSISTENT_CLUSTER_ID, 101 DUPLICATE_BROKER_REGISTRATION, 35 UNSUPPORTED_VERSION,
+77 STALE_BROKER_EPOCH; 41 and 31 are the role's.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from actors.controller import leases
+from actors.controller.fencing import unreadable
+from actors.controller.options import POLICIES
+from actors.controller.soft import Departure, Lease, Shutdown
+from actors.controller.state import METADATA_FORMAT, Result, State
+from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+UNKNOWN, INITIAL, FENCED, ACTIVE, SHUTDOWN = range(5)
+"""BrokerState on the wire (R631-182)."""
+SECURITY_PROTOCOLS = range(4)
+FEATURES_UNSAID = ((METADATA_FORMAT, 1, 2),)
+"""What a broker supports that does not say (A15)."""
+NO_ID = bytes(16)
+
+
+class Claim(NamedTuple):
+    """One heartbeat beside what is known of its broker id."""
+
+    request: Any
+    lease: Lease | None
+    """The live lease of the id."""
+    broker: Any
+    """The registration in the image, or None."""
+    departure: Departure | None
+    """The fencing that runs."""
+    first: bool
+    """No epoch yet: the process is in its first phase (R631-175)."""
+    holder: bool
+    """The live lease is this process's own."""
+
+
+def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
+    """Judge one heartbeat. The reply is of level 2's layout; `node/rpc/broker_heartbeat.py` writes level 1's."""
+    lease = state.soft.leases.get(request.broker_id)
+    first = request.broker_epoch == -1
+    holder = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
+    claim = Claim(request, lease, state.image.broker(request.broker_id), state.soft.leaving.get(request.broker_id), first,
+                  holder)
+    for _, holds, decide in DECISIONS:
+        if holds(state, claim, now):
+            return decide(state, claim, now)
+    raise AssertionError("the last row always holds")
+
+
+def registration_key(broker: int) -> tuple[str, int]:
+    """Signalled when the fencing of a broker has ended."""
+    return ("registration", broker)
+
+
+# ---- conditions
+
+
+def _same_process(request: Any, lease: Lease) -> bool:
+    """The incarnation is the lease's, as far as both are known."""
+    return NO_ID in (request.incarnation_id, lease.incarnation_id) or request.incarnation_id == lease.incarnation_id
+
+
+def _malformed(state: State, claim: Claim, now: Now) -> bool:
+    request = claim.request
+    names = [listener.name for listener in request.listeners]
+    return (
+        request.target_state not in (FENCED, ACTIVE, SHUTDOWN)
+        or request.broker_id < 0
+        or request.broker_epoch < -1
+        or len(set(names)) != len(names)
+        or (request.target_state == ACTIVE and not names)
+        or any(not listener.name or not 0 <= listener.port <= 65535 for listener in request.listeners)
+        or any(listener.security_protocol not in SECURITY_PROTOCOLS for listener in request.listeners)
+    )
+
+
+def _other_cluster(state: State, claim: Claim, now: Now) -> bool:
+    return claim.request.cluster_id not in ("", state.options.cluster_id)
+
+
+def _controllers_id(state: State, claim: Claim, now: Now) -> bool:
+    return claim.request.broker_id in state.controllers
+
+
+def _wants_no_lease(state: State, claim: Claim, now: Now) -> bool:
+    return not claim.holder and claim.request.target_state != ACTIVE
+
+
+def _gives_up(state: State, claim: Claim, now: Now) -> bool:
+    return claim.holder and claim.request.target_state == FENCED
+
+
+def _wants_to_stop(state: State, claim: Claim, now: Now) -> bool:
+    return claim.holder and claim.request.target_state == SHUTDOWN
+
+
+def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
+    """Every finalized level lies within what the broker supports, at both ends (A16)."""
+    supported = {name: (low, high) for name, low, high in _features(claim.request)}
+    for name, level in state.image.features().items():
+        low, high = supported.get(name, (0, 0))
+        if level > 0 and not low <= level <= high:
+            return True
+    return False
+
+
+def _stale(state: State, claim: Claim, now: Now) -> bool:
+    """Judged by time (A17): an active broker may lag by a lease period, a newcomer by a heartbeat interval."""
+    commits = state.soft.commits
+    options, level = state.options, state.level
+    if claim.holder:
+        wanted = commits.before(now.mono_ms - options.lease_ms(level))
+        if wanted is None:
+            return False
+    else:
+        wanted = commits.before(now.mono_ms - options.heartbeat_ms(level))
+        if wanted is None:
+            wanted = commits.at_takeover
+    return bool(claim.request.cur_metadata_offset + 1 < wanted)
+
+
+def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
+    """The answer to a registration was lost: the same process asks again (A15)."""
+    lease, request = claim.lease, claim.request
+    return claim.first and lease is not None and request.incarnation_id not in (NO_ID,) and (
+        request.incarnation_id == lease.incarnation_id)
+
+
+def _holder(state: State, claim: Claim, now: Now) -> bool:
+    return claim.holder
+
+
+def _beaten_by_newcomer(state: State, claim: Claim, now: Now) -> bool:
+    return claim.departure is not None and claim.departure.newcomer and not claim.first
+
+
+def _departing(state: State, claim: Claim, now: Now) -> bool:
+    return claim.departure is not None
+
+
+def _first_and_free(state: State, claim: Claim, now: Now) -> bool:
+    return claim.first and claim.lease is None
+
+
+def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
+    """A new process that proves that the registered one flushed everything and ended (DESIGN section 6, tag 6)."""
+    return claim.first and claim.broker is not None and claim.request.previous_broker_epoch == claim.broker.epoch
+
+
+def _first(state: State, claim: Claim, now: Now) -> bool:
+    return claim.first
+
+
+def _taken(state: State, claim: Claim, now: Now) -> bool:
+    return claim.lease is not None
+
+
+def _known_epoch(state: State, claim: Claim, now: Now) -> bool:
+    return bool(claim.request.broker_epoch < state.next_offset)
+
+
+def _always(state: State, claim: Claim, now: Now) -> bool:
+    return True
+
+
+# ---- decisions
+
+
+def _reply(state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, epoch: int = -1, end_ms: int = 0) -> Any:
+    return message("v28:BrokerHeartbeatResponse")(
+        error_code=int(code), active_controller_id=state.me, next_state=next_state, broker_epoch=epoch,
+        lease_end_time_ms=end_ms)
+
+
+def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> Any:
+    """The lease as the broker reads it: its own start + the lease period; the controller's clock has no part (R631-143)."""
+    end_ms = claim.request.lease_start_time_ms + state.options.lease_ms(state.level)
+    return _reply(state, next_state, epoch=epoch, end_ms=end_ms)
+
+
+def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, Now], Result]:
+    """A refusal. The holder of a lease that is refused has lost it; a process in its first phase gets what the level says
+    (A18)."""
+
+    def decide(state: State, claim: Claim, now: Now) -> Result:
+        if not obeyed:
+            return Result((), _reply(state, UNKNOWN, code=code))
+        if claim.holder:
+            leases.revoke(state.soft, claim.request.broker_id, f"refused: {code.name}")
+        if claim.first:
+            policy = POLICIES[state.level]
+            return Result((), _reply(state, policy.refused_state, code=code, epoch=policy.refused_epoch))
+        return Result((), _reply(state, FENCED, code=code))
+
+    return decide
+
+
+def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
+    return Result((), _reply(state, claim.request.target_state))
+
+
+def _release(state: State, claim: Claim, now: Now) -> Result:
+    leases.revoke(state.soft, claim.request.broker_id, "given up")
+    return Result((), _reply(state, FENCED))
+
+
+def _renew(state: State, claim: Claim, now: Now) -> Result:
+    request, lease, broker = claim.request, claim.lease, claim.broker
+    assert lease is not None and broker is not None
+    leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
+    if state.soft.stopping.pop(request.broker_id, None) is not None:
+        state.soft.changed()
+    ops: list[Any] = []
+    announced = _broker_set(request, lease.epoch)
+    if request.incarnation_id == NO_ID:
+        announced = announced._replace(incarnation_id=broker.incarnation_id)
+    if announced != broker:
+        ops.append(announced)
+        lease.record_offset = state.next_offset
+    if request.unreadable:
+        ops += unreadable(state, request.broker_id, request.unreadable)
+    return Result(ops, _granted(state, claim, lease.epoch), seen=None if ops else lease.record_offset + 1)
+
+
+def _register(state: State, claim: Claim, now: Now) -> Result:
+    request, epoch, soft = claim.request, state.next_offset, state.soft
+    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now,
+                 state.options.lease_ms(state.level))
+    soft.electing[request.broker_id] = None
+    return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
+
+
+def _take_over(state: State, claim: Claim, now: Now) -> Result:
+    """The newcomer wins. The old registration leaves first, as an operation of its own, then this one runs again."""
+    leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
+    return _wait(state, claim, now)
+
+
+def _wait(state: State, claim: Claim, now: Now) -> Result:
+    if claim.first and claim.departure is not None and not claim.departure.newcomer:
+        leases.revoke(state.soft, claim.request.broker_id, claim.departure.why, newcomer=True)
+    late = _refuse(ErrorCode.NONE)(state, claim._replace(holder=False), now)
+    return late._replace(wait=registration_key(claim.request.broker_id))
+
+
+def _shut_down(state: State, claim: Claim, now: Now) -> Result:
+    """A step of a controlled shutdown (A50). Granted when the moves are committed and the active brokers have them."""
+    request, lease, soft = claim.request, claim.lease, state.soft
+    assert lease is not None
+    broker = request.broker_id
+    leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
+    stopping = soft.stopping.get(broker)
+    if stopping is None:
+        stopping = soft.stopping[broker] = Shutdown(now.mono_ms)
+        soft.changed()
+    _, led, in_isr = state.image.counts(broker)
+    nothing_to_move = in_isr == 0 and stopping.moved_offset < 0
+    if nothing_to_move or (led == 0 and _moves_are_known(state, broker, stopping, now)):
+        del soft.leases[broker]
+        del soft.stopping[broker]
+        soft.changed()
+        return Result([BrokerGone(broker)], _reply(state, SHUTDOWN, epoch=lease.epoch))
+    return Result((), _granted(state, claim, lease.epoch), seen=lease.record_offset + 1)
+
+
+def _moves_are_known(state: State, broker: int, stopping: Shutdown, now: Now) -> bool:
+    moved = stopping.moved_offset
+    if moved < 0 or state.high_watermark < moved:
+        return False
+    if now.mono_ms - stopping.moved_ms >= state.options.lease_ms(state.level):
+        return True
+    others = (lease for id, lease in state.soft.leases.items() if id != broker and id not in state.soft.stopping)
+    return all(lease.offset + 1 >= moved for lease in others)
+
+
+def _features(request: Any) -> tuple[tuple[str, int, int], ...]:
+    if not request.features:
+        return FEATURES_UNSAID
+    return tuple(sorted((f.name, f.min_supported_version, f.max_supported_version) for f in request.features))
+
+
+def _broker_set(request: Any, epoch: int) -> BrokerSet:
+    endpoints = tuple(
+        EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
+        for listener in request.listeners)
+    return BrokerSet(request.broker_id, epoch, request.incarnation_id, endpoints, request.rack, _features(request),
+                     tuple(request.log_dirs))
+
+
+Condition = Callable[[State, Claim, Now], bool]
+Decision = Callable[[State, Claim, Now], Result]
+
+DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
+    ("A14, A27: malformed", _malformed, _refuse(ErrorCode.INVALID_REQUEST, obeyed=False)),
+    ("A14: another cluster", _other_cluster, _refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)),
+    ("R631-028: a controller's id", _controllers_id, _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)),
+    ("A19: FENCED or SHUTDOWN registers nobody", _wants_no_lease, _as_wanted),
+    ("A27: the holder gives its lease up", _gives_up, _release),
+    ("R631-165: the holder wants to stop", _wants_to_stop, _shut_down),
+    ("A16: features", _lacks_features, _refuse(ErrorCode.UNSUPPORTED_VERSION)),
+    ("A17: stale metadata", _stale, _refuse(ErrorCode.NONE)),
+    ("A15: a retry of the newest registration", _retry_of_newest, _renew),
+    ("A19 (3): the holder renews", _holder, _renew),
+    ("R631-175: a newcomer waits for the id", _beaten_by_newcomer, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
+    ("A20: the fencing has to end first", _departing, _wait),
+    ("A19 (1): no live lease", _first_and_free, _register),
+    ("A20: after a proven clean stop everything stays", _stopped_cleanly, _register),
+    ("A19 (2): the newcomer wins", _first, _take_over),
+    ("A19 (4): another holds the lease", _taken, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
+    ("A19 (5): restored under a new epoch", _known_epoch, _register),
+    ("A19 (6): an epoch from the future", _always, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
+)

@@ -1,0 +1,160 @@
+"""Soft state: what the active controller knows and never writes into the log (KIP-631, Snapshot Implementation, leases).
+
+This is the one place. A new active controller starts with an empty one (`ControllerRole.gained`), and losing leadership
+throws it away. Who may change it: `leases.py` (leases), `registration.py` and `fencing.py` (departures, shutdowns),
+`snapshots.py` (the slot), `topics.py` (the names index).
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from actors.metadata.image import Image
+
+
+class Lease:
+    """A broker's live lease. Invariant: the broker is registered in the image under `epoch`, or was one op ago."""
+
+    __slots__ = ("epoch", "expires_ms", "incarnation_id", "offset", "record_offset")
+
+    def __init__(self, epoch: int, incarnation_id: bytes, expires_ms: int, record_offset: int, offset: int) -> None:
+        self.epoch = epoch
+        self.incarnation_id = incarnation_id
+        self.expires_ms = expires_ms
+        """Monotonic: receipt of the newest accepted heartbeat + lease period."""
+        self.record_offset = record_offset
+        """Offset of the newest BrokerRecord: a renewal's answer waits for its commit, no longer."""
+        self.offset = offset
+        """CurMetadataOffset of the newest heartbeat."""
+
+
+class Departure(NamedTuple):
+    """A broker that is being fenced. Invariant: it holds no lease."""
+
+    why: str
+    newcomer: bool
+    """A new process waits for the id: the old one may not come back meanwhile (R631-175)."""
+    give_up: bool = False
+    """Unregistered on purpose: also the last copy is given up (A32)."""
+
+
+class Shutdown:
+    """A controlled shutdown under way (A50)."""
+
+    __slots__ = ("moved_ms", "moved_offset", "since_ms")
+
+    def __init__(self, since_ms: int) -> None:
+        self.since_ms = since_ms
+        self.moved_offset = -1
+        """End of the moves in the log; -1 while some are left to do."""
+        self.moved_ms = -1
+
+
+class Report(NamedTuple):
+    """What a controller said in its newest heartbeat."""
+
+    snapshot_offset: int
+    heard_ms: int
+    features: tuple[tuple[str, int, int], ...]
+
+
+class SnapshotSlot(NamedTuple):
+    """The one snapshot under way in the quorum (R631-114, A43)."""
+
+    controller_id: int
+    since_ms: int
+    offset_before: int
+
+
+class Commits:
+    """What was committed when, at a coarse grain, for staleness by time (A17)."""
+
+    GRAIN_MS = 100
+
+    def __init__(self) -> None:
+        self._past: deque[tuple[int, int]] = deque()
+        self.since_ms = 0
+        """When this controller took over. Invariant: nothing is known of the time before it."""
+        self.at_takeover = 0
+
+    def begin(self, mono_ms: int, high_watermark: int) -> None:
+        """Take over now."""
+        self._past.clear()
+        self._past.append((mono_ms, high_watermark))
+        self.since_ms, self.at_takeover = mono_ms, high_watermark
+
+    def note(self, mono_ms: int, high_watermark: int, keep_ms: int) -> None:
+        """The high watermark is `high_watermark` from now on."""
+        past = self._past
+        if past and mono_ms - past[-1][0] < self.GRAIN_MS:
+            return
+        past.append((mono_ms, high_watermark))
+        while len(past) > 1 and past[1][0] <= mono_ms - keep_ms:
+            past.popleft()
+
+    def before(self, mono_ms: int) -> int | None:
+        """The high watermark at that time or a grain earlier; None: before the takeover."""
+        if not self._past or self._past[0][0] > mono_ms:
+            return None
+        found = self._past[0][1]
+        for at_ms, high_watermark in self._past:
+            if at_ms > mono_ms:
+                break
+            found = high_watermark
+        return found
+
+
+class Usable(NamedTuple):
+    """Brokers that may lead, join an ISR, and take new replicas: registered, leased, neither leaving nor stopping."""
+
+    ids: frozenset[int]
+    racks: tuple[tuple[int, str | None], ...]
+    """(id, rack) by id."""
+
+
+class Soft:
+    """All of it."""
+
+    def __init__(self) -> None:
+        self.leases: dict[int, Lease] = {}
+        self.leaving: dict[int, Departure] = {}
+        """Brokers whose fencing runs, in slices, oldest first."""
+        self.stopping: dict[int, Shutdown] = {}
+        self.electing: dict[int, None] = {}
+        """Brokers whose return may give a leaderless partition a leader, oldest first."""
+        self.commits = Commits()
+        self.controllers: dict[int, Report] = {}
+        self.snapshot: SnapshotSlot | None = None
+        self.snapshot_times: dict[int, int] = {}
+        """When each controller was last told to snapshot."""
+        self.unregistered: set[int] = set()
+        """Brokers whose giving up somebody waits for."""
+        self.isr_connections: dict[int, int] = {}
+        """Per broker the newest connection on which it has sent AlterIsr (R497-52)."""
+        self.names: dict[str, set[str]] | None = None
+        """Names with '.' or '_' by their name with '_' for '.'; built when first needed (topics.py)."""
+        self.topic_configs: list[Any] | None = None
+        """What CreateTopics answers for a topic without settings of its own (configs.py)."""
+        self._usable: Usable | None = None
+
+    def changed(self) -> None:
+        """A lease, a departure, a shutdown or a registration has changed: `usable` is computed anew."""
+        self._usable = None
+
+    def usable(self, image: Image) -> Usable:
+        """The brokers that may be given something."""
+        if self._usable is None:
+            racks = tuple(
+                (broker.id, broker.rack) for broker in image.brokers()
+                if broker.id in self.leases and broker.id not in self.leaving and broker.id not in self.stopping
+            )
+            self._usable = Usable(frozenset(id for id, _ in racks), racks)
+        return self._usable
+
+    def check(self, image: Image) -> None:
+        """Invariants, for tests and the simulator."""
+        for broker_id, lease in self.leases.items():
+            broker: Any = image.broker(broker_id)
+            assert broker is not None and broker.epoch == lease.epoch, (broker_id, broker, lease.epoch)
+            assert broker_id not in self.leaving
+        for broker_id in self.stopping:
+            assert broker_id in self.leases

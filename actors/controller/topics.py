@@ -1,0 +1,262 @@
+"""CreateTopics (19) and DeleteTopics (20): a topic appears with all its partitions, and goes with all of them.
+
+What this file alone decides: which new topics are legal, what their partitions look like, which error a refused one gets.
+Rules:
+
+1. Topics of a request are judged one by one; one refusal does not stop the others. What is accepted becomes one group of
+   records a topic, so that nobody ever sees a topic with part of its partitions (R631-104).
+2. Without a number of partitions or replicas the defaults count; the default replication factor follows the number of
+   brokers unless it is configured.
+3. Only brokers with a live lease, not on their way out, get replicas or enter an ISR (R631-163).
+4. No scan over topics or partitions: a request costs what it asks for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
+from actors.controller.names import METADATA_TOPICS, created, name_error, rival
+from actors.controller.options import REPLICAS_FOLLOW_MAX
+from actors.controller.placement import TooFewBrokers, place
+from actors.controller.state import Result, State
+from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+PARTITIONS_MAX = 100_000
+"""Of one request: a topic is one record batch, and a batch has to travel."""
+ATOMIC_PARTITIONS_MAX = 10_000
+"""A request of more partitions is cut between topics."""
+NO_ID = bytes(16)
+
+
+class Assignment(NamedTuple):
+    """Replicas and ISRs of new partitions, by partition."""
+
+    replicas: Sequence[tuple[int, ...]]
+    isr: Sequence[tuple[int, ...]]
+
+
+def create_topics(state: State, request: Any, now: Now, random: Random) -> Result:
+    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION."""
+    reply = message("CreateTopicsResponse")()
+    seen: dict[str, int] = {}
+    for topic in request.topics:
+        seen[topic.name] = seen.get(topic.name, 0) + 1
+    groups: list[list[Any]] = []
+    marked: dict[str, str] = {}
+    partitions = 0
+    for name, times in seen.items():
+        if times > 1:
+            reply.topics.append(_refusal(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+    for topic in request.topics:
+        if seen[topic.name] > 1:
+            continue
+        try:
+            _check_neighbours(topic.name, marked)
+            group, result = _create(state, topic, PARTITIONS_MAX - partitions, random)
+        except Refused as refused:
+            reply.topics.append(_refusal(topic.name, refused.code, refused.text))
+            continue
+        reply.topics.append(result)
+        partitions += result.num_partitions
+        if not request.validate_only:
+            created(topic.name, state.soft)
+            groups.append(group)
+    if request.validate_only:
+        return Result((), reply)
+    if partitions > ATOMIC_PARTITIONS_MAX:
+        return Result(groups, reply, atomic=False)
+    return Result([op for group in groups for op in group], reply)
+
+
+def _create(state: State, topic: Any, partitions_max: int, random: Random) -> tuple[list[Any], Any]:
+    """Ops and result of one topic. Raises Refused."""
+    name = topic.name
+    _check_name(state, name)
+    configs = {config.name: config.value for config in topic.configs}
+    _check_configs(state, topic.configs, configs)
+    assignment = _assignment(state, topic, partitions_max, random)
+    topic_id = _new_id(state, random)
+    count = len(assignment.replicas)
+    group: list[Any] = [TopicSet(name, topic_id)]
+    group.append(PartitionsSet(topic_id, range(count), assignment.replicas, assignment.isr))
+    group += [ConfigSet(TOPIC, name, key, value) for key, value in configs.items()]
+    result = message("CreateTopicsResponse").CreatableTopicResult(
+        name=name, topic_id=topic_id, error_code=0, error_message=None, num_partitions=count,
+        replication_factor=len(assignment.replicas[0]), configs=effective_topic_configs(state, configs))
+    return group, result
+
+
+def _check_name(state: State, name: str) -> None:
+    error = name_error(name)
+    if error is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
+    if name in METADATA_TOPICS:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+    if state.image.name_taken(name):
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = rival(name, state.image, state.soft)
+    if other is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _check_neighbours(name: str, marked: dict[str, str]) -> None:
+    """Two new names of one request may not be rivals either."""
+    if "." in name or "_" in name:
+        other = marked.setdefault(name.replace(".", "_"), name)
+        if other != name:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}")
+
+
+def _check_configs(state: State, given: Any, configs: Mapping[str, str | None]) -> None:
+    if not given:
+        return
+    if len(configs) != len(given):
+        raise Refused(ErrorCode.INVALID_CONFIG, "A config name is given more than once.")
+    error = topic_config_error(configs)
+    if error is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, error)
+
+
+def _assignment(state: State, topic: Any, partitions_max: int, random: Random) -> Assignment:
+    if topic.assignments:
+        return _manual(state, topic, partitions_max)
+    usable = state.soft.usable(state.image)
+    count, factor = topic.num_partitions, topic.replication_factor
+    if factor == -1:
+        factor = state.options.replicas_default
+        if factor is None:
+            factor = min(REPLICAS_FOLLOW_MAX, max(1, len(usable.racks)))
+    elif factor < 1:
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the "
+                      "default value.")
+    if count == -1:
+        count = state.options.partitions_default
+    elif count < 1:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 to use the "
+                      "default value.")
+    _check_count(count, partitions_max)
+    try:
+        replicas = place(usable, count, factor, random)
+    except TooFewBrokers as error:
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): "
+                      f"{error}") from None
+    return Assignment(replicas, replicas)
+
+
+def _manual(state: State, topic: Any, partitions_max: int) -> Assignment:
+    if topic.replication_factor != -1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was "
+                      "not set to -1.")
+    if topic.num_partitions != -1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not "
+                      "set to -1.")
+    _check_count(len(topic.assignments), partitions_max)
+    by_number = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
+    if len(by_number) != len(topic.assignments):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one "
+                      "partition.")
+    if sorted(by_number) != list(range(len(by_number))):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partition numbers should be a consecutive sequence from 0.")
+    replicas = [by_number[number] for number in range(len(by_number))]
+    return manual_assignment(state, replicas, len(replicas[0]))
+
+
+def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int) -> Assignment:
+    """Check the replicas that somebody chose; their ISRs. Raises Refused."""
+    usable = state.soft.usable(state.image).ids
+    isrs = []
+    for members in replicas:
+        check_replicas(state, members)
+        if len(members) != factor:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes a partition "
+                          f"with {len(members)} replica(s), but this is not consistent with previous partitions, which "
+                          f"have {factor} replica(s).")
+        isr = tuple(broker for broker in members if broker in usable)
+        if not isr:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All brokers specified in a manual partition assignment "
+                          "are fenced or in controlled shutdown.")
+        isrs.append(isr)
+    return Assignment(replicas, isrs)
+
+
+def check_replicas(state: State, members: tuple[int, ...]) -> None:
+    """A list of replicas must name registered brokers, each once. Raises Refused."""
+    if not members:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica "
+                      "list.")
+    if len(set(members)) != len(members):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes a broker more than "
+                      f"once: {list(members)}.")
+    for broker in members:
+        if state.image.broker(broker) is None:
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes broker "
+                          f"{broker}, but no such broker is registered.")
+
+
+def _check_count(count: int, partitions_max: int) -> None:
+    if count > partitions_max:
+        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
+
+
+def _new_id(state: State, random: Random) -> bytes:
+    topic_id = random.uuid()
+    while state.image.topic_by_id(topic_id) >= 0:
+        topic_id = random.uuid()
+    return topic_id
+
+
+def _refusal(name: str, code: ErrorCode, text: str) -> Any:
+    return message("CreateTopicsResponse").CreatableTopicResult(
+        name=name, topic_id=NO_ID, error_code=int(code), error_message=text, num_partitions=-1, replication_factor=-1,
+        configs=None)
+
+
+# ---- deletion
+
+
+def delete_topics(state: State, request: Any, now: Now, random: Random) -> Result:
+    """DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73 TOPIC_DELETION_DISABLED,
+    100 UNKNOWN_TOPIC_ID."""
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics or ()]
+    wanted += [(name, NO_ID) for name in request.topic_names or ()]
+    reply = message("DeleteTopicsResponse")()
+    ops: list[Any] = []
+    rows = [_find(state, name, topic_id) for name, topic_id in wanted]
+    for (name, topic_id), row in zip(wanted, rows, strict=True):
+        try:
+            if not state.options.delete_topics:
+                raise Refused(ErrorCode.TOPIC_DELETION_DISABLED, "This cluster does not delete topics "
+                              "(delete.topic.enable=false).")
+            _check_deletion(name, topic_id, row, rows)
+        except Refused as refused:
+            reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
+            continue
+        topic_id = state.image.topic_id(row)
+        ops.append(TopicGone(topic_id))
+        reply.responses.append(_deleted(state.image.topic_name(row), topic_id, ErrorCode.NONE, None))
+    return Result(ops, reply, atomic=False)
+
+
+def _find(state: State, name: str | None, topic_id: bytes) -> int:
+    return state.image.topic(name) if name is not None else state.image.topic_by_id(topic_id)
+
+
+def _check_deletion(name: str | None, topic_id: bytes, row: int, rows: list[int]) -> None:
+    if name is not None and topic_id != NO_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if name is None and topic_id == NO_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if row < 0 and name is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    if row < 0:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    if rows.count(row) > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+
+
+def _deleted(name: str | None, topic_id: bytes, code: ErrorCode, text: str | None) -> Any:
+    return message("DeleteTopicsResponse").DeletableTopicResult(
+        name=name, topic_id=topic_id, error_code=int(code), error_message=text)

@@ -1,0 +1,30 @@
+"""UnregisterBroker (64): a broker is given up on purpose, its last copies too (A32, G-12)."""
+
+from typing import Any
+
+from actors.controller import leases
+from actors.controller.registration import registration_key
+from actors.controller.state import Result, State
+from actors.ports import Now, Random
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+def unregister_broker(state: State, request: Any, now: Now, random: Random) -> Result:
+    """UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too long.
+
+    A fenced broker has left the image; it counts as known as long as an ISR holds it."""
+    kind = message("UnregisterBrokerResponse")
+    broker = request.broker_id
+    known = state.image.broker(broker) is not None or state.image.counts(broker)[2] > 0
+    departure = state.soft.leaving.get(broker)
+    if broker in state.soft.unregistered and departure is None:
+        state.soft.unregistered.discard(broker)
+        return Result((), kind())
+    if not known:
+        return Result((), kind(error_code=int(ErrorCode.BROKER_ID_NOT_REGISTERED),
+                               error_message=f"Broker ID {broker} is not currently registered."))
+    state.soft.unregistered.add(broker)
+    leases.revoke(state.soft, broker, "unregistered", give_up=True)
+    late = kind(error_code=int(ErrorCode.REQUEST_TIMED_OUT), error_message=ErrorCode.REQUEST_TIMED_OUT.text)
+    return Result((), late, wait=registration_key(broker))

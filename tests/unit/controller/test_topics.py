@@ -1,0 +1,194 @@
+"""CreateTopics, DeleteTopics, CreatePartitions: what is legal, what comes of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.controller.names import name_error
+from actors.controller.partitions import create_partitions
+from actors.controller.placement import place
+from actors.controller.soft import Usable
+from actors.controller.topics import create_topics, delete_topics
+from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
+from actors.wire.messages import message
+from tests.unit.controller.cluster import Cluster, Seeded
+
+
+def test_a_topic_is_one_group_of_records():
+    c = Cluster(brokers=3)
+    reply = c.topic("t", num_partitions=4, replication_factor=2, configs={"retention.ms": "5"})
+    assert (reply.error_code, reply.num_partitions, reply.replication_factor) == (0, 4, 2)
+    assert [type(op) for op in c.ops] == [TopicSet, PartitionsSet, ConfigSet] and c.result.atomic
+    assert c.image.topic_id(c.image.topic("t")) == reply.topic_id
+    for number in range(4):
+        isr, leader, epoch = c.partition("t", number)
+        assert (len(isr), leader, epoch) == (2, isr[0], 0)
+
+
+def test_defaults_follow_the_number_of_brokers():
+    for brokers, factor in ((1, 1), (2, 2), (5, 3)):
+        reply = Cluster(brokers=brokers).topic("t")
+        assert (reply.error_code, reply.num_partitions, reply.replication_factor) == (0, 1, factor)
+    assert Cluster(brokers=3, replicas_default=1, partitions_default=7).topic("t").replication_factor == 1
+
+
+@pytest.mark.parametrize("name, code", [
+    ("", 17), (".", 17), ("..", 17), ("a b", 17), ("ä", 17), ("a/b", 17), ("x" * 250, 17), ("a\n", 17), ("x" * 249, 0),
+    ("__internal", 0), ("__cluster_metadata", 42), ("__kafka_metadata", 42), ("A-z_0.9", 0),
+])
+def test_names(name, code):
+    assert Cluster(brokers=1).topic(name).error_code == code
+
+
+@given(st.text(max_size=260))
+def test_names_are_judged_without_surprise(name):
+    legal = 0 < len(name) <= 249 and name not in (".", "..") and all(
+        ch.isascii() and (ch.isalnum() or ch in "._-") for ch in name)
+    assert (name_error(name) is None) == legal
+
+
+@pytest.mark.parametrize("first, second", [("a.b", "a_b"), ("a_b.c", "a.b_c"), (".".join("abcdefghijkl"), "_".join("abcdefghijkl"))])
+def test_dots_and_underscores_collide(first, second):
+    c = Cluster(brokers=1)
+    assert c.topic(first).error_code == 0
+    refused = c.topic(second)
+    assert refused.error_code == 17 and first in refused.error_message
+    c.run(delete_topics, message("DeleteTopicsRequest")(topic_names=[first]))
+    assert c.topic(second).error_code == 0
+
+
+def test_r631_097_a_topic_that_exists_uncommitted_is_a_duplicate():
+    c = Cluster(brokers=1)
+    c.held = 1
+    c.topic("t")
+    end = c.image.next_offset
+    assert c.topic("t").error_code == 36
+    assert c.image.next_offset == end and c.result.seen is None  # R631-101: waits for what it reveals
+
+
+@pytest.mark.parametrize("fields, code", [
+    (dict(num_partitions=0), 37), (dict(num_partitions=-2), 37), (dict(replication_factor=0), 38),
+    (dict(replication_factor=-2), 38), (dict(replication_factor=4), 38), (dict(num_partitions=100_001), 44),
+    (dict(configs={"no.such": "1"}), 40), (dict(configs={"retention.ms": "soon"}), 40),
+    (dict(configs={"retention.ms": None}), 40),
+])
+def test_refusals(fields, code):
+    c = Cluster(brokers=3)
+    reply = c.topic("t", **fields)
+    assert reply.error_code == code and reply.error_message and reply.configs is None
+    assert c.ops == [] and c.image.topic("t") == -1
+
+
+@pytest.mark.parametrize("assignment, code", [
+    ([(1, 2), (2, 3)], 0), ([(1, 1)], 39), ([(9,)], 39), ([()], 39), ([(1,), (1, 2)], 39),
+])
+def test_manual_assignments(assignment, code):
+    c = Cluster(brokers=3)
+    assert c.topic("t", *assignment).error_code == code
+    if code == 0:
+        rows = c.image.topic_partitions(c.image.topic("t"))
+        assert [c.image.replicas(row) for row in rows] == assignment
+
+
+def test_manual_assignments_beside_numbers_are_refused():
+    c = Cluster(brokers=3)
+    assert c.topic("t", (1,), num_partitions=1).error_code == 42
+    assert c.topic("t", (1,), replication_factor=1).error_code == 42
+    kind = message("CreateTopicsRequest")
+    entries = [kind.CreatableReplicaAssignment(partition_index=i, broker_ids=[1]) for i in (0, 2)]
+    topic = kind.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=entries)
+    assert c.run(create_topics, kind(topics=[topic])).topics[0].error_code == 39
+
+
+def test_topics_of_a_request_are_judged_one_by_one():
+    c = Cluster(brokers=1)
+    kind = message("CreateTopicsRequest")
+    names = ["a", "b", "b", "c.d", "c_d", "b", ""]
+    topics = [kind.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    reply = c.run(create_topics, kind(topics=topics))
+    assert {r.name: r.error_code for r in reply.topics} == {"a": 0, "b": 42, "c.d": 0, "c_d": 17, "": 17}
+    assert len(reply.topics) == 5 and c.image.topic_count == 2
+
+
+def test_validate_only_writes_nothing():
+    c = Cluster(brokers=1)
+    reply = c.topic("t", num_partitions=3, replication_factor=1, validate_only=True)
+    assert (reply.error_code, reply.num_partitions) == (0, 3) and c.ops == [] and c.image.topic("t") == -1
+
+
+def test_many_partitions_are_cut_between_topics_only():
+    c = Cluster(brokers=3)
+    kind = message("CreateTopicsRequest")
+    topics = [kind.CreatableTopic(name=f"t{i}", num_partitions=6000, replication_factor=3) for i in range(2)]
+    result = create_topics(c.state, kind(topics=topics), c.now, c.random)
+    assert not result.atomic and all(type(group) is list and type(group[0]) is TopicSet for group in result.ops)
+
+
+def test_r631_163_fenced_and_leaving_brokers_get_nothing():
+    c = Cluster(brokers=3)
+    c.later(60_000)
+    c.beat(1)
+    c.beat(2)
+    c.expire()
+    for number in range(20):
+        c.topic(f"t{number}", num_partitions=1, replication_factor=2)
+        assert set(c.partition(f"t{number}")[0]) == {1, 2}
+    assert c.topic("u", (1, 3)).error_code == 39
+
+
+def test_delete_by_name_and_id():
+    c = Cluster(brokers=1)
+    ids = [c.topic(name).topic_id for name in "abcd"]
+    kind = message("DeleteTopicsRequest")
+    state = kind.DeleteTopicState
+    wanted = [state(name="a"), state(topic_id=ids[1]), state(name="c"), state(topic_id=ids[2]), state(name="x"),
+              state(topic_id=b"\1" * 16), state(), state(name="d", topic_id=ids[3])]
+    reply = c.run(delete_topics, kind(topics=wanted))
+    assert [r.error_code for r in reply.responses] == [0, 0, 42, 42, 3, 100, 42, 42]
+    assert [type(op) for op in c.ops] == [TopicGone, TopicGone]
+    assert (reply.responses[1].name, reply.responses[0].topic_id) == ("b", ids[0])
+    assert [c.image.topic_name(row) for row in c.image.topics()] == ["c", "d"]
+    assert c.topic("a").topic_id != ids[0]
+
+
+def test_deletion_can_be_forbidden():
+    c = Cluster(brokers=1, delete_topics=False)
+    c.topic("a")
+    reply = c.run(delete_topics, message("DeleteTopicsRequest")(topic_names=["a"]))
+    assert reply.responses[0].error_code == 73 and c.image.topic_count == 1
+
+
+def grow(c, count, assignments=None, name="t", validate_only=False):
+    kind = message("CreatePartitionsRequest")
+    chosen = None if assignments is None else [kind.CreatePartitionsAssignment(broker_ids=list(a)) for a in assignments]
+    topics = [kind.CreatePartitionsTopic(name=name, count=count, assignments=chosen)]
+    return c.run(create_partitions, kind(topics=topics, validate_only=validate_only)).results[0].error_code
+
+
+def test_create_partitions():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2), (2, 3))
+    assert [grow(c, 2), grow(c, 1), grow(c, 3, name="x"), grow(c, 3, []), grow(c, 3, [(1,)]), grow(c, 3, [(1, 9)])] == [
+        37, 37, 3, 39, 39, 39]
+    assert grow(c, 4, validate_only=True) == 0 and c.image.partition_count(c.image.topic("t")) == 2
+    assert grow(c, 3, [(3, 1)]) == 0 and c.partition("t", 2) == ((3, 1), 3, 0)
+    assert grow(c, 9) == 0
+    assert all(len(c.partition("t", number)[0]) == 2 for number in range(9))
+
+
+@given(st.integers(1, 12), st.integers(0, 4), st.integers(1, 40), st.data())
+def test_placement_is_even_and_spread_over_racks(brokers, racks, partitions, data):
+    factor = data.draw(st.integers(1, brokers))
+    where = [(id, f"r{id % racks}" if racks else None) for id in range(brokers)]
+    placed = place(Usable(frozenset(range(brokers)), tuple(where)), partitions, factor, Seeded(partitions))
+    racks_there = len({rack for _, rack in where})
+    for replicas in placed:
+        assert len(set(replicas)) == factor
+        assert len({where[id][1] for id in replicas}) == min(factor, racks_there)
+    led = [sum(replicas[0] == id for replicas in placed) for id in range(brokers)]
+    assert max(led) - min(led) <= 1
+
+
+def test_followers_of_a_broker_are_many():
+    placed = place(Usable(frozenset(range(6)), tuple((id, None) for id in range(6))), 60, 2, Seeded())
+    assert {len({b for a, b in placed if a == id}) for id in range(6)} == {5}
