@@ -1,0 +1,331 @@
+"""The controller role of a node: operations in, batches out, and everything that the active controller does by itself.
+
+Rules:
+
+1. An operation is generated, encoded into the turn's batch and replayed at its offset at once; its reply is held until
+   what it saw is committed. `flush` gives the turn's batches to the quorum.
+2. An atomic operation never splits over batches. A bulk one (fencing, controlled shutdown, a broker's return) goes in
+   slices, one portion a tick, between which the control lane runs.
+3. Losing leadership undoes what was not committed and throws the soft state away. Gaining it grants every registered
+   broker a lease, and gives every partition without a leader another chance, which is how what the old leader left
+   half done gets finished.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from actors.controller import fencing, leases
+from actors.controller.configs import UNCLEAN
+from actors.controller.metrics import Histogram, Meter
+from actors.controller.options import options
+from actors.controller.refusals import refusal
+from actors.controller.registration import registration_key
+from actors.controller.soft import Soft
+from actors.controller.state import METADATA_FORMAT, Operation, Result, State
+from actors.metadata.batches import BatchWriter, is_control
+from actors.metadata.dialects import dialect
+from actors.metadata.image import Image
+from actors.metadata.ops import ConfigSet, FeatureSet, Op
+from actors.node.controller_heartbeats import ControllerHeartbeats
+from actors.node.registry import TABLE, Answer, Call, Done, Held, Parked
+from actors.node.snapshotting import Snapshotting
+from actors.ports import Batch, Buffer, Now
+from actors.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+FAR_MS = 1 << 62
+WAIT_MS = 20_000
+"""How long a request waits for a fencing to end."""
+KAFKA_CONTROLLER = "kafka.controller:type=KafkaController,name="
+
+
+class ControllerRole:
+    """One controller, active or standby."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.image = Image()
+        """Active: at the log end. Standby: at the high watermark."""
+        self.soft = Soft()
+        self.options = options(node.config, node.storage.cluster_id)
+        self.active = False
+        self.epoch = -1
+        self.snapshotting = Snapshotting(node)
+        self.heartbeats = ControllerHeartbeats(node, self)
+        self._controllers: frozenset[int] = frozenset()
+        self._writer: BatchWriter | None = None
+        self._flushed: deque[tuple[int, int, int]] = deque()
+        """(next offset, records, mono ms) of own batches on their way to commit."""
+        self._committed_level = 0
+        self._levels: dict[int, int] = {}
+        """Per inbound connection the level that its answers are laid out in (A02)."""
+        self._heartbeats: dict[int, int] = {}
+        """Per broker the connection of its newest heartbeat."""
+        self._ticked_ms = 0
+        self._due_ms = FAR_MS
+        self.requests = Meter()
+        self.commits = Meter()
+        self.commit_latency_ms = Histogram()
+
+    # ---- Role: what the quorum and the node call
+
+    def start(self) -> None:
+        """The quorum has recovered; nothing is left to do here."""
+
+    def load(self, data: Buffer, snapshot: Any) -> None:
+        """Replace the image by a snapshot."""
+        assert not self.active, "a leader loads no snapshot"
+        self.image = Image()
+        self.snapshotting.load(self.image, data, snapshot)
+        self._committed_level = self._level()
+
+    def replay(self, batch: Batch) -> None:
+        """One committed batch, in order. What this controller wrote itself is in the image already."""
+        image = self.image
+        end = batch.last_offset + 1
+        if batch.base_offset >= image.next_offset:
+            if not is_control(batch.data):
+                for offset, op in dialect(self._level()).decode(batch):
+                    image.replay(offset, op)
+            image.advance(end)
+        image.commit(end)
+        self.snapshotting.replayed(batch)
+
+    def committed(self, high_watermark: int) -> None:
+        """The high watermark, after the replays of this turn."""
+        now = self._node.now
+        while self._flushed and self._flushed[0][0] <= high_watermark:
+            _, records, since_ms = self._flushed.popleft()
+            self.commits.mark(records, now.mono_ms)
+            self.commit_latency_ms.add(now.mono_ms - since_ms)
+        if self.active:
+            keep_ms = 2 * self.options.lease_ms(self._level())
+            self.soft.commits.note(now.mono_ms, high_watermark, keep_ms)
+        if high_watermark >= self.image.next_offset:
+            self._committed_level = self._level()
+        self.snapshotting.committed(high_watermark)
+
+    def gained(self, epoch: int, next_offset: int) -> None:
+        """This controller is the active one: its first record is committed and replayed."""
+        assert self.image.next_offset == next_offset, (self.image.next_offset, next_offset)
+        now, level = self._node.now, self._level()
+        self.active, self.epoch = True, epoch
+        self.soft = Soft()
+        self.soft.commits.begin(now.mono_ms, next_offset)
+        leases.take_over(self.soft, self.image, now, self.options.lease_ms(level), self.options.grace_ms)
+        self.soft.electing = dict.fromkeys(self.soft.leases)
+        self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
+        if self.image.feature(METADATA_FORMAT) == 0:
+            self._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
+        self._node.log.info(f"controller {self.me} is active in epoch {epoch}")
+
+    def lost(self) -> None:
+        """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
+        self.image.undo(self._node.quorum.high_watermark)
+        self._writer = None
+        self._flushed.clear()
+        self._heartbeats.clear()
+        self.soft = Soft()
+        self.active = False
+        self.snapshotting.undone(self.image.next_offset)
+
+    def tick(self, now: Now) -> None:
+        """Leases that have ended, one portion of bulk work, snapshots."""
+        if self.active:
+            leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
+            for broker in leases.expired(self.soft, now):
+                self._node.log.info(f"the lease of broker {broker} has ended")
+                leases.revoke(self.soft, broker, "the lease has ended")
+            self._work(now)
+        self.heartbeats.tick(now)
+        self._ticked_ms = now.mono_ms
+        self._due_ms = self.deadline_ms()
+
+    def deadline_ms(self) -> int:
+        """When the next tick is due; 0: at once."""
+        if not self.active:
+            return self.heartbeats.deadline_ms()
+        if self._pending() or self._writer is not None:
+            return 0
+        return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS))
+
+    def flush(self) -> Sequence[Batch]:
+        """The turn's batches; the quorum appends them."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return ()
+        batches = writer.finish()
+        for batch in batches:
+            records = batch.last_offset - batch.base_offset + 1
+            self._flushed.append((batch.last_offset + 1, records, self._node.now.mono_ms))
+        return batches
+
+    def end(self) -> None:
+        """The turn is over."""
+
+    # ---- requests
+
+    @property
+    def me(self) -> int:
+        """This controller's id."""
+        return self._node.config.controller_id
+
+    def state(self) -> State:
+        """What an operation reads."""
+        node = self._node
+        return State(self.image, self.soft, self.options, self.image.next_offset, self.me, self._level(),
+                     node.quorum.high_watermark, self.controllers())
+
+    def controllers(self) -> frozenset[int]:
+        """Ids of the quorum's controllers."""
+        return frozenset(self._node.quorum.voter_ids()) | {self.me}
+
+    def submit(self, operation: Operation, request: Any, call: Call) -> Answer:
+        """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby."""
+        node = self._node
+        self.requests.mark(1, node.now.mono_ms)
+        if not self.active:
+            name = TABLE[call.listener, call.api_key].name
+            return Done(refusal(name, request, ErrorCode.NOT_CONTROLLER, node.quorum.leader_id))
+        result = operation(self.state(), request, node.now, node.random)
+        self._apply(result)
+        if result.wait is not None:
+            return Parked([result.wait], node.now.mono_ms + WAIT_MS, lambda expired: (
+                Done(result.reply) if expired else self.submit(operation, request, call)))
+        seen = self.image.next_offset if result.seen is None else result.seen
+        return Held(seen - 1, result.reply)
+
+    def layout_level(self, call: Call) -> int:
+        """The level in which the answers of a connection are laid out: the one that was finalized when it first asked
+        (A02). ApiVersions reports the same."""
+        level = self._levels.get(call.connection)
+        if level is None:
+            level = self._levels[call.connection] = self._committed_level or self._level()
+            self._node.when_closed(call.connection, "layout", lambda: self._forget(call.connection))
+        return level
+
+    def _forget(self, connection: int) -> None:
+        self._levels.pop(connection, None)
+
+    @property
+    def committed_level(self) -> int:
+        """`metadata.format` as far as it is committed; the level of the format before anything is."""
+        return self._committed_level or self._node.storage.format_level
+
+    # ---- brokers' connections
+
+    def heard(self, broker: int, call: Call) -> None:
+        """A heartbeat of `broker` came on this connection; should it end, the broker is looked after at once."""
+        if self.active and self._heartbeats.get(broker) != call.connection:
+            self._heartbeats[broker] = call.connection
+            self._node.when_closed(call.connection, "heartbeat", lambda: self._closed(broker, call.connection))
+
+    def _closed(self, broker: int, connection: int) -> None:
+        if self._heartbeats.get(broker) == connection:
+            del self._heartbeats[broker]
+            self.broker_link_lost(broker)
+
+    def broker_link_lost(self, broker: int) -> None:
+        """The connection of a broker's heartbeats is gone. If its listener refuses a bare connect, its lease ends now
+        and not in twenty seconds (DESIGN section 5); a timeout says nothing."""
+        registered, lease = self.image.broker(broker), self.soft.leases.get(broker)
+        if not self.active or registered is None or lease is None:
+            return
+        wanted = self._node.config.inter_broker_listener
+        endpoint = next((one for one in registered.endpoints if one.name == wanted), registered.endpoints[0])
+        self._node.channels.probe((endpoint.host, endpoint.port), lambda refused: self._probed(broker, lease, refused))
+
+    def _probed(self, broker: int, lease: leases.Lease, refused: bool) -> None:
+        if refused and self.active and self.soft.leases.get(broker) is lease:
+            self._node.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
+            leases.revoke(self.soft, broker, "the listener refuses")
+
+    # ---- bulk work
+
+    def _pending(self) -> bool:
+        soft = self.soft
+        return bool(soft.leaving or soft.electing or any(one.moved_offset < 0 for one in soft.stopping.values()))
+
+    def _work(self, now: Now) -> None:
+        """One portion: departures first, since others wait for them, then shutdowns, then returns."""
+        left = fencing.SLICE_ROWS
+        while left > 0 and self._pending():
+            operation, broker, ended = self._next_work(now)
+            before = self.image.next_offset
+            result = operation(self.state(), broker, now, self._node.random)
+            self._apply(result)
+            if result.reply:
+                ended()
+            left -= max(1, self.image.next_offset - before)
+
+    def _next_work(self, now: Now) -> tuple[Operation, int, Callable[[], None]]:
+        """(operation, broker, what to do when it has ended)."""
+        soft = self.soft
+        for broker in soft.leaving:
+            return fencing.fence, broker, lambda: self._node.waiting.signal(registration_key(broker))
+        for broker, shutdown in soft.stopping.items():
+            if shutdown.moved_offset < 0:
+                return fencing.move, broker, lambda: self._moved(broker, now)
+        broker = next(iter(soft.electing))
+        return fencing.come_back, broker, lambda: self._came_back(broker)
+
+    def _moved(self, broker: int, now: Now) -> None:
+        shutdown = self.soft.stopping[broker]
+        shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, now.mono_ms
+
+    def _came_back(self, broker: int) -> None:
+        del self.soft.electing[broker]
+
+    # ---- writing
+
+    def _level(self) -> int:
+        return self.image.feature(METADATA_FORMAT) or self._node.storage.format_level
+
+    def _apply(self, result: Result) -> None:
+        """Encode and replay what an operation wants."""
+        if not result.ops:
+            return
+        if result.atomic:
+            self._write(result.ops, True)
+            return
+        for item in result.ops:
+            if type(item) is list:
+                self._write(item, True)
+            else:
+                self._write((item,), False)
+
+    def _write(self, ops: Sequence[Op], atomic: bool) -> None:
+        image = self.image
+        if self._writer is None:
+            self._writer = BatchWriter(image.next_offset, self.epoch, self._node.now.wall_ms)
+        dialect(self._level()).encode(ops, self._writer, atomic=atomic)
+        for op in ops:
+            touched = image.replay(image.next_offset, op)
+            if touched.brokers:
+                self.soft.changed()
+            if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
+                self.soft.electing.update(dict.fromkeys(self.soft.leases))
+
+    # ---- metrics
+
+    def metrics(self, now: Now) -> dict[str, float]:
+        """Every metric of KIP-631 that a controller shows, by MBean name (R631-201 to R631-206)."""
+        high_watermark = self._node.quorum.high_watermark
+        applied = self.image.next_offset - 1
+        found = {
+            "MetadataLag": max(0, high_watermark - 1 - applied),
+            "MetadataSnapshotLag": max(0, high_watermark - max(0, self.snapshotting.offset)),
+            "ControllerRequestsRate": self.requests.one_minute_rate(now.mono_ms),
+            "ActiveControllerCount": int(self.active),
+        }
+        if self.active:
+            found |= {
+                "MetadataCommitLatencyMs": self.commit_latency_ms.quantile(0.5),
+                "MetadataCommitRate": self.commits.one_minute_rate(now.mono_ms),
+                "ActiveBrokerCount": len(self.soft.leases),
+                "GlobalTopicCount": self.image.topic_count,
+            }
+        return {KAFKA_CONTROLLER + name: value for name, value in found.items()}

@@ -1,0 +1,26 @@
+"""AlterConfigs 0-2: settings of a resource as a whole; aiokafka knows no other way.
+
+Brokers pass it on; the active controller does it (`controller/configs.py`).
+Errors: 3, 40, 42 by resource; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.controller.configs import alter_configs
+from actors.node.registry import Answer, Call, Forward, Listener, rpc
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CONTROLLER])
+def decide(node: "Node", request: Any, call: Call) -> Answer:
+    """On a controller."""
+    assert node.controller is not None
+    return node.controller.submit(alter_configs, request, call)
+
+
+@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+def forward(node: "Node", request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

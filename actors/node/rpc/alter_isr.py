@@ -1,0 +1,30 @@
+"""AlterIsr 0 (KIP-497): a leader asks for another ISR (`controller/isr.py`). Controllers only.
+
+A broker's AlterIsr is taken from the newest connection on which it has sent one; an older connection is closed and what
+waits in it is dropped, so that a delayed copy never overtakes a later wish (R497-52).
+Errors: top level 41, 77; by partition 3, 42, 74, 95.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.controller.isr import alter_isr
+from actors.node.registry import Answer, Call, Close, Lane, Listener, rpc
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL)
+def decide(node: "Node", request: Any, call: Call) -> Answer:
+    """On a controller."""
+    assert node.controller is not None
+    newest = node.controller.soft.isr_connections
+    known = newest.get(request.broker_id, -1)
+    if call.connection < known:
+        return Close(f"broker {request.broker_id} sends AlterIsr on a newer connection")
+    if node.controller.active and call.connection > known:
+        newest[request.broker_id] = call.connection
+        older = node.connections.get(known)
+        if older is not None:
+            node.close_connection(older, f"broker {request.broker_id} sends AlterIsr on a newer connection")
+    return node.controller.submit(alter_isr, request, call)

@@ -1,0 +1,42 @@
+"""BrokerHeartbeat 0 (KIP-631): registration, lease, controlled shutdown (`controller/registration.py`).
+
+Level 1 answers without ThrottleTimeMs (R631-194); the layout is the one of the connection (A02). A broker always answers
+NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01).
+Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.controller.refusals import refusal
+from actors.controller.registration import broker_heartbeat
+from actors.node.answers import mapped
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL)
+def decide(node: "Node", request: Any, call: Call) -> Answer:
+    """On a controller."""
+    role = node.controller
+    assert role is not None
+    answer = role.submit(broker_heartbeat, request, call)
+    lease = role.soft.leases.get(request.broker_id)
+    if lease is not None and lease.epoch == request.broker_epoch:
+        role.heard(request.broker_id, call)
+    return mapped(answer, _level_1) if role.layout_level(call) == 1 else answer
+
+
+def _level_1(reply: Any) -> Any:
+    return message("v19:BrokerHeartbeatResponse")(
+        error_code=reply.error_code, active_controller_id=reply.active_controller_id, next_state=reply.next_state,
+        broker_epoch=reply.broker_epoch, lease_end_time_ms=reply.lease_end_time_ms)
+
+
+@rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER])
+def refuse(node: "Node", request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Done(refusal("BrokerHeartbeat", request, ErrorCode.NOT_CONTROLLER, node.quorum.leader_id))

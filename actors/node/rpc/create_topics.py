@@ -1,0 +1,26 @@
+"""CreateTopics 2-7: topics with their partitions and settings.
+
+Brokers pass it on; the active controller does it (`controller/topics.py`). v5 answers partitions and settings, v7 topic ids.
+Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.controller.topics import create_topics
+from actors.node.registry import Answer, Call, Forward, Listener, rpc
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER])
+def decide(node: "Node", request: Any, call: Call) -> Answer:
+    """On a controller."""
+    assert node.controller is not None
+    return node.controller.submit(create_topics, request, call)
+
+
+@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+def forward(node: "Node", request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

@@ -1,0 +1,370 @@
+"""The controller role around its operations: batches, holding, undo, bulk work in portions, leases, the dead-broker hint."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from actors.config import node_config
+from actors.controller import fencing
+from actors.controller.producer_ids import allocate_producer_ids
+from actors.controller.registration import broker_heartbeat
+from actors.controller.topics import create_topics
+from actors.metadata.batches import LeaderChange, control_batch
+from actors.metadata.image import Image
+from actors.node import rpc
+from actors.node.controller_role import ControllerRole
+from actors.node.registry import Call, Done, Held, Lane, Listener, Parked
+from actors.node.waiting import Waiting
+from actors.ports import Batch, Now
+from actors.wire.messages import message
+from tests.unit.controller.cluster import Seeded
+
+rpc.load()
+
+
+class Quorum:
+    """A log that commits when told to."""
+
+    def __init__(self) -> None:
+        self.high_watermark = 0
+        self.leader_id = 1001
+        self.log: list[Batch] = []
+        self.snapshots: list[tuple[int, int, Any]] = []
+
+    def voter_ids(self):
+        return (1001, 1002, 1003)
+
+    def voters_record(self):
+        return None
+
+    def degraded(self):
+        return False
+
+    def snapshot(self, end_offset, epoch, data):
+        self.snapshots.append((end_offset, epoch, data))
+
+    def resign(self):
+        self.resigned = True
+
+
+class Channels:
+    def __init__(self) -> None:
+        self.probes: list[tuple[Any, Any]] = []
+        self.asked: list[tuple[str, Any, Any]] = []
+
+    def probe(self, address, then):
+        self.probes.append((address, then))
+
+    def controller(self, name, request, then, timeout_ms=0, **more):
+        self.asked.append((name, request, then))
+
+
+class Host:
+    """As much of a node as the role needs."""
+
+    def __init__(self, level: int = 2) -> None:
+        self.config = node_config({
+            "process.roles": "controller", "controller.id": "1001", "controller.connect": "1001@h:1",
+            "controller.listeners": "C", "listeners": "C://h:1", "log.dirs": "/x"})
+        self.storage = SimpleNamespace(cluster_id="c", format_level=level)
+        self.now = Now(1_000_000, 1_600_000_000_000)
+        self.random = Seeded()
+        self.quorum = Quorum()
+        self.waiting = Waiting()
+        self.channels = Channels()
+        self.lines: list[str] = []
+        self.log = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)
+        self.closing: dict[tuple[int, str], Any] = {}
+        self.controller = ControllerRole(self)
+
+    def when_closed(self, conn, name, function):
+        self.closing[conn, name] = function
+
+    def work(self, job, then):
+        then(job())
+
+    def later(self, ms: int) -> None:
+        self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)
+
+    # the node's turn, cut down
+
+    def turn(self, commit: bool = True) -> list[Batch]:
+        self.controller.tick(self.now)
+        batches = list(self.controller.flush())
+        self.quorum.log += batches
+        if commit:
+            self.commit()
+        while self.waiting.run():
+            pass
+        return batches
+
+    def commit(self) -> None:
+        while self.quorum.log:
+            batch = self.quorum.log.pop(0)
+            self.controller.replay(batch)
+            self.quorum.high_watermark = batch.last_offset + 1
+        self.controller.committed(self.quorum.high_watermark)
+
+    def lead(self, epoch: int = 1) -> None:
+        end = self.controller.image.next_offset
+        self.quorum.log.append(control_batch(end, epoch, self.now.wall_ms, [LeaderChange(1001, (1001,), (1001,))]))
+        self.commit()
+        self.controller.gained(epoch, end + 1)
+        self.turn()
+
+
+def call(key: int, connection: int = 1, version: int = 0) -> Call:
+    return Call(connection, Listener.CONTROLLER, "C", key, version, None, "h", "User:ANONYMOUS", memoryview(b""))
+
+
+def topic(name: str = "t", partitions: int = 1):
+    kind = message("CreateTopicsRequest")
+    return kind(topics=[kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)])
+
+
+def heartbeat(broker: int = 1, epoch: int = -1, target: int = 3, **fields: Any):
+    kind = message("v28:BrokerHeartbeatRequest")
+    listener = kind.Listener(name="PLAINTEXT", host=f"b{broker}", port=9092)
+    return kind(target_state=target, broker_id=broker, broker_epoch=epoch, cur_metadata_offset=1 << 40,
+                listeners=[listener], incarnation_id=bytes([broker]) * 16, **fields)
+
+
+def joined(host: Host, *brokers: int) -> dict[int, int]:
+    epochs = {}
+    for broker in brokers:
+        answer = host.controller.submit(broker_heartbeat, heartbeat(broker), call(50, broker))
+        host.turn()
+        epochs[broker] = answer.reply.broker_epoch
+    return epochs
+
+
+def test_a_standby_answers_not_controller():
+    host = Host()
+    host.quorum.leader_id = 1002
+    answer = host.controller.submit(create_topics, topic(), call(19))
+    assert isinstance(answer, Done) and answer.reply.topics[0].error_code == 41
+    beat = host.controller.submit(broker_heartbeat, heartbeat(), call(50)).reply
+    assert (beat.error_code, beat.active_controller_id, beat.next_state) == (41, 1002, 0)  # R631-136
+
+
+def test_a07_the_first_leader_writes_the_level():
+    for level in (1, 2):
+        host = Host(level)
+        host.lead()
+        assert host.controller.image.feature("metadata.format") == level
+
+
+def test_r631_100_the_answer_waits_for_the_commit():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    answer = host.controller.submit(create_topics, topic(), call(19))
+    assert isinstance(answer, Held) and answer.offset >= host.quorum.high_watermark
+    host.turn(commit=False)
+    assert answer.offset >= host.quorum.high_watermark
+    host.commit()
+    assert answer.offset < host.quorum.high_watermark
+
+
+def test_r631_096_operations_of_a_turn_share_a_batch():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    answers = [host.controller.submit(create_topics, topic(f"t{i}"), call(19)) for i in range(100)]
+    batches = host.turn()
+    assert len(batches) == 1
+    assert [a.offset for a in answers] == sorted({a.offset for a in answers})
+
+
+def test_r631_084_a_standby_builds_the_same_image():
+    host, standby = Host(), Host()
+    log: list[Batch] = []
+    replay = host.controller.replay
+    host.controller.replay = lambda batch: (log.append(batch), replay(batch))  # type: ignore[method-assign]
+    host.lead()
+    joined(host, 1, 2, 3)
+    for i in range(10):
+        host.controller.submit(create_topics, topic(f"t{i}", 5), call(19))
+        host.turn()
+    for batch in log:
+        standby.controller.replay(batch)
+    ours, theirs = host.controller.image, standby.controller.image
+    assert ours.next_offset == theirs.next_offset and ours.brokers() == theirs.brokers()
+    for one in ours.topics():
+        name = ours.topic_name(one)
+        other = theirs.topic(name)
+        assert [ours.replicas(r) for r in ours.topic_partitions(one)] == [
+            theirs.replicas(r) for r in theirs.topic_partitions(other)]
+
+
+def test_r631_102_losing_leadership_undoes_what_was_not_committed():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    end = host.controller.image.next_offset
+    host.controller.submit(create_topics, topic(), call(19))
+    host.turn(commit=False)
+    host.controller.submit(create_topics, topic("u"), call(19))
+    host.controller.lost()
+    assert host.controller.image.next_offset == end and host.controller.image.topic_count == 0
+    assert host.controller.flush() == () and not host.controller.soft.leases
+    assert host.controller.submit(create_topics, topic(), call(19)).reply.topics[0].error_code == 41
+
+
+def test_a22_a_new_leader_grants_a_full_lease_and_more():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    host.controller.lost()
+    host.lead(2)
+    assert host.controller.soft.leases[1].expires_ms == host.now.mono_ms + 20_000 + host.controller.options.grace_ms
+
+
+def test_the_lease_ends_and_the_broker_is_fenced():
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2)
+    host.controller.submit(create_topics, topic(), call(19))
+    host.turn()
+    for _ in range(30):
+        host.later(1000)
+        host.controller.submit(broker_heartbeat, heartbeat(2, epochs[2]), call(50, 2))
+        host.turn()
+    image = host.controller.image
+    assert image.broker(1) is None and image.leader(image.partition(image.topic("t"), 0)) == 2
+
+
+def test_time_in_which_the_loop_stood_still_is_credited():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    host.turn()
+    host.later(60_000)
+    host.turn()
+    assert 1 in host.controller.soft.leases
+
+
+def test_bulk_work_goes_in_portions(monkeypatch):
+    monkeypatch.setattr(fencing, "SLICE_ROWS", 10)
+    host = Host()
+    host.lead()
+    joined(host, 1, 2, 3)
+    host.controller.submit(create_topics, topic("t", 45), call(19))
+    host.turn()
+    image = host.controller.image
+    first = image.counts(1)[2]
+    host.controller.broker_link_lost(1)
+    (address, then), = host.channels.probes
+    assert address == ("b1", 9092)
+    then(False)
+    host.turn()
+    assert image.counts(1)[2] == first  # a timeout or a success says nothing
+    then(True)
+    left = []
+    while image.broker(1) is not None:
+        assert host.controller.deadline_ms() == 0
+        host.turn()
+        left.append(image.counts(1)[2])
+    assert left == list(range(first - 10, 0, -10)) + [0] and len(left) > 3
+
+
+def test_a_newcomer_waits_until_the_old_registration_has_left():
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2)
+    host.controller.submit(create_topics, topic("t", 4), call(19))
+    host.turn()
+    request = heartbeat(1)
+    request.incarnation_id = b"\x99" * 16
+    answer = host.controller.submit(broker_heartbeat, request, call(50, 7))
+    assert isinstance(answer, Parked)
+    told = []
+    host.waiting.park(answer.keys, answer.deadline_ms, lambda expired: told.append(answer.again(expired)))
+    host.turn()
+    assert isinstance(told[0], Held) and told[0].reply.broker_epoch > epochs[1]
+    assert answer.again(True).reply.next_state == 1  # it took too long: still INITIAL, asks again
+
+
+def test_r631_111_snapshots_are_told_and_soft():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    end = host.controller.image.next_offset
+    options = host.controller.options._replace(snapshot_bytes=(1, 1))
+    host.controller.options = options
+    from actors.controller.snapshots import controller_heartbeat
+    kind = message("v28:ControllerHeartbeatRequest")
+
+    def report(id, offset):
+        answer = host.controller.submit(controller_heartbeat, kind(controller_id=id, last_snapshot_offset=offset), call(51))
+        assert answer.offset == -1
+        return answer.reply
+
+    host.later(2000)
+    assert not report(1002, -1).start_snapshot
+    host.turn()
+    assert not report(1003, -1).start_snapshot  # until all have reported
+    host.later(2000)
+    host.turn()
+    slots = {id: report(id, -1).start_snapshot for id in (1002, 1003)}
+    assert sorted(slots.values()) == [False, True]  # R631-114: one at a time
+    busy = next(id for id, start in slots.items() if start)
+    other = 1002 + 1003 - busy
+    assert not report(busy, end).start_snapshot  # done
+    host.later(2000)
+    host.turn()
+    assert report(other, -1).start_snapshot
+    report(other, end)
+    host.later(2000)
+    host.turn()
+    assert [(one[0], one[1]) for one in host.quorum.snapshots] == [(end, 1)]  # R631-116: the active one, without resigning
+    image = Image()
+    from actors.metadata.snapshot import load
+    load(host.quorum.snapshots[0][2], image, end)
+    assert image.broker(1) is not None and host.controller.image.next_offset == end
+    assert report(1009, -1).error_code == 42
+
+
+def test_a02_level_1_answers_have_no_throttle_time():
+    from actors.node.registry import TABLE
+    host = Host(1)
+    host.lead()
+    answer = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(), call(50))
+    assert type(answer.reply) is message("v19:BrokerHeartbeatResponse") and answer.reply.next_state == 3
+    assert TABLE[Listener.CONTROLLER, 50].lane is Lane.CONTROL
+
+
+def test_metrics_have_the_drafts_names():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    host.controller.submit(create_topics, topic(), call(19))
+    host.turn(commit=False)
+    host.later(50)
+    host.commit()
+    shown = host.controller.metrics(host.now)
+    prefix = "kafka.controller:type=KafkaController,name="
+    assert shown[prefix + "MetadataLag"] == 0
+    assert shown[prefix + "MetadataSnapshotLag"] == host.quorum.high_watermark  # A52
+    assert host.controller.commit_latency_ms.quantile(1) == 50  # R631-203
+    assert shown[prefix + "ControllerRequestsRate"] > 0 and shown[prefix + "MetadataCommitRate"] > 0
+
+
+def test_producer_ids_are_never_given_twice():
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1)
+    kind = message("AllocateProducerIdsRequest")
+    starts = [host.controller.submit(allocate_producer_ids, kind(broker_id=1, broker_epoch=epochs[1]), call(67)).reply
+              for _ in range(3)]
+    assert [(r.producer_id_start, r.producer_id_len) for r in starts] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    stale = host.controller.submit(allocate_producer_ids, kind(broker_id=1, broker_epoch=0), call(67)).reply
+    assert stale.error_code == 77
+
+
+@pytest.mark.parametrize("key", [19, 20, 33, 37, 43, 44, 45, 46, 57, 64])
+def test_clients_requests_are_forwarded_by_brokers(key):
+    from actors.node.registry import TABLE, Forward
+    assert TABLE[Listener.CLIENT, key].handler(Host(), None, call(key)) == Forward()
+    assert TABLE[Listener.CLIENT, key].versions == TABLE[Listener.CONTROLLER, key].versions
