@@ -1,0 +1,288 @@
+"""A broker's life: INITIAL, FENCED, ACTIVE, SHUTDOWN, and the lease that carries it (KIP-631, Broker State Machine).
+
+This file alone decides in which state this broker is, when it sends a heartbeat, and what an answer does. Rules:
+
+1. Only TRANSITIONS changes the state. SHUTDOWN is final and nothing returns to INITIAL (R631-188).
+2. A lease is a *length*: end - start of one answer, counted on the monotonic clock from the moment of sending (A22). It ends
+   here without any message (R631-146). An answer that comes after that end grants nothing.
+3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself says so first, TargetState FENCED (A23).
+4. NextState 0 orders nothing; with an error only NextState FENCED is obeyed; NOT_CONTROLLER changes nothing (A14, A24).
+5. Being ACTIVE is not yet serving: the own replay must have reached the broker epoch, which is the offset of the record
+   that made this broker known (DESIGN section 7).
+6. A change of the wish or of the state is told at once, not at the next interval (R631-165, A23).
+"""
+
+import enum
+from typing import NamedTuple
+
+from actors.ports import Now
+
+RETRY_MS = 50
+"""First repeat after a refusal, a lost request, or the first heartbeat of a controlled shutdown (A49)."""
+STOP_LIMIT_MS = 300_000
+"""A controlled shutdown that nobody grants ends by itself (A49)."""
+CONFLICT_LEASES = 3
+"""Lease periods for which another process has held the id before this one stops for good (DESIGN section 9)."""
+EXIT_CONFLICT = 78
+
+NOT_CONTROLLER, STALE_BROKER_EPOCH = 41, 77
+
+
+class State(enum.IntEnum):
+    """BrokerState on the wire (R631-182)."""
+
+    UNKNOWN = 0
+    INITIAL = 1
+    FENCED = 2
+    ACTIVE = 3
+    SHUTDOWN = 4
+
+
+class Event(enum.Enum):
+    """What moves a broker from state to state."""
+
+    GRANTED = "lease granted under the present epoch"
+    RESTORED = "lease granted under a new epoch"
+    LEASE_ENDED = "no renewal in time"
+    REVOKED = "told to fence"
+    RELEASED = "controlled shutdown granted"
+    STOPPED = "stops without a grant"
+
+
+TRANSITIONS: dict[tuple[State, Event], State] = {
+    (State.INITIAL, Event.RESTORED): State.ACTIVE,
+    (State.ACTIVE, Event.GRANTED): State.ACTIVE,
+    (State.ACTIVE, Event.RESTORED): State.ACTIVE,
+    (State.ACTIVE, Event.LEASE_ENDED): State.FENCED,
+    (State.ACTIVE, Event.REVOKED): State.FENCED,
+    (State.FENCED, Event.RESTORED): State.ACTIVE,
+    (State.ACTIVE, Event.RELEASED): State.SHUTDOWN,
+    (State.FENCED, Event.RELEASED): State.SHUTDOWN,
+    (State.INITIAL, Event.STOPPED): State.SHUTDOWN,
+    (State.ACTIVE, Event.STOPPED): State.SHUTDOWN,
+    (State.FENCED, Event.STOPPED): State.SHUTDOWN,
+}
+
+
+class Heartbeat(NamedTuple):
+    """What the next heartbeat says; the node adds listeners, rack, features and ids."""
+
+    target: State
+    epoch: int
+    lease_start_ms: int
+    """Wall clock at sending (R631-141)."""
+    metadata_offset: int
+    """Last offset applied, inclusive; -1 when none (A26)."""
+
+
+class Answer(NamedTuple):
+    """What a heartbeat's answer says. `next_state` is the number on the wire."""
+
+    error: int
+    next_state: int
+    epoch: int
+    lease_end_ms: int
+
+
+class Stop(NamedTuple):
+    """Leave: exit code and why."""
+
+    code: int
+    why: str
+
+
+class Metadata(NamedTuple):
+    """How far the own replay is. `high_watermark`: as far as known from the leader; -1 before the first fetch."""
+
+    next_offset: int
+    high_watermark: int
+    leader_known: bool
+
+
+class Lifecycle:
+    """State of one broker process. Feed it `tick`, `answered`, `lost`, `stop`; it says what to send."""
+
+    def __init__(self, interval_ms: int, lease_ms: int) -> None:
+        self.state = State.INITIAL
+        self.epoch = -1
+        """Last epoch given; -1 before the first. Invariant: never falls."""
+        self.interval_ms = interval_ms
+        self.lease_ms = lease_ms
+        """Expected lease length; only for limits (A49). What counts is what answers grant."""
+        self.lease_until_ms = -1
+        """Monotonic end of the lease. Invariant: state ACTIVE implies that it has been granted once."""
+        self.reported: list[str] = []
+        """Sentences for the log since the last `take_reports`."""
+        self.stop_at: Stop | None = None
+        self._sent: tuple[Now, Heartbeat] | None = None
+        self._due_ms = 0
+        self._refusals = 0
+        self._tell_fenced = False
+        self._stopping_since_ms = -1
+        self._stop_beats = 0
+        self._answered_ms = -1
+        self._rival_since_ms = -1
+        self._started = False
+
+    # ---- inputs
+
+    def tick(self, now: Now, metadata: Metadata) -> Heartbeat | None:
+        """Ends a lease that is over; the heartbeat to send now, if one is due. One is in flight at most."""
+        if self.state is State.ACTIVE and now.mono_ms >= self.lease_until_ms:
+            self._tell_fenced = self._stopping_since_ms < 0
+            self._move(Event.LEASE_ENDED, "the lease ended without renewal", now)
+        if self._stopping_since_ms >= 0:
+            self._limit_stop(now)
+        if self.state is State.SHUTDOWN or self._sent is not None or now.mono_ms < self._due_ms:
+            return None
+        if not self._started and not self._caught_up(metadata):
+            return None
+        self._started = True
+        beat = Heartbeat(self._target(), self.epoch, now.wall_ms, metadata.next_offset - 1)
+        self._sent = now, beat
+        self._due_ms = now.mono_ms + self.interval_ms
+        return beat
+
+    def answered(self, answer: Answer, now: Now) -> None:
+        """The answer to the heartbeat in flight."""
+        if self._sent is None or self.state is State.SHUTDOWN:
+            return
+        (sent, beat), self._sent = self._sent, None
+        if answer.error == NOT_CONTROLLER:
+            self._retry(now)
+            return
+        self._answered_ms = now.mono_ms
+        self._note_rival(answer, now)
+        if beat.target is State.FENCED:
+            self._tell_fenced = False
+            self._due_ms = now.mono_ms
+        self._obey(answer, sent, beat, now)
+        if beat.target is State.SHUTDOWN and self.stop_at is None:
+            self._stop_beats += 1
+            self._due_ms = now.mono_ms + (RETRY_MS if self._stop_beats == 1 else self.interval_ms)
+
+    def lost(self, now: Now) -> None:
+        """The heartbeat in flight got no answer: connection lost, no controller known, time over."""
+        self._sent = None
+        self._retry(now)
+
+    def stop(self, now: Now) -> None:
+        """The process wants to end: controlled shutdown (R631-165); from INITIAL at once (A49). Repeating is harmless."""
+        if self._stopping_since_ms >= 0 or self.state is State.SHUTDOWN:
+            return
+        self._stopping_since_ms = self._answered_ms = now.mono_ms
+        self._due_ms = now.mono_ms
+        if self.state is State.INITIAL:
+            self._end(Event.STOPPED, 0, "stopped before it was ever active", now)
+
+    # ---- readers
+
+    @property
+    def stopping(self) -> bool:
+        """A controlled shutdown was asked for."""
+        return self._stopping_since_ms >= 0
+
+    def serving(self, now: Now, next_offset: int) -> bool:
+        """Clients are served: ACTIVE, inside the lease, and the own replay has reached the broker epoch."""
+        return self.state is State.ACTIVE and now.mono_ms < self.lease_until_ms and next_offset > self.epoch
+
+    def deadline_ms(self) -> int:
+        """Monotonic time of the next thing to do."""
+        if self.state is State.SHUTDOWN:
+            return 1 << 62
+        due = self._due_ms if self._sent is None else 1 << 62
+        if self.state is State.ACTIVE:
+            due = min(due, self.lease_until_ms)
+        if self._stopping_since_ms >= 0:
+            due = min(due, self._stopping_since_ms + STOP_LIMIT_MS, self._answered_ms + self.lease_ms)
+        return due
+
+    def take_reports(self) -> list[str]:
+        """Sentences for the log, once."""
+        reports, self.reported = self.reported, []
+        return reports
+
+    # ---- decisions
+
+    def _target(self) -> State:
+        if self._stopping_since_ms >= 0:
+            return State.SHUTDOWN
+        return State.FENCED if self._tell_fenced else State.ACTIVE
+
+    @staticmethod
+    def _caught_up(metadata: Metadata) -> bool:
+        return metadata.leader_known and 0 <= metadata.high_watermark <= metadata.next_offset
+
+    def _obey(self, answer: Answer, sent: Now, beat: Heartbeat, now: Now) -> None:
+        if answer.error:
+            if answer.next_state == State.FENCED:
+                self._revoked(answer, f"the controller answered error {answer.error} and FENCED", now)
+            self._retry(now)
+        elif answer.next_state == State.SHUTDOWN and beat.target is State.SHUTDOWN:
+            self._end(Event.RELEASED, 0, "controlled shutdown granted", now)
+        elif answer.next_state == State.FENCED:
+            self._revoked(answer, "the controller ordered FENCED", now)
+            if beat.target is State.ACTIVE:
+                self._retry(now)
+        elif answer.next_state == State.ACTIVE:
+            self._granted(answer, sent, beat, now)
+        elif answer.next_state == State.INITIAL:
+            self._retry(now)
+
+    def _granted(self, answer: Answer, sent: Now, beat: Heartbeat, now: Now) -> None:
+        until_ms = sent.mono_ms + answer.lease_end_ms - beat.lease_start_ms
+        if answer.lease_end_ms <= beat.lease_start_ms or until_ms <= now.mono_ms or answer.epoch < 0:
+            return
+        if answer.epoch <= self.epoch and self.state is not State.ACTIVE:
+            self._tell_fenced = True
+            return
+        event = Event.RESTORED if answer.epoch > self.epoch else Event.GRANTED
+        self._refusals = 0
+        self._tell_fenced = False
+        self.lease_until_ms = max(self.lease_until_ms, until_ms)
+        self.epoch = max(self.epoch, answer.epoch)
+        self._move(event, f"lease granted under broker epoch {self.epoch}", now)
+
+    def _revoked(self, answer: Answer, why: str, now: Now) -> None:
+        if self.state is State.INITIAL:
+            # Level 1 ends the winning phase by the first answer: epoch 0 is always stale (A18).
+            self.epoch = max(self.epoch, answer.epoch)
+        elif self.state is State.ACTIVE:
+            self._move(Event.REVOKED, why, now)
+
+    def _note_rival(self, answer: Answer, now: Now) -> None:
+        if answer.error != STALE_BROKER_EPOCH or answer.next_state != State.FENCED:
+            self._rival_since_ms = -1
+        elif self._rival_since_ms < 0:
+            self._rival_since_ms = now.mono_ms
+        elif now.mono_ms - self._rival_since_ms >= CONFLICT_LEASES * self.lease_ms:
+            why = f"another process has held this broker id for {CONFLICT_LEASES} lease periods"
+            self._end(Event.STOPPED, EXIT_CONFLICT, why, now)
+
+    def _limit_stop(self, now: Now) -> None:
+        if self.state is State.SHUTDOWN:
+            return
+        if now.mono_ms - self._stopping_since_ms >= STOP_LIMIT_MS:
+            self._end(Event.STOPPED, 0, "controlled shutdown was not granted within five minutes", now)
+        elif now.mono_ms - self._answered_ms >= self.lease_ms:
+            self._end(Event.STOPPED, 0, "no active controller answered within a lease period; stops without a grant", now)
+
+    def _retry(self, now: Now) -> None:
+        wait_ms = min(RETRY_MS << min(self._refusals, 6), self.interval_ms)
+        self._refusals += 1
+        self._due_ms = now.mono_ms + wait_ms
+
+    def _end(self, event: Event, code: int, why: str, now: Now) -> None:
+        if (self.state, event) in TRANSITIONS:
+            self._move(event, why, now)
+            self.stop_at = Stop(code, why)
+
+    def _move(self, event: Event, why: str, now: Now) -> None:
+        after = TRANSITIONS.get((self.state, event))
+        if after is None:
+            self.reported.append(f"{event.name} does not apply in state {self.state.name}; nothing changes")
+            return
+        if after is not self.state:
+            self.reported.append(f"{self.state.name} -> {after.name}: {why}")
+            self.state = after
+            self._due_ms = min(self._due_ms, now.mono_ms) if event is Event.LEASE_ENDED else self._due_ms
