@@ -1,0 +1,282 @@
+"""Replication towards this broker: one fetcher a source broker, in an incremental fetch session (KIP-227, Fetch v17).
+
+This file alone decides what a follower asks for and what it does with the answer. Rules:
+
+1. The next request leaves in the turn of the answer; nothing waits for an interval. A request names only the partitions
+   whose position or epoch changed since the last one.
+2. While a long poll is out, partitions that were added or changed by metadata go out at once in a second request; the
+   leader then answers the first one at once.
+3. Batches are appended as they come. Data that does not begin at the own log end is an answer to an older question: dropped.
+4. A diverging epoch cuts the log (KIP-101, 279, 595); a cut never waits for another round.
+5. A partition that was refused leaves the session, and comes back with the next metadata update of it or after a delay.
+6. A new own broker epoch begins a new session: the leader must hear it for every partition (R497-43).
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from actors.broker.log.log import OffsetsOutOfOrder
+from actors.broker.log.segment import Job
+from actors.broker.partition import Partition
+from actors.ports import DiskFailed, DiskFull, Now
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.batch import CorruptBatch
+
+VERSION = 17
+BACKOFF_MS = 50
+"""After an error of the whole request, or of one partition that the next metadata update will settle."""
+DISK_FULL_MS = 1000
+IN_FLIGHT_MAX = 2
+SESSION_ERRORS = frozenset((
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR))
+FAR_MS = 1 << 62
+
+Key = tuple[bytes, int]
+Asked = tuple[int, int, int, int]
+"""(fetch offset, leader epoch, last fetched epoch, log start) as a partition was last asked for."""
+
+
+class Limits(NamedTuple):
+    """replica.fetch.* of the node."""
+
+    wait_ms: int
+    bytes_min: int
+    response_bytes_max: int
+    partition_bytes_max: int
+
+
+class Outcome(NamedTuple):
+    """What an answer has changed here."""
+
+    grown: list[Partition]
+    advanced: list[Partition]
+    """High watermark moved."""
+    flush: list[Partition]
+    """flush.messages=1: to be durable before the next request leaves."""
+    jobs: list[Job]
+    """Unlinking, for a thread."""
+    reports: list[str]
+
+
+class Question(NamedTuple):
+    """A request on its way. `named`: the partitions whose position it tells."""
+
+    request: Any
+    generation: int
+    named: frozenset[Key]
+
+
+class Fetcher:
+    """Everything that this broker fetches from one other broker."""
+
+    def __init__(self, source: int, me: int, limits: Limits) -> None:
+        self.source = source
+        self.me = me
+        self.limits = limits
+        self.broker_epoch = -1
+        self.not_before_ms = 0
+        self._asked: dict[Partition, Asked] = {}
+        """Partitions in the session, as the leader knows them."""
+        self._changed: dict[Partition, None] = {}
+        """To be named by the next request."""
+        self._urgent = False
+        """A changed partition should not wait for the answer of the request that is out."""
+        self._gone: dict[Key, None] = {}
+        """In the session, to be forgotten by the next request."""
+        self._delayed: dict[Partition, int] = {}
+        """Refused partitions: monotonic time to ask again."""
+        self._partitions: dict[Key, Partition] = {}
+        self._session = 0
+        self._epoch = 0
+        self._generation = 0
+        self._in_flight: list[Question] = []
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    # ---- what to fetch
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch this partition, or fetch it anew: its leader epoch changed."""
+        self._partitions[partition.topic_id, partition.number] = partition
+        self._delayed.pop(partition, None)
+        self._changed[partition] = None
+        self._urgent = True
+
+    def leave(self, partition: Partition) -> None:
+        """Fetch it no longer."""
+        self._partitions.pop((partition.topic_id, partition.number), None)
+        self._delayed.pop(partition, None)
+        self._drop(partition)
+
+    def renew(self, broker_epoch: int) -> None:
+        """The own registration changed (rule 6)."""
+        if broker_epoch != self.broker_epoch:
+            self.broker_epoch = broker_epoch
+            self._restart()
+
+    def deadline_ms(self, mono_ms: int) -> int:
+        """When `next_request` may have something to send, if nothing else happens."""
+        due = min(self._delayed.values(), default=FAR_MS)
+        if not self._in_flight and (self._changed or (self._epoch and self._partitions)):
+            due = min(due, self.not_before_ms)
+        elif self._urgent and len(self._in_flight) < IN_FLIGHT_MAX:
+            due = mono_ms
+        return due
+
+    # ---- the conversation
+
+    def ask(self, mono_ms: int) -> Question | None:
+        """The request to send now, or None. Its answer comes back with it, to `answered` or `lost`."""
+        for partition in [partition for partition, until_ms in self._delayed.items() if until_ms <= mono_ms]:
+            del self._delayed[partition]
+            self._changed[partition] = None
+            self._urgent = True
+        if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._partitions)):
+            return None
+        if self._in_flight and not (self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX):
+            return None
+        self._urgent = False
+        return self._build()
+
+    def lost(self, question: Question, mono_ms: int) -> None:
+        """No answer will come: a new session after a pause."""
+        if question.generation == self._generation:
+            self.not_before_ms = mono_ms + BACKOFF_MS
+            self._restart()
+
+    def answered(self, question: Question, reply: Any, now: Now) -> Outcome:
+        """Append, cut, and note what the answer says. One of a session that was given up changes nothing."""
+        outcome = Outcome([], [], [], [], [])
+        if question.generation != self._generation:
+            return outcome
+        self._in_flight.remove(question)
+        if reply.error_code != ErrorCode.NONE or (not self._epoch and not reply.session_id):
+            if reply.error_code not in SESSION_ERRORS:
+                self.not_before_ms = now.mono_ms + BACKOFF_MS
+            self._restart()
+            return outcome
+        if not self._epoch:
+            self._session, self._epoch = reply.session_id, 1
+        for topic in reply.responses:
+            for data in topic.partitions:
+                key = (topic.topic_id, data.partition_index)
+                partition = self._partitions.get(key)
+                asked = self._asked.get(partition) if partition is not None else None
+                if asked is not None and not any(key in later.named for later in self._in_flight):
+                    assert partition is not None
+                    self._take_one(partition, asked, data, now, outcome)
+        return outcome
+
+    # ---- inside
+
+    def _take_one(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
+        offset, epoch, _, _ = asked
+        if partition.leader != self.source or partition.leader_epoch != epoch:
+            return
+        log = partition.log
+        if data.error_code != ErrorCode.NONE:
+            self._refused(partition, asked, data, now, outcome)
+            return
+        if offset != log.log_end_offset:
+            self._changed[partition] = None
+            return
+        if data.diverging_epoch is not None:
+            before = log.log_end_offset
+            outcome.jobs.extend(partition.truncate_for(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
+            outcome.reports.append(
+                f"cut {partition!r} from {before} to {log.log_end_offset}: the leader of epoch {epoch} has other data")
+            self._changed[partition] = None
+            return
+        try:
+            if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
+                outcome.grown.append(partition)
+                self._changed[partition] = None
+                if partition.settings.flush_messages == 1:
+                    outcome.flush.append(partition)
+        except (DiskFull, DiskFailed) as error:
+            outcome.reports.append(f"cannot append to {partition!r}: {error}")
+            self._delay(partition, now.mono_ms + DISK_FULL_MS)
+            return
+        except (CorruptBatch, OffsetsOutOfOrder) as error:
+            outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
+            self._delay(partition, now.mono_ms + DISK_FULL_MS)
+            return
+        start = log.log_start_offset
+        if partition.follow(data.high_watermark, data.log_start_offset):
+            outcome.advanced.append(partition)
+        if log.log_start_offset != start:
+            self._changed[partition] = None
+
+    def _refused(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
+            if asked[0] < data.log_start_offset or partition.log.log_end_offset == asked[0]:
+                outcome.reports.append(
+                    f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader")
+                outcome.jobs.extend(partition.restart(data.log_start_offset, now.wall_ms))
+            self._changed[partition] = None
+            return
+        if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            outcome.reports.append(f"broker {self.source} cannot read {partition!r}")
+        self._delay(partition, now.mono_ms + BACKOFF_MS)
+
+    def _delay(self, partition: Partition, until_ms: int) -> None:
+        self._drop(partition)
+        self._delayed[partition] = until_ms
+
+    def _drop(self, partition: Partition) -> None:
+        self._changed.pop(partition, None)
+        if self._asked.pop(partition, None) is not None:
+            self._gone[partition.topic_id, partition.number] = None
+
+    def _restart(self) -> None:
+        self._generation += 1
+        self._session = self._epoch = 0
+        self._in_flight.clear()
+        self._asked.clear()
+        self._gone.clear()
+        self._changed = {one: None for one in self._partitions.values() if one not in self._delayed}
+
+    def _build(self) -> Question:
+        kind = message("FetchRequest")
+        topics: dict[bytes, Any] = {}
+        named: list[Key] = []
+        for partition in self._changed:
+            log = partition.log
+            asked = (log.log_end_offset, partition.leader_epoch, log.epochs.latest, log.log_start_offset)
+            self._asked[partition] = asked
+            key = (partition.topic_id, partition.number)
+            self._gone.pop(key, None)
+            named.append(key)
+            topic = topics.get(partition.topic_id)
+            if topic is None:
+                topic = topics[partition.topic_id] = kind.FetchTopic(topic_id=partition.topic_id, partitions=[])
+            topic.partitions.append(kind.FetchPartition(
+                partition=partition.number, current_leader_epoch=asked[1], fetch_offset=asked[0],
+                last_fetched_epoch=asked[2], log_start_offset=asked[3],
+                partition_max_bytes=self.limits.partition_bytes_max,
+            ))
+        self._changed = {}
+        request = kind(
+            replica_state=kind.ReplicaState(replica_id=self.me, replica_epoch=self.broker_epoch),
+            max_wait_ms=self.limits.wait_ms, min_bytes=self.limits.bytes_min, max_bytes=self.limits.response_bytes_max,
+            session_id=self._session, session_epoch=self._epoch, topics=list(topics.values()),
+            forgotten_topics_data=_by_topic(kind, self._gone) if self._epoch else [],
+        )
+        self._gone = {}
+        question = Question(request, self._generation, frozenset(named))
+        self._in_flight.append(question)
+        if self._epoch:
+            self._epoch = 1 if self._epoch == (1 << 31) - 1 else self._epoch + 1
+        return question
+
+
+def _by_topic(kind: Any, keys: Iterable[Key]) -> list[Any]:
+    topics: dict[bytes, Any] = {}
+    for topic_id, number in keys:
+        topic = topics.get(topic_id)
+        if topic is None:
+            topic = topics[topic_id] = kind.ForgottenTopic(topic_id=topic_id, partitions=[])
+        topic.partitions.append(number)
+    return list(topics.values())

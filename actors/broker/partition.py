@@ -1,0 +1,361 @@
+"""One partition on this broker: its log, its part in the replication, its high watermark.
+
+This file alone decides what an update of the metadata makes of a partition, how far its high watermark is, what a
+follower's fetch means, and what a produced batch must wait for. Rules:
+
+1. Leader, epoch, ISR and replicas come from committed metadata only (`apply`). What this broker leads it leads under
+   exactly one leader epoch, whose start offset is noted before the first append (KIP-101).
+2. The high watermark never falls, save with the log itself when it is cut below.
+3. acks=all is satisfied by the high watermark over the maximal ISR (R497-24). The committed ISR admits an append, the
+   maximal one judges it when it is done (R497-25).
+4. Nothing here signals, sends or syncs: functions return what has changed.
+"""
+
+import enum
+from typing import NamedTuple
+
+from actors.broker import isr as isr_rules
+from actors.broker.followers import Follower, Position
+from actors.broker.isr import Event, Isr, Row, View
+from actors.broker.log.log import Appended, PartitionLog
+from actors.broker.log.producers import ProducerFault
+from actors.broker.log.segment import Job
+from actors.broker.sessions import Entry
+from actors.config import TopicSettings
+from actors.ports import Buffer, DiskFailed, DiskFull
+from actors.wire.errors import ErrorCode
+from fastpath.batch import CorruptBatch, InvalidRecord, accept
+
+CODES = {int(code): code for code in ErrorCode}
+APPEND_TIME = "LogAppendTime"
+NO_LEADER = -1
+NEVER_MS = -(1 << 62)
+
+
+class Assignment(NamedTuple):
+    """What committed metadata says of a partition."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    version: int
+    """Partition epoch; equal to the leader epoch in formats 1 and 2 (A33)."""
+
+
+class Became(enum.Enum):
+    """What an assignment made of this broker's part."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    SAME = "same part as before"
+
+
+class Cluster:
+    """What every partition of a broker looks at. Written by the broker's role."""
+
+    __slots__ = ("heard_ms", "lag_ms_max", "me", "registered")
+
+    def __init__(self, me: int, lag_ms_max: int) -> None:
+        self.me = me
+        self.registered: dict[int, int] = {}
+        """Broker epoch of each broker that is registered and not fenced."""
+        self.heard_ms: dict[int, int] = {}
+        """Monotonic time of the last fetch of each replica."""
+        self.lag_ms_max = lag_ms_max
+
+
+class Refused(Exception):
+    """A request to a partition that cannot be served; `code` is the answer."""
+
+    def __init__(self, code: ErrorCode, text: str = "") -> None:
+        super().__init__(text or code.name)
+        self.code = code
+
+
+class Partition:
+    """State of one replica here. Keyed by (topic id, number): rows of the image never reach this file."""
+
+    __slots__ = (
+        "alone",
+        "cluster",
+        "committed",
+        "epoch_start",
+        "followers",
+        "grown",
+        "high_watermark",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "led_since",
+        "log",
+        "number",
+        "removed",
+        "replicas",
+        "settings",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, number: int, log: PartitionLog, cluster: Cluster,
+                 settings: TopicSettings,
+                 high_watermark: int) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.number = number
+        self.log = log
+        self.cluster = cluster
+        self.settings = settings
+        self.replicas: tuple[int, ...] = ()
+        self.leader = NO_LEADER
+        self.leader_epoch = -1
+        self.isr = Isr((), -1)
+        self.followers: dict[int, Follower] = {}
+        """Invariant: on the leader exactly the other replicas; elsewhere empty."""
+        self.high_watermark = high_watermark
+        """Invariant: at most the log end."""
+        self.epoch_start = 0
+        """Log end when the leader epoch began here."""
+        self.led_since = -1
+        """Leader epoch with which the present unbroken leadership began."""
+        self.removed = False
+        self.watchers: dict[Entry, None] = {}
+        """Entries of fetch sessions that hold this partition."""
+        self.alone = False
+        """Leader of a partition with one replica: the high watermark is the log end."""
+        self.grown = ("grown", topic_id, number)
+        """Waiting key: the log end moved, or who leads changed."""
+        self.committed = ("committed", topic_id, number)
+        """Waiting key: the high watermark moved, or what a produce waits for can no longer come."""
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def leads(self) -> bool:
+        """This broker is the leader."""
+        return self.leader == self.cluster.me
+
+    # ---- metadata
+
+    def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
+        """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""
+        led, leads = self.leads, assignment.leader == self.cluster.me
+        again = assignment.leader_epoch > self.leader_epoch
+        changed = again or assignment.leader != self.leader
+        self.replicas = assignment.replicas
+        self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch
+        row: Row | None = None
+        if not leads:
+            if led:
+                row = self.isr.happened(Event.OTHER_LEADER)
+            self.isr = Isr(assignment.isr, assignment.version)
+            self.followers, self.alone = {}, False
+            return (Became.FOLLOWER if led or changed else Became.SAME), row
+        if led:
+            row = self.isr.updated(assignment.isr, assignment.version, again=again)
+        else:
+            self.isr = Isr(assignment.isr, assignment.version)
+            self.followers = {}
+            self.led_since = self.leader_epoch
+        self._know_followers(mono_ms)
+        if again or not led:
+            self.epoch_start = self.log.log_end_offset
+            self.log.start_epoch(self.leader_epoch)
+        self.alone = len(self.replicas) == 1
+        return (Became.SAME if led else Became.LEADER), row
+
+    def remove(self) -> None:
+        """The partition is deleted or was moved away (T19)."""
+        self.isr.happened(Event.REMOVED)
+        self.removed = True
+        self.leader = NO_LEADER
+        self.followers = {}
+
+    # ---- leader: append
+
+    def admit(self, acks: int) -> None:
+        """Refuses a produce before anything is written: not the leader, or too small a committed ISR (R497-25)."""
+        if self.leader != self.cluster.me:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks == -1 and len(self.isr.isr) < self.min_insync:
+            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS,
+                          f"{self!r} has {len(self.isr.isr)} in-sync replicas, fewer than min.insync.replicas")
+
+    @property
+    def min_insync(self) -> int:
+        """min.insync.replicas, at most the number of replicas."""
+        return min(self.settings.min_insync_replicas, len(self.replicas) or 1)
+
+    @property
+    def own_end(self) -> int:
+        """Up to where this replica itself has the data: the log end, or with flush.messages=1 what is on the disk."""
+        log = self.log
+        return int(log.recovery_point if self.settings.flush_messages == 1 else log.log_end_offset)
+
+    def append(self, data: Buffer, wall_ms: int, *, client: bool) -> Appended:
+        """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
+
+        Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+        KAFKA_STORAGE_ERROR.
+        """
+        log, settings = self.log, self.settings
+        end, heard = log.log_end_offset, self.cluster.heard_ms
+        for follower in self.followers.values():
+            # Whoever has everything until now is caught up as of its last fetch.
+            follower.passed(end, heard.get(follower.id, NEVER_MS))
+        try:
+            accepted = accept(
+                data, 0, len(data), end, self.leader_epoch, now_ms=wall_ms,
+                append_time=settings.message_timestamp_type == APPEND_TIME, client=client, keyed=settings.compact)
+            appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
+            return appended
+        except InvalidRecord as error:
+            raise Refused(ErrorCode.INVALID_RECORD, error.reason) from None
+        except CorruptBatch as error:
+            raise Refused(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
+        except ProducerFault as error:
+            raise Refused(CODES[error.code], str(error)) from None
+        except (DiskFull, DiskFailed) as error:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+
+    def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.
+
+        NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        if self.removed:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self.leader != self.cluster.me or self.led_since > leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark >= required_offset:
+            enough = len(self.isr.maximal) >= self.min_insync
+            return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if len(self.isr.isr) < self.min_insync:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return None
+
+    # ---- leader: followers, high watermark, ISR
+
+    def view(self, mono_ms: int) -> View:
+        """What the ISR rules look at."""
+        cluster, log = self.cluster, self.log
+        return View(cluster.me, self.replicas, self.followers, cluster.registered, log.log_end_offset, self.own_end,
+                    self.high_watermark, self.epoch_start, cluster.lag_ms_max, mono_ms)
+
+    def note_fetch(self, replica: int, entry: Entry, broker_epoch: int, mono_ms: int) -> None:
+        """A follower says where it is. UNKNOWN_LEADER_EPOCH for a replica that is not assigned as far as known here."""
+        follower = self.followers.get(replica)
+        if follower is None:
+            raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica} is no replica of {self!r} as far as known here")
+        follower.attached = entry.session.id != 0
+        follower.fetched(Position(entry.fetch_offset, entry.log_start, broker_epoch, self.log.log_end_offset, mono_ms))
+
+    def advance(self, mono_ms: int) -> bool:
+        """Move the high watermark as far as the present state allows (R497-23, -45, -53); whether it moved."""
+        if self.leader != self.cluster.me:
+            return False
+        if self.alone:
+            reached = self.own_end
+        else:
+            reached = isr_rules.high_watermark(self.view(mono_ms), self.isr, self.min_insync)
+        if reached <= self.high_watermark:
+            return False
+        self.high_watermark = reached
+        return True
+
+    def decide(self, mono_ms: int) -> bool:
+        """Compare the ISR that is with the one that should be; True: a new wish is to be queued (T1, T2)."""
+        if self.leader != self.cluster.me:
+            return False
+        view = self.view(mono_ms)
+        want = isr_rules.wanted(view, self.isr)
+        return self.isr.decide(want, isr_rules.epochs_of(view, want))
+
+    @property
+    def incomplete(self) -> bool:
+        """A replica is outside the committed ISR, or a wish may still be changed: a fetch is worth a decision."""
+        return len(self.isr.isr) < len(self.replicas) or self.isr.stage is isr_rules.Stage.QUEUED
+
+    @property
+    def flush_before_asking(self) -> bool:
+        """The wish would leave fewer members than min.insync.replicas: what is here must be durable first."""
+        wish = self.isr.wish
+        return wish is not None and len(wish.want) < min(self.min_insync, len(self.isr.isr))
+
+    @property
+    def low_watermark(self) -> int:
+        """Lowest log start of the replicas that are registered (DeleteRecords)."""
+        registered = self.cluster.registered
+        starts = [follower.log_start for follower in self.followers.values() if follower.id in registered]
+        return min([self.log.log_start_offset, *starts])
+
+    # ---- reads
+
+    def check_epoch(self, epoch: int, *, leader_only: bool) -> None:
+        """FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER; `epoch` -1 is not checked (KIP-320)."""
+        if epoch >= 0 and epoch != self.leader_epoch:
+            raise Refused(
+                ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.leader != self.cluster.me and (leader_only or self.leader == NO_LEADER):
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def diverging(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        """KIP-595's check in Fetch: (epoch, end offset) of the newest common epoch where the fetcher's log is another.
+
+        OFFSET_OUT_OF_RANGE when this log knows nothing of that epoch."""
+        if last_fetched_epoch < 0:
+            return None
+        epoch, end = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if epoch < 0 or end < 0:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return (epoch, end) if epoch < last_fetched_epoch or end < fetch_offset else None
+
+    def check_offset(self, offset: int) -> None:
+        """OFFSET_OUT_OF_RANGE outside [log start, log end]."""
+        if not self.log.log_start_offset <= offset <= self.log.log_end_offset:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    # ---- follower
+
+    def follow(self, leader_high_watermark: int, leader_log_start: int) -> bool:
+        """What a leader's fetch answer says beside its records; whether the high watermark moved."""
+        if leader_log_start > self.log.log_start_offset:
+            self.log.delete_records(min(leader_log_start, self.log.log_end_offset))
+        reached = min(leader_high_watermark, self.log.log_end_offset)
+        if reached <= self.high_watermark:
+            return False
+        self.high_watermark = reached
+        return True
+
+    def truncate_for(self, epoch: int, end_offset: int) -> list[Job]:
+        """Cut to the newest offset that the leader's answer (its epoch and end offset) proves common; jobs that unlink.
+
+        KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
+        """
+        own_epoch, own_end = self.log.end_offset_for_epoch(epoch)
+        if own_epoch < 0:
+            target = end_offset
+        elif own_epoch == epoch:
+            target = min(own_end, end_offset)
+        else:
+            target = own_end
+        jobs = self.log.truncate_to(min(target, self.log.log_end_offset))
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        return jobs
+
+    def restart(self, offset: int, wall_ms: int) -> list[Job]:
+        """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
+        jobs = self.log.truncate_fully(offset, wall_ms)
+        self.high_watermark = offset
+        return jobs
+
+    # ---- inside
+
+    def _know_followers(self, mono_ms: int) -> None:
+        kept = self.followers
+        self.followers = {
+            replica: kept.get(replica) or Follower(replica, mono_ms if replica in self.isr.isr else NEVER_MS)
+            for replica in self.replicas if replica != self.cluster.me
+        }

@@ -1,0 +1,114 @@
+"""What one partition answers to one fetcher: the checks of Fetch in their order, and the bytes.
+
+This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
+epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
+high watermark.
+"""
+
+from typing import Any, NamedTuple
+
+from actors.broker.partition import NO_LEADER, Partition, Refused
+from actors.broker.replicas import Replicas
+from actors.broker.sessions import Entry
+from actors.ports import Buffer, DiskFailed
+from actors.wire.errors import ErrorCode
+
+
+class Reader(NamedTuple):
+    """Who asks."""
+
+    replica: int
+    """Broker id of a follower; -1: a consumer."""
+    broker_epoch: int
+    leader_only: bool
+    """A consumer below version 11 reads from the leader alone (KIP-392)."""
+    mono_ms: int
+
+
+class Look(NamedTuple):
+    """What a partition has for a fetcher."""
+
+    entry: Entry
+    error: int = ErrorCode.NONE
+    high_watermark: int = -1
+    log_start: int = -1
+    records: Buffer = b""
+    size: int = 0
+    diverging: tuple[int, int] | None = None
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    cold: Any = None
+    """A job that brings the bytes into memory; the look is to be repeated after it."""
+
+    @property
+    def urgent(self) -> bool:
+        """A reason to answer whatever the byte count."""
+        return self.error != ErrorCode.NONE or self.diverging is not None
+
+    @property
+    def news(self) -> bool:
+        """An incremental answer has to name this partition."""
+        entry = self.entry
+        return (
+            self.size > 0 or self.urgent
+            or entry.sent_high_watermark != self.high_watermark or entry.sent_log_start != self.log_start
+        )
+
+
+def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool) -> Look:
+    """Look at one partition. `first`: nothing was found yet, so one batch is given even if it is larger than the limits."""
+    partition = entry.partition
+    assert partition is not None
+    try:
+        partition.check_epoch(entry.leader_epoch, leader_only=reader.leader_only)
+        if reader.replica >= 0:
+            diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
+            if diverging is None:
+                partition.check_offset(entry.fetch_offset)
+                _note(replicas, partition, entry, reader)
+        else:
+            diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
+            if diverging is None:
+                partition.check_offset(entry.fetch_offset)
+        return _read(partition, entry, reader, bytes_max, diverging, first)
+    except Refused as refused:
+        return _refusal(partition, entry, refused.code)
+    except DiskFailed as error:
+        replicas.reports.append(f"cannot read {partition!r}: {error}")
+        return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:
+    if entry.fresh:
+        partition.note_fetch(reader.replica, entry, reader.broker_epoch, reader.mono_ms)
+        entry.fresh = False
+        replicas.fetched(partition, reader.mono_ms)
+
+
+def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None,
+          first: bool) -> Look:
+    log = partition.log
+    end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
+    records: Buffer = b""
+    cold = None
+    limit = min(entry.bytes_max, bytes_max)
+    if entry.warm is not None:
+        # What a thread has read from the disk is used once; the log may have changed meanwhile, so it is checked.
+        (offset, below, data), entry.warm = entry.warm, None
+        if diverging is None and offset == entry.fetch_offset and below <= end:
+            records = data
+    elif diverging is None and entry.fetch_offset < end and (limit > 0 or first):
+        found = log.read(entry.fetch_offset, limit, end, first)
+        if found is None:
+            cold = log.cold_read(entry.fetch_offset, limit, end, first)
+        else:
+            records = found.data
+    return Look(entry, ErrorCode.NONE, partition.high_watermark, log.log_start_offset, records,
+                len(records), diverging, partition.leader, partition.leader_epoch, cold)
+
+
+def _refusal(partition: Partition, entry: Entry, code: ErrorCode) -> Look:
+    start, high_watermark = -1, -1
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        start, high_watermark = partition.log.log_start_offset, partition.high_watermark
+    return Look(entry, code, high_watermark, start, leader=partition.leader, leader_epoch=partition.leader_epoch)

@@ -1,0 +1,263 @@
+"""All partitions of this broker, and what has to be told to whom after each thing that happened to one.
+
+This file alone keeps the partitions, by (topic id, number), with their fetchers and their wishes for other ISRs. Rules:
+
+1. Rows of the image die with a snapshot load; here a partition is named by topic id and number, and found by name only
+   through the topic id that the name has now.
+2. Nothing is signalled or sent from here: `signals`, `flushes`, `moved` and `reports` gather what the node does in this
+   turn, in the order in which it came up.
+3. All wishes that come up in one turn leave in one AlterIsr (R497-26).
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple
+
+from actors.broker.fetchers import Fetcher, Limits, Outcome
+from actors.broker.isr import Effect, Stage
+from actors.broker.partition import Assignment, Became, Cluster, Partition
+from actors.broker.sender import Moved, Sender
+from actors.broker.sessions import Entry, Session
+
+OpenLog = Callable[[str, bytes, int], Any]
+"""(topic, topic id, number) -> (log, settings, checkpointed high watermark)"""
+
+
+class Flush(NamedTuple):
+    """Make a partition's log durable; then its queued wish may leave."""
+
+    partition: Partition
+    asks: bool
+
+
+class Replicas:
+    """The partitions of one broker."""
+
+    def __init__(self, cluster: Cluster, sender: Sender, limits: Limits, open_log: OpenLog) -> None:
+        self.cluster = cluster
+        self.sender = sender
+        self.limits = limits
+        self.open_log = open_log
+        self.by_id: dict[bytes, dict[int, Partition]] = {}
+        self.by_name: dict[str, dict[int, Partition]] = {}
+        self.fetchers: dict[int, Fetcher] = {}
+        self.signals: dict[Hashable, None] = {}
+        """Waiting keys, in order."""
+        self.flushes: list[Flush] = []
+        self.moved: list[tuple[Partition, Became]] = []
+        """Partitions that changed their part; FOLLOWER also for those that are gone."""
+        self.reports: list[str] = []
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in self.by_id.values():
+            yield from partitions.values()
+
+    def get(self, topic: bytes | str, number: int) -> Partition | None:
+        """A partition by topic id or name; None: not here."""
+        partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
+        return partitions.get(number) if partitions is not None else None
+
+    # ---- metadata
+
+    def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
+        """Committed metadata says so of a partition that has, or had, a replica here."""
+        partition = self.get(topic_id, number)
+        if self.cluster.me not in assignment.replicas:
+            if partition is not None:
+                self.remove(partition)
+            return
+        if partition is None:
+            log, settings, high_watermark = self.open_log(topic, topic_id, number)
+            partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
+            self.by_id.setdefault(topic_id, {})[number] = partition
+            self.by_name[topic] = self.by_id[topic_id]
+        source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
+        part, row = partition.apply(assignment, mono_ms)
+        self._follow(partition, source, epoch)
+        if part is not Became.SAME:
+            self.moved.append((partition, part))
+        if partition.leader != source or partition.leader_epoch != epoch:
+            self._stir(partition)
+            self.signals[partition.grown] = self.signals[partition.committed] = None
+        if partition.leads:
+            if partition.isr.isr == {self.cluster.me} and members - partition.isr.isr:
+                self.flushes.append(Flush(partition, False))
+            self.advance(partition, mono_ms)
+            if part is Became.SAME and row is not None and Effect.EVALUATE in row.effects:
+                self.signals[partition.committed] = None
+                self.decide(partition, mono_ms)
+        elif part is Became.FOLLOWER:
+            self.sender.forget(partition)
+
+    def remove(self, partition: Partition) -> None:
+        """The partition has no replica here any more."""
+        partitions = self.by_id[partition.topic_id]
+        del partitions[partition.number]
+        if not partitions:
+            del self.by_id[partition.topic_id]
+            if self.by_name.get(partition.topic) is partitions:
+                del self.by_name[partition.topic]
+        source = partition.leader
+        self.sender.forget(partition)
+        partition.remove()
+        fetcher = self.fetchers.get(source)
+        if fetcher is not None:
+            fetcher.leave(partition)
+        self._stir(partition)
+        self.signals[partition.grown] = self.signals[partition.committed] = None
+        self.moved.append((partition, Became.FOLLOWER))
+
+    def registered(self, broker: int, epoch: int | None) -> None:
+        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end."""
+        if epoch is None:
+            self.cluster.registered.pop(broker, None)
+        else:
+            self.cluster.registered[broker] = epoch
+        for partition in self:
+            if partition.isr.held_off:
+                partition.isr.broker_changed(broker)
+
+    # ---- leader
+
+    def appended(self, partition: Partition, mono_ms: int) -> None:
+        """The log of a led partition has grown."""
+        self.signals[partition.grown] = None
+        for entry in partition.watchers:
+            session = entry.stir()
+            if session.replica >= 0:
+                self.signals[session.key] = None
+        self.advance(partition, mono_ms)
+
+    def started(self, partition: Partition) -> None:
+        """The log of a led partition begins at a later offset: followers are to hear of it at once."""
+        self.signals[partition.grown] = None
+        self._stir(partition)
+
+    def advance(self, partition: Partition, mono_ms: int) -> None:
+        """Move the high watermark if it may."""
+        if partition.advance(mono_ms):
+            self._advanced(partition)
+
+    def fetched(self, partition: Partition, mono_ms: int) -> None:
+        """A follower has said where it is."""
+        self.advance(partition, mono_ms)
+        if partition.incomplete:
+            self.decide(partition, mono_ms)
+
+    def decide(self, partition: Partition, mono_ms: int) -> None:
+        """Look at every replica; a new wish leaves in this turn, or after a flush if it would leave too few members."""
+        if not partition.decide(mono_ms) and partition.isr.stage is not Stage.QUEUED:
+            return
+        if partition.flush_before_asking:
+            self.sender.forget(partition)
+            self.flushes.append(Flush(partition, True))
+        elif partition.isr.stage is Stage.QUEUED:
+            self.sender.queue(partition)
+
+    def flushed(self, partition: Partition) -> None:
+        """What was there when a wish came up is durable: it may leave."""
+        if partition.isr.stage is Stage.QUEUED:
+            self.sender.queue(partition)
+
+    def check_lag(self, mono_ms: int) -> None:
+        """R497-44, for every led partition; every half of replica.lag.time.max.ms."""
+        for partition in self:
+            if partition.leads and not partition.alone:
+                self.decide(partition, mono_ms)
+                self.advance(partition, mono_ms)
+
+    def answered(self, moved: list[Moved], mono_ms: int) -> None:
+        """Wishes that an AlterIsr answer has moved."""
+        for led, row in moved:
+            partition = self.get(led.topic_id, led.number)
+            if partition is None or partition is not led:
+                continue
+            if row.stage is Stage.SETTLED:
+                self.advance(partition, mono_ms)
+            elif row.name == "T12":
+                self.signals[partition.committed] = None
+
+    # ---- follower
+
+    def fetcher(self, source: int) -> Fetcher:
+        """The fetcher of a source broker, made on first use."""
+        fetcher = self.fetchers.get(source)
+        if fetcher is None:
+            fetcher = self.fetchers[source] = Fetcher(source, self.cluster.me, self.limits)
+        return fetcher
+
+    def replicated(self, outcome: Outcome) -> None:
+        """A fetch answer was taken in."""
+        for partition in outcome.grown:
+            self.signals[partition.grown] = None
+        for partition in outcome.advanced:
+            self._advanced(partition)
+        self.reports.extend(outcome.reports)
+
+    # ---- fetch sessions
+
+    def attach(self, entry: Entry) -> None:
+        """Find an entry's partition; one of a kept session hears of it from now on."""
+        partition = self.get(entry.topic, entry.number)
+        if entry.partition is not partition:
+            self.detach(entry)
+            entry.partition = partition
+        if partition is not None and entry.session.id:
+            partition.watchers[entry] = None
+
+    def detach(self, entry: Entry) -> None:
+        """It does no longer."""
+        partition, entry.partition = entry.partition, None
+        if partition is None:
+            return
+        partition.watchers.pop(entry, None)
+        follower = partition.followers.get(entry.session.replica)
+        if follower is not None:
+            follower.attached = False
+
+    def end_session(self, session: Session) -> None:
+        """The session is over: nothing watches for it any more."""
+        for entry in session.entries.values():
+            self.detach(entry)
+
+    # ---- for machines inside the broker
+
+    def log_start_offset(self, topic: str, number: int) -> int:
+        """First offset of a partition that is here; 0 otherwise."""
+        partition = self.get(topic, number)
+        return 0 if partition is None else partition.log.log_start_offset
+
+    def read_internal(self, topic: str, number: int, offset: int, bytes_max: int, cold: bool = False) -> Any:
+        """Batches from `offset` to the log end, at least one; empty at the end; None: not in memory, ask with `cold`
+        from a thread. Raises DiskFailed when cold."""
+        partition = self.get(topic, number)
+        if partition is None:
+            return b""
+        log = partition.log
+        if offset < log.log_start_offset or offset >= log.log_end_offset:
+            return b""
+        if cold:
+            return log.cold_read(offset, bytes_max)().data
+        found = log.read(offset, bytes_max)
+        return None if found is None else found.data
+
+    # ---- inside
+
+    def _advanced(self, partition: Partition) -> None:
+        # A follower hears of it with its next answer; that alone is no reason to answer.
+        self.signals[partition.committed] = None
+        for entry in partition.watchers:
+            session = entry.stir()
+            if session.replica < 0:
+                self.signals[session.key] = None
+
+    def _stir(self, partition: Partition) -> None:
+        for entry in partition.watchers:
+            self.signals[entry.stir().key] = None
+
+    def _follow(self, partition: Partition, source: int, epoch: int) -> None:
+        me = self.cluster.me
+        if partition.leader != source and source not in (me, -1) and source in self.fetchers:
+            self.fetchers[source].leave(partition)
+        if partition.leader not in (me, -1) and (partition.leader != source or partition.leader_epoch != epoch):
+            self.fetcher(partition.leader).follow(partition)
+
