@@ -1,0 +1,481 @@
+"""Composition of the broker: image, lifecycle, replicas, sessions, groups, and what they ask of others.
+
+This file alone decides in which order committed metadata reaches the machines of `actors/broker/`, and turns what they
+gather (signals, flushes, requests, reports) into effects of the node. The deciding is in those machines.
+
+Duties a turn: replay what was committed -> diff the touched rows -> heartbeat, fetches, AlterIsr -> signals.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.fetchers import Fetcher, Limits, Question
+from actors.broker.lifecycle import Answer as BeatAnswer
+from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
+from actors.broker.partition import Assignment, Became, Cluster, Partition
+from actors.broker.producer_ids import ProducerIds
+from actors.broker.replicas import Flush, Replicas
+from actors.broker.sender import Sender
+from actors.broker.sessions import Sessions
+from actors.metadata.batches import is_control
+from actors.metadata.dialects import FORMAT, dialect
+from actors.metadata.image import TOPIC_RESOURCE, Image, Touched
+from actors.metadata.snapshot import load as load_snapshot
+from actors.node import internal
+from actors.node.broker_storage import BrokerStorage
+from actors.node.channels import ChannelError
+from actors.node.groups_role import GroupsRole
+from actors.node.registry import Lane, Listener
+from actors.ports import Batch, Buffer, DiskFailed, Now
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+FEATURES = ((FORMAT, 1, 2),)
+PEER_TIMEOUT_MS = 30_000
+NO_ADDRESS_MS = 100
+FAR_MS = 1 << 62
+
+
+class BrokerRole:
+    """The broker of a node. Its `image` is at the high watermark of the metadata log."""
+
+    def __init__(self, node: "Node") -> None:
+        self.node = node
+        config = node.config
+        value = config.value
+        self.me = config.broker_id
+        self.image = Image()
+        lag_ms_max = value("replica.lag.time.max.ms")
+        self.cluster = Cluster(self.me, lag_ms_max)
+        self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
+        self.storage = BrokerStorage(node)
+        self.replicas = Replicas(
+            self.cluster, Sender(self.me, lag_ms_max // 2),
+            Limits(value("replica.fetch.wait.max.ms"), value("replica.fetch.min.bytes"),
+                   value("replica.fetch.response.max.bytes"), value("replica.fetch.max.bytes")),
+            self.storage.open)
+        self.sessions = Sessions(node.random.below, value("max.incremental.fetch.session.cache.slots"))
+        self.producer_ids = ProducerIds()
+        self.groups = GroupsRole(node, self)
+        self._incarnation_id = node.random.uuid()
+        self._replica_connections: set[int] = set()
+        self._started = False
+        self._was_serving = False
+        self._previous_epoch = -1
+        self._lag_check_ms = 0
+        self._fetch_retry_ms: dict[int, int] = {}
+        self.creating: dict[str, None] = {}
+        """Topics that the controller was asked to make, until it has answered."""
+        self._ending = False
+
+    # ---- the node's inputs
+
+    def start(self) -> None:
+        """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
+        self._previous_epoch = self.storage.recover()
+        self._started = True
+        self._diff_all()
+        for listener in self.node.config.listeners:
+            if Listener(listener.kind) is Listener.INTER_BROKER:
+                self.node.listen(listener.name)
+
+    def load(self, data: Buffer, snapshot: Any) -> None:
+        """Replace the image by a snapshot and diff everything."""
+        self.image = Image()
+        load_snapshot(data, self.image, snapshot.end_offset, self.node.storage.family)
+        if self._started:
+            self._diff_all()
+
+    def replay(self, batch: Batch) -> None:
+        """One committed batch."""
+        image = self.image
+        if batch.last_offset < image.next_offset:
+            return
+        if not is_control(batch.data):
+            family = self.node.storage.family
+            which = (image.feature(FORMAT) or family) if family == "drafts" else family
+            for offset, op in dialect(which).decode(batch):
+                touched = image.replay(offset, op)
+                if self._started:
+                    self._diff(touched)
+        if image.next_offset <= batch.last_offset:
+            image.advance(batch.last_offset + 1)
+        image.commit(image.next_offset)
+
+    def committed(self, high_watermark: int) -> None:
+        """The replays of this turn are done."""
+        self._after_changes()
+
+    def tick(self, now: Now) -> None:
+        """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
+        if not self._started:
+            return
+        self._tick_lifecycle(now)
+        if now.mono_ms >= self._lag_check_ms:
+            self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
+            self.replicas.check_lag(now.mono_ms)
+        self.storage.tick(now, self.replicas)
+        self.groups.tick(now)
+        self._after_changes()
+
+    def end(self) -> None:
+        """End of the turn: what has gathered leaves."""
+        if not self._started:
+            return
+        self.storage.end(self.replicas)
+        self._after_changes()
+        self._send_wishes()
+        now_ms = self.node.now.mono_ms
+        for fetcher in self.replicas.fetchers.values():
+            self._fetch(fetcher, now_ms)
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        if not self._started:
+            return FAR_MS
+        now_ms = self.node.now.mono_ms
+        due = [self.lifecycle.deadline_ms(), self._lag_check_ms, self.replicas.sender.deadline_ms(),
+               self.storage.deadline_ms(), self.groups.deadline_ms()]
+        for source, fetcher in self.replicas.fetchers.items():
+            due.append(max(fetcher.deadline_ms(now_ms), self._fetch_retry_ms.get(source, 0)))
+        if self.lifecycle.state is State.INITIAL and not self._metadata().leader_known:
+            due.append(now_ms + 50)
+        return min(due)
+
+    def shutdown(self) -> None:
+        """The process is to end: controlled shutdown, then `node.retire`."""
+        self.lifecycle.stop(self.node.now)
+
+    # ---- readers of handlers
+
+    @property
+    def serving(self) -> bool:
+        """Clients are served now (KIP-631, Fencing)."""
+        return self.lifecycle.serving(self.node.now, self.image.next_offset)
+
+    def admits(self, connection: int, api_key: int) -> bool:
+        """Whether a request may be looked at: any while serving, else those of replicas only (A29)."""
+        return self.serving or api_key == 1 or connection in self._replica_connections
+
+    def replica_calls(self, connection: int) -> None:
+        """A follower fetches on this connection: it stays when this broker is fenced."""
+        if connection not in self._replica_connections:
+            self._replica_connections.add(connection)
+            self.node.when_closed(connection, "replica", lambda: self._replica_connections.discard(connection))
+
+    def absent(self, topic: bytes | str, number: int) -> ErrorCode:
+        """Why a partition is not here: it exists elsewhere, or not at all."""
+        image = self.image
+        row = image.topic_by_id(topic) if isinstance(topic, bytes) else image.topic(topic)
+        if row < 0:
+            return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, bytes) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if image.partition(row, number) < 0:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def endpoint(self, broker: int, listener: str) -> Any | None:
+        """Where a broker is reached on the listener of that name; None: unknown or fenced."""
+        registration = self.image.broker(broker)
+        if registration is None or registration.fenced:
+            return None
+        return next((one for one in registration.endpoints if one.name == listener), None)
+
+    def node_endpoints(self, brokers: Iterable[int], kind: Any, listener: str | None = None) -> list[Any]:
+        """Endpoints of leaders that an answer names (KIP-951)."""
+        found = []
+        for broker in brokers:
+            endpoint = self.endpoint(broker, listener or self.node.config.inter_broker_listener)
+            registration = self.image.broker(broker)
+            if endpoint is not None and registration is not None:
+                found.append(kind(node_id=broker, host=endpoint.host, port=endpoint.port, rack=registration.rack))
+        return found
+
+    def grown(self, partition: Partition) -> None:
+        """A led partition has taken in a batch."""
+        self.storage.written(partition)
+        self.replicas.appended(partition, self.node.now.mono_ms)
+
+    def signal(self) -> None:
+        """Wake whoever waits for what has changed."""
+        signals = self.replicas.signals
+        if signals:
+            self.replicas.signals = {}
+            for key in signals:
+                self.node.waiting.signal(key)
+
+    # ---- for groups and other machines inside the broker
+
+    def append_internal(self, topic: str, number: int, data: bytearray, then: Callable[[ErrorCode], None]) -> None:
+        """Append one batch as acks=all; `then(NONE)` when it is committed, or with the error."""
+        internal.append_internal(self.node, topic, number, data, then)
+
+    def create_internal_topic(self, name: str) -> None:
+        """Ask the controller for `__consumer_offsets`; once at a time, errors are tried again by who needs it."""
+        internal.create_topics(self.node, self.creating, [name])
+
+    # ---- metadata
+
+    def _diff_all(self) -> None:
+        image = self.image
+        self.cluster.registered.clear()
+        for broker in image.brokers():
+            self._diff_broker(broker.id)
+        here: set[tuple[bytes, int]] = set()
+        for topic in image.topics():
+            for row in image.topic_partitions(topic):
+                if self.me in image.replicas(row):
+                    here.add(self._assign(row))
+        for partition in list(self.replicas):
+            if (partition.topic_id, partition.number) not in here:
+                self._drop(partition)
+        self._after_changes()
+
+    def _diff(self, touched: Touched) -> None:
+        image = self.image
+        for broker in touched.brokers:
+            self._diff_broker(broker)
+        for name, topic_id in touched.removed:
+            for partition in list(self.replicas.by_id.get(topic_id, {}).values()):
+                self._drop(partition)
+            self.groups.topic_deleted(name)
+        for row in touched.partitions:
+            row = int(row)
+            if image.is_partition(row):
+                self._assign(row)
+        for kind, name in touched.configs:
+            self._configure(kind, name)
+        if touched.topics:
+            self.node.waiting.signal(internal.TOPICS_KEY)
+        if touched.features:
+            self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(image.feature(FORMAT))
+
+    def _diff_broker(self, broker: int) -> None:
+        registration = self.image.broker(broker)
+        usable = registration is not None and not registration.fenced
+        self.replicas.registered(broker, registration.epoch if usable and registration is not None else None)
+        self._fetch_retry_ms.pop(broker, None)
+
+    def _assign(self, row: int) -> tuple[bytes, int]:
+        image = self.image
+        topic, number = image.topic_of(row), image.number(row)
+        topic_id = image.topic_id(topic)
+        assert topic_id is not None, "a partition's topic has an id"
+        self.replicas.assign(
+            image.topic_name(topic), topic_id, number,
+            Assignment(image.replicas(row), image.isr(row), image.leader(row), image.leader_epoch(row),
+                       image.partition_epoch(row)),
+            self.node.now.mono_ms)
+        return topic_id, number
+
+    def _drop(self, partition: Partition) -> None:
+        self.replicas.remove(partition)
+        self.storage.delete(partition)
+
+    def _configure(self, kind: int, name: str) -> None:
+        if kind == TOPIC_RESOURCE:
+            for partition in self.replicas.by_name.get(name, {}).values():
+                self.storage.configure(partition)
+        elif name in ("", str(self.me)):
+            for partition in self.replicas:
+                self.storage.configure(partition)
+
+    def _after_changes(self) -> None:
+        replicas = self.replicas
+        while replicas.moved:
+            partition, part = replicas.moved.pop(0)
+            if part is Became.LEADER:
+                self.groups.became_leader(partition.topic, partition.number, partition.leader_epoch)
+            else:
+                self.groups.resigned(partition.topic, partition.number)
+        for flush in self._take(replicas.flushes):
+            self._flush(flush)
+        for report in self._take(replicas.reports):
+            self.node.log.warning(report)
+        self.signal()
+
+    @staticmethod
+    def _take(items: list[Any]) -> list[Any]:
+        taken = items[:]
+        items.clear()
+        return taken
+
+    def _flush(self, flush: Flush) -> None:
+        def durable(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self.node.stop(1, f"{flush.partition!r} cannot be made durable: {result}")
+            elif flush.asks:
+                self.replicas.flushed(flush.partition)
+
+        self.storage.flush([flush.partition], durable)
+
+    # ---- lifecycle
+
+    def _metadata(self) -> Metadata:
+        quorum = self.node.quorum
+        known = quorum.leader_address() is not None
+        return Metadata(self.image.next_offset, quorum.high_watermark if quorum.high_watermark > 0 else -1, known)
+
+    def _tick_lifecycle(self, now: Now) -> None:
+        beat = self.lifecycle.tick(now, self._metadata())
+        if beat is not None:
+            self.node.channels.controller(
+                "BrokerHeartbeat", self._heartbeat(beat), self._beaten, max(self.lifecycle.interval_ms, 1000),
+                purpose="heartbeat")
+        self._follow_state()
+
+    def _heartbeat(self, beat: Heartbeat) -> Any:
+        kind = message("v28:BrokerHeartbeatRequest")
+        config, storage = self.node.config, self.node.storage
+        protocols = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+        return kind(
+            target_state=beat.target, broker_id=self.me, broker_epoch=beat.epoch,
+            lease_start_time_ms=beat.lease_start_ms, cur_metadata_offset=beat.metadata_offset,
+            listeners=[kind.Listener(name=one.name, host=one.host, port=one.port,
+                                     security_protocol=protocols[one.protocol]) for one in config.advertised],
+            rack=config.rack,
+            features=[kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                      for name, low, high in FEATURES],
+            cluster_id=storage.cluster_id, incarnation_id=self._incarnation_id, log_dirs=list(storage.directory_ids),
+            previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1)
+
+    def _beaten(self, reply: Any) -> None:
+        now = self.node.now
+        if isinstance(reply, ChannelError):
+            self.lifecycle.lost(now)
+        else:
+            self.lifecycle.answered(
+                BeatAnswer(reply.error_code, reply.next_state, reply.broker_epoch, reply.lease_end_time_ms), now)
+        self._follow_state()
+
+    def _follow_state(self) -> None:
+        for sentence in self.lifecycle.take_reports():
+            self.node.log.info(f"broker {self.me}: {sentence}")
+        serving = self.serving
+        if serving and not self._was_serving:
+            self._open_clients()
+        elif self._was_serving and not serving:
+            self._close_clients("this broker is fenced")
+        self._was_serving = serving
+        if self.lifecycle.epoch >= 0:
+            for fetcher in self.replicas.fetchers.values():
+                fetcher.renew(self.lifecycle.epoch)
+        if serving and self.producer_ids.wants(self.node.now.mono_ms):
+            self._allocate_producer_ids()
+        if self.lifecycle.stop_at is not None and not self._ending:
+            self._ending = True
+            self._leave()
+
+    def _open_clients(self) -> None:
+        for listener in self.node.config.listeners:
+            if Listener(listener.kind) is Listener.CLIENT:
+                self.node.listen(listener.name)
+        self.node.log.info(f"broker {self.me} serves clients under broker epoch {self.lifecycle.epoch}")
+
+    def _close_clients(self, why: str) -> None:
+        for listener in self.node.config.listeners:
+            if Listener(listener.kind) is Listener.CLIENT:
+                self.node.unlisten(listener.name)
+        for connection in self.node.connections.all():
+            if connection.kind is Listener.CLIENT and connection.id not in self._replica_connections:
+                self.node.close_connection(connection, why)
+
+    def _leave(self) -> None:
+        stop = self.lifecycle.stop_at
+        assert stop is not None
+        self._close_clients("this broker stops")
+        self.node.channels.drop_all() if stop.code else None
+        if stop.code:
+            self.node.stop(stop.code, stop.why)
+            return
+
+        def durable(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self.node.stop(1, f"the logs cannot be made durable at shutdown: {result}")
+            else:
+                self.node.retire()
+
+        self.storage.close(self.replicas, self.lifecycle.epoch, durable)
+
+    # ---- replication
+
+    def _fetch(self, fetcher: Fetcher, now_ms: int) -> None:
+        if now_ms < self._fetch_retry_ms.get(fetcher.source, 0) or self._ending or not len(fetcher):
+            return
+        endpoint = self.endpoint(fetcher.source, self.node.config.inter_broker_listener)
+        if endpoint is None:
+            self._fetch_retry_ms[fetcher.source] = now_ms + NO_ADDRESS_MS
+            return
+        if fetcher.broker_epoch < 0:
+            fetcher.renew(self.lifecycle.epoch)
+        question = fetcher.ask(now_ms)
+        while question is not None:
+            self._ask(fetcher, question, (endpoint.host, endpoint.port))
+            question = fetcher.ask(now_ms)
+
+    def _ask(self, fetcher: Fetcher, question: Question, address: tuple[str, int]) -> None:
+        def answered(reply: Any) -> None:
+            now_ms = self.node.now.mono_ms
+            if isinstance(reply, ChannelError):
+                fetcher.lost(question, now_ms)
+                return
+            outcome = fetcher.answered(question, reply, self.node.now)
+            self.storage.unlink(outcome.jobs)
+            for partition in outcome.grown:
+                self.storage.written(partition)
+            self.replicas.replicated(outcome)
+            self._after_changes()
+            if outcome.flush:
+                self._fetch_retry_ms[fetcher.source] = FAR_MS
+                self.storage.flush(outcome.flush, synced)
+            else:
+                self._fetch(fetcher, now_ms)
+
+        def synced(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self.node.stop(1, f"replicated data cannot be made durable: {result}")
+                return
+            self._fetch_retry_ms[fetcher.source] = 0
+            self._fetch(fetcher, self.node.now.mono_ms)
+
+        self.node.channels.peer(
+            ("fetch", fetcher.source), address, "Fetch", question.request, answered,
+            PEER_TIMEOUT_MS + self.replicas.limits.wait_ms, 17, lane=Lane.DATA)
+
+    # ---- AlterIsr
+
+    def _send_wishes(self) -> None:
+        sender = self.replicas.sender
+        if sender.idle or not self.serving:
+            return
+        request = sender.flush(self.lifecycle.epoch, self.node.now.mono_ms)
+        if request is None:
+            return
+
+        def answered(reply: Any) -> None:
+            now_ms = self.node.now.mono_ms
+            if isinstance(reply, ChannelError):
+                moved = sender.lost(reply.reason != "unknown", now_ms)
+            else:
+                moved = sender.answered(reply, now_ms)
+            self.replicas.answered(moved, now_ms)
+            self._after_changes()
+
+        self.node.channels.controller("AlterIsr", request, answered, purpose="isr")
+
+    # ---- producer ids
+
+    def _allocate_producer_ids(self) -> None:
+        request = message("AllocateProducerIdsRequest")(broker_id=self.me, broker_epoch=self.lifecycle.epoch)
+        self.producer_ids.asked()
+
+        def answered(reply: Any) -> None:
+            if isinstance(reply, ChannelError) or reply.error_code != ErrorCode.NONE:
+                self.producer_ids.failed(self.node.now.mono_ms)
+            else:
+                self.producer_ids.given(reply.producer_id_start, reply.producer_id_len)
+                self.node.waiting.signal(self.producer_ids.key)
+
+        self.node.channels.controller("AllocateProducerIds", request, answered, purpose="forwarding")

@@ -1,0 +1,286 @@
+"""The broker's directories: opening and dropping partition logs, flushing, checkpoints, retention, the clean stop.
+
+This file alone decides when a log is flushed, what a checkpoint holds and which directory a new partition gets. Rules:
+
+1. Everything that is on the disk is opened when metadata assigns it; a directory of another topic id of the same name is
+   renamed away and unlinked later.
+2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start.
+3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.log import retention
+from actors.broker.log.directory import LogDirectory, PartitionDirectory, partition_name, retired_name
+from actors.broker.log.indexes import IndexCache
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.recovery import recover
+from actors.broker.log.segment import Job
+from actors.broker.partition import Partition
+from actors.config import TopicSettings
+from actors.metadata.image import TOPIC_RESOURCE
+from actors.ports import Disk, DiskFailed, DiskFull, Now
+
+if TYPE_CHECKING:
+    from actors.broker.replicas import Replicas
+    from actors.node.node import Node
+
+BROKER_RESOURCE = 4
+
+
+class BrokerStorage:
+    """All log directories of a broker."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        value = node.config.value
+        self._directories: list[LogDirectory] = []
+        self._paths: list[str] = []
+        self._found: dict[tuple[str, int], tuple[LogDirectory, PartitionDirectory]] = {}
+        """What the start found and no metadata has claimed yet."""
+        self._counts: list[int] = []
+        self._indexes = IndexCache()
+        self._retention_interval_ms = value("log.retention.check.interval.ms")
+        self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
+        self._expiration_ms = value("producer.id.expiration.ms")
+        self._retention_ms = self._checkpoint_ms = 0
+        self._checkpointed: object = None
+        self._written: dict[Partition, None] = {}
+        """Appended to, and perhaps to be flushed."""
+
+    # ---- start and stop
+
+    def recover(self) -> int:
+        """Read what the last stop left; the broker epoch of a clean stop, -1 after any other."""
+        storage, log = self._node.storage, self._node.log
+        mine = set(self._node.config.log_dirs)
+        for disk, path in zip(storage.disks, storage.paths, strict=True):
+            if path in mine or len(storage.disks) == 1:
+                self._directories.append(LogDirectory(disk))
+                self._paths.append(path)
+        self._counts = [0] * len(self._directories)
+        for directory in self._directories:
+            for fault in directory.faults:
+                log.warning(fault)
+            for found in directory.partitions():
+                if found.suffix:
+                    self._remove(directory.disk, found.name)
+                else:
+                    self._found[found.topic, found.number] = directory, found
+        self._retention_ms = self._node.now.mono_ms + 30_000
+        epochs = {directory.broker_epoch for directory in self._directories}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def close(self, replicas: "Replicas", broker_epoch: int, then: Callable[[Any], None]) -> None:
+        """The last flush of a clean stop, then the checkpoints and the mark; `then(None)` or `then(DiskFailed)`."""
+        partitions = [partition for partition in replicas if partition.log.segments]
+        try:
+            flushes = [(partition.log, partition.log.close()) for partition in partitions]
+        except (DiskFull, DiskFailed) as error:
+            self._node.log.error(f"no clean stop, the next start will scan the logs: {error}")
+            then(None)
+            return
+
+        def flushed(result: object) -> None:
+            if isinstance(result, Exception):
+                then(result)
+                return
+            for log, flush in flushes:
+                log.flushed(flush)
+            marks = [directory.clean_shutdown(broker_epoch) for directory in self._directories]
+            self._node.sync([], [*self._checkpoints(replicas), *marks], marked)
+
+        def marked(result: object) -> None:
+            for partition in partitions:
+                partition.log.release()
+            then(result)
+
+        self._node.sync(
+            [file for _, flush in flushes for file in flush.files],
+            [one for _, flush in flushes for one in flush.replacements], flushed)
+
+    # ---- partitions
+
+    def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int]:
+        """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark."""
+        settings = self.settings(topic)
+        claimed = self._found.pop((topic, number), None)
+        if claimed is not None and claimed[1].topic_id not in (None, topic_id):
+            directory, found = claimed
+            self._retire(directory.disk, found.name, topic, number, settings)
+            claimed = None
+        if claimed is None:
+            place = min(range(len(self._directories)), key=lambda index: self._counts[index])
+            self._counts[place] += 1
+            return PartitionLog(self._directories[place].disk, partition_name(topic, number), settings, topic_id,
+                                indexes=self._indexes), settings, 0
+        directory, found = claimed
+        self._counts[self._directories.index(directory)] += 1
+        key = (topic, number)
+        recovered = recover(
+            directory.disk, found.name, settings, clean=directory.clean,
+            recovery_point=directory.recovery_points.get(key, 0), log_start_offset=directory.log_starts.get(key, 0),
+            topic_id=topic_id, now_ms=self._node.now.wall_ms, indexes=self._indexes)
+        for cut in recovered.cuts:
+            self._node.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
+        log = recovered.log
+        high_watermark = min(max(directory.high_watermarks.get(key, 0), log.log_start_offset), log.log_end_offset)
+        return log, settings, high_watermark
+
+    def delete(self, partition: Partition) -> None:
+        """A partition has no replica here any more."""
+        log = partition.log
+        self._written.pop(partition, None)
+        for place, directory in enumerate(self._directories):
+            if directory.disk is log.disk:
+                self._counts[place] -= 1
+        if log.disk.exists(log.directory):
+            self._retire(log.disk, log.directory, partition.topic, partition.number, partition.settings, log)
+
+    def settings(self, topic: str) -> TopicSettings:
+        """The settings of a topic: its own, else the cluster's dynamic ones, else this node's."""
+        image = self._node.broker.image if self._node.broker is not None else None
+        assert image is not None
+        me = str(self._node.config.broker_id)
+        cluster = {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, me)}
+        return self._node.config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
+
+    def configure(self, partition: Partition) -> None:
+        """Settings have changed."""
+        partition.settings = partition.log.settings = self.settings(partition.topic)
+
+    def paths(self) -> Iterable[tuple[str, Disk]]:
+        """(path, disk) of every log directory."""
+        return zip(self._paths, (directory.disk for directory in self._directories), strict=True)
+
+    # ---- flush, checkpoints, retention
+
+    def written(self, partition: Partition) -> None:
+        """A log has grown."""
+        self._written[partition] = None
+
+    def flush(self, partitions: list[Partition], then: Callable[[Any], None]) -> None:
+        """Make logs durable as they are now; `then(None)` or `then(DiskFailed)`."""
+        try:
+            flushes = [(partition.log, partition.log.flush(self._node.now.mono_ms)) for partition in partitions]
+        except DiskFull as error:
+            self._node.log.error(f"cannot flush, the disk is full: {error}")
+            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(partitions, then))
+            return
+
+        def done(result: object) -> None:
+            if not isinstance(result, Exception):
+                for log, flush in flushes:
+                    log.flushed(flush)
+            then(result)
+
+        self._node.sync(
+            [file for _, flush in flushes for file in flush.files],
+            [one for _, flush in flushes for one in flush.replacements], done)
+
+    def end(self, replicas: "Replicas") -> None:
+        """End of a turn: flush what the settings want flushed."""
+        if not self._written:
+            return
+        now_ms = self._node.now.mono_ms
+        due = [partition for partition in self._written if partition.log.flush_due(now_ms)]
+        self._written = {
+            partition: None for partition in self._written
+            if partition not in due and partition.settings.flush_ms < (1 << 62)
+        }
+        if due:
+            self.flush(due, lambda result: self._flushed(replicas, due, result))
+
+    def _flushed(self, replicas: "Replicas", partitions: list[Partition], result: object) -> None:
+        if isinstance(result, Exception):
+            self._node.stop(1, f"the logs cannot be made durable: {result}")
+            return
+        for partition in partitions:
+            if partition.settings.flush_messages == 1:
+                replicas.advance(partition, self._node.now.mono_ms)
+
+    def tick(self, now: Now, replicas: "Replicas") -> None:
+        """Checkpoints and retention when they are due."""
+        if now.mono_ms >= self._checkpoint_ms:
+            self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
+            self._checkpoint(replicas)
+        if now.mono_ms >= self._retention_ms:
+            self._retention_ms = now.mono_ms + self._retention_interval_ms
+            for partition in replicas:
+                self._retain(partition, now)
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        return min(self._checkpoint_ms, self._retention_ms)
+
+    def unlink(self, jobs: list[Job]) -> None:
+        """Run unlinking in a thread."""
+        if jobs:
+            self._node.work(lambda: [job() for job in jobs], self._noted)
+
+    # ---- inside
+
+    def _noted(self, result: object) -> None:
+        if isinstance(result, Exception):
+            self._node.log.warning(f"a job on the log directories failed: {result!r}")
+
+    def _checkpoint(self, replicas: "Replicas") -> None:
+        state = [(partition.log.recovery_point, partition.high_watermark, partition.log.log_start_offset)
+                 for partition in replicas]
+        if state == self._checkpointed:
+            return
+        self._checkpointed = state
+        self._node.sync([], self._checkpoints(replicas), self._noted)
+
+    def _checkpoints(self, replicas: "Replicas") -> list[tuple[Disk, str, bytes]]:
+        replacements = []
+        for directory in self._directories:
+            points, marks, starts = {}, {}, {}
+            for partition in replicas:
+                log = partition.log
+                if log.disk is directory.disk and log.segments:
+                    key = (partition.topic, partition.number)
+                    points[key], marks[key] = log.recovery_point, partition.high_watermark
+                    if log.log_start_offset > log.segments[0].base_offset:
+                        starts[key] = log.log_start_offset
+            replacements += directory.checkpoints(points, marks, starts)
+        return replacements
+
+    def _retain(self, partition: Partition, now: Now) -> None:
+        log = partition.log
+        log.producers.expire(now.wall_ms, self._expiration_ms)
+        if not log.segments:
+            return
+        try:
+            retained = retention.retain(log, now.wall_ms, partition.high_watermark)
+        except (DiskFull, DiskFailed) as error:
+            self._node.log.warning(f"retention of {partition!r} failed: {error}")
+            return
+        if retained.deleted:
+            self._node.log.info(
+                f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now")
+            self._node.waiting.timers.at(
+                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(retained.jobs))
+        if retained.warm:
+            self._node.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
+
+    def _retry(self, partition: Partition, result: object) -> None:
+        self._noted(result)
+        if not isinstance(result, Exception) and not partition.removed:
+            self._retain(partition, self._node.now)
+
+    def _retire(self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings,
+                log: PartitionLog | None = None) -> None:
+        retired = retired_name(topic, number, "delete", self._node.random.uuid())
+        disk.rename(name, retired)
+
+        def later() -> None:
+            if log is not None:
+                log.release()
+            self._remove(disk, retired)
+
+        self._node.waiting.timers.at(self._node.now.mono_ms + settings.file_delete_delay_ms, later)
+
+    def _remove(self, disk: Disk, name: str) -> None:
+        self._node.work(lambda: disk.remove(name), self._noted)

@@ -1,0 +1,87 @@
+"""DeleteRecords (21), versions 0 to 2: nothing below an offset is read any more.
+
+Behaviour: the leader moves its log start at once and answers when the log start of every replica that is alive has come
+as far, or at the time limit with REQUEST_TIMED_OUT. Offset -1 is the high watermark.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION (cleanup.policy without
+delete), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actors.broker.partition import Partition, Refused
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Parked, rpc
+from actors.node.rpc.metadata import INTERNAL
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+HIGH_WATERMARK = -1
+POLL_MS = 50
+"""A follower's log start comes with its fetches and signals nothing."""
+
+
+class _Pending(NamedTuple):
+    partition: Partition
+    offset: int
+    data: Any
+
+
+@rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def delete_records(node: "Node", request: Any, call: Call) -> Answer:
+    """Move log starts, wait for the followers."""
+    role = node.broker
+    assert role is not None
+    kind = message("DeleteRecordsResponse")
+    response, pending = kind(), []
+    for topic in request.topics:
+        result = kind.DeleteRecordsTopicResult(name=topic.name, partitions=[])
+        response.topics.append(result)
+        for one in topic.partitions:
+            data = kind.DeleteRecordsPartitionResult(partition_index=one.partition_index, low_watermark=-1)
+            result.partitions.append(data)
+            try:
+                pending.append(_delete(role, topic.name, one, data))
+            except Refused as refused:
+                data.error_code = refused.code
+    role.signal()
+    deadline_ms = node.now.mono_ms + max(request.timeout_ms, 0)
+    return _wait(node, role, response, pending, deadline_ms)
+
+
+def _delete(role: "BrokerRole", topic: str, one: Any, data: Any) -> _Pending:
+    partition = role.replicas.get(topic, one.partition_index)
+    if partition is None:
+        raise Refused(role.absent(topic, one.partition_index))
+    if topic in INTERNAL:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition.check_epoch(-1, leader_only=True)
+    if not partition.settings.delete:
+        raise Refused(ErrorCode.POLICY_VIOLATION)
+    offset = partition.high_watermark if one.offset == HIGH_WATERMARK else one.offset
+    if not 0 <= offset <= partition.high_watermark:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+    partition.log.delete_records(offset)
+    role.replicas.started(partition)
+    return _Pending(partition, offset, data)
+
+
+def _wait(node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int) -> Answer:
+    waiting = []
+    for one in pending:
+        low = one.partition.low_watermark
+        if not one.partition.leads:
+            one.data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif low >= one.offset:
+            one.data.low_watermark = low
+        elif node.now.mono_ms >= deadline_ms:
+            one.data.error_code = ErrorCode.REQUEST_TIMED_OUT
+        else:
+            waiting.append(one)
+    if not waiting:
+        return Done(response)
+    return Parked((), min(deadline_ms, node.now.mono_ms + POLL_MS),
+                  lambda expired: _wait(node, role, response, waiting, deadline_ms))

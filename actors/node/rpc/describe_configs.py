@@ -1,0 +1,121 @@
+"""DescribeConfigs (32), versions 1 to 4: settings of topics and brokers, where each value comes from, and what it does.
+
+Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
+shows what is set for all brokers. Sensitive values are null. Whoever asks for another broker's settings must ask that
+broker.
+
+Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.rpc.metadata import legal
+from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+TOPIC, BROKER = 2, 4
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+
+
+class Value(NamedTuple):
+    """One place where a setting has a value."""
+
+    name: str
+    text: str | None
+    source: int
+
+
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def describe_configs(node: "Node", request: Any, call: Call) -> Answer:
+    """Settings of each resource."""
+    role = node.broker
+    assert role is not None
+    kind = message("DescribeConfigsResponse")
+    return Done(kind(results=[_result(node, role, kind, one, request) for one in request.resources]))
+
+
+def _result(node: "Node", role: "BrokerRole", kind: Any, one: Any, request: Any) -> Any:
+    result = kind.DescribeConfigsResult(
+        error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[])
+    error, rows = _rows(node, role, one)
+    if error is not None:
+        result.error_code, result.error_message = error
+        return result
+    keys = None if not one.configuration_keys else set(one.configuration_keys)
+    for key, values in rows:
+        if keys is None or key.name in keys:
+            result.configs.append(_config(kind, key, values, request, one.resource_type))
+    return result
+
+
+def _rows(node: "Node", role: "BrokerRole", one: Any) -> tuple[tuple[ErrorCode, str] | None,
+                                                             Iterable[tuple[ConfigKey, list[Value]]]]:
+    image = role.image
+    if one.resource_type == TOPIC:
+        if image.topic(one.resource_name) < 0:
+            code = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(one.resource_name)
+                    else ErrorCode.INVALID_TOPIC_EXCEPTION)
+            return (code, code.text), ()
+        overrides = image.config(TOPIC, one.resource_name)
+        return None, [(key, _topic_values(node, role, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+    if one.resource_type == BROKER:
+        if one.resource_name == "":
+            defaults = image.config(BROKER, "")
+            return None, [(BROKER_CONFIGS[name], [Value(name, text, DYNAMIC_DEFAULT)])
+                          for name, text in sorted(defaults.items()) if name in BROKER_CONFIGS]
+        if one.resource_name != str(role.me):
+            text = f"this is broker {role.me}; ask broker {one.resource_name} for its own settings"
+            return (ErrorCode.INVALID_REQUEST, text), ()
+        return None, [(key, _broker_values(node, role, key)) for _, key in sorted(BROKER_CONFIGS.items())]
+    return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
+
+
+def _broker_values(node: "Node", role: "BrokerRole", key: ConfigKey) -> list[Value]:
+    """Every value of a node's setting, the strongest first."""
+    values, name = [], key.name
+    for resource, source in ((str(role.me), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
+        text = role.image.config(BROKER, resource).get(name)
+        if text is not None:
+            values.append(Value(name, text, source))
+    if name in node.config.given:
+        values.append(Value(name, node.config.given[name], STATIC))
+    if key.default is not None:
+        values.append(Value(name, key.text(key.default), DEFAULT))
+    return values
+
+
+def _topic_values(node: "Node", role: "BrokerRole", key: ConfigKey, overrides: Mapping[str, str]) -> list[Value]:
+    values = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
+    for synonym in key.synonyms:
+        for value in _broker_values(node, role, BROKER_CONFIGS[synonym]):
+            if value.source != DEFAULT:
+                values.append(_in_topic_unit(key, synonym, value))
+    default = inherited(key, lambda name: (False, None))
+    if default is not None:
+        values.append(Value(key.synonyms[-1] if key.synonyms else key.name, key.text(default), DEFAULT))
+    return values
+
+
+def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:
+    typed = BROKER_CONFIGS[synonym].parse(value.text or "")
+    return value._replace(text=key.text(inherited(key, lambda name: (name == synonym, typed))))
+
+
+def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resource_type: int) -> Any:
+    hidden = key.sensitive or key.type is ConfigType.PASSWORD
+    first = values[0] if values else Value(key.name, None, DEFAULT)
+    return kind.DescribeConfigsResourceResult(
+        name=key.name, value=None if hidden else first.text,
+        read_only=resource_type == BROKER and not key.dynamic, config_source=first.source, is_sensitive=hidden,
+        synonyms=[kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
+                  for one in values] if request.include_synonyms else [],
+        config_type=key.type, documentation=key.doc if request.include_documentation else None)

@@ -1,0 +1,39 @@
+"""DescribeLogDirs (35), versions 1 to 5: sizes of the partitions in each log directory.
+
+Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not known here: -1), 5 cordoned.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+@rpc(35, "DescribeLogDirs", range(1, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
+    """Every directory, with the partitions asked for."""
+    role = node.broker
+    assert role is not None
+    kind = message("DescribeLogDirsResponse")
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+    results = []
+    for path, disk in role.storage.paths():
+        topics: dict[str, Any] = {}
+        for partition in role.replicas:
+            if partition.log.disk is not disk:
+                continue
+            if wanted is not None and (partition.topic, partition.number) not in wanted:
+                continue
+            topic = topics.get(partition.topic)
+            if topic is None:
+                topic = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
+            lag = 0 if partition.leads else max(0, partition.high_watermark - partition.log.log_end_offset)
+            topic.partitions.append(kind.DescribeLogDirsPartition(
+                partition_index=partition.number, partition_size=partition.log.size, offset_lag=lag))
+        results.append(kind.DescribeLogDirsResult(log_dir=path, topics=list(topics.values())))
+    return Done(kind(results=results))

@@ -1,0 +1,68 @@
+"""DescribeTopicPartitions (75), version 0 (KIP-966): topics by name, page by page.
+
+Behaviour: topics in order of their names; a page ends at the limit (2000 at most), its cursor names the next partition.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, INVALID_REQUEST.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.rpc.metadata import INTERNAL, TOPIC_OPERATIONS, legal
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+PARTITIONS_MAX = 2000
+
+
+@rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
+    """One page of partitions."""
+    role = node.broker
+    assert role is not None
+    kind = message("DescribeTopicPartitionsResponse")
+    image, cursor = role.image, request.cursor
+    everything = not request.topics
+    names = [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
+    start = 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] == cursor.topic_name:
+            start = cursor.partition_index
+    left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
+    topics: list[Any] = []
+    for name in names:
+        if left == 0:
+            return Done(kind(topics=topics, next_cursor=kind.Cursor(topic_name=name, partition_index=0)))
+        row = image.topic(name)
+        if row < 0:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+            topics.append(kind.DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
+            continue
+        rows = [one for one in image.topic_partitions(row) if image.number(one) >= start]
+        topics.append(kind.DescribeTopicPartitionsResponseTopic(
+            name=name, topic_id=image.topic_id(row), is_internal=name in INTERNAL,
+            partitions=[_partition(role, kind, one) for one in rows[:left]],
+            topic_authorized_operations=TOPIC_OPERATIONS))
+        if len(rows) > left:
+            following = kind.Cursor(topic_name=name, partition_index=image.number(rows[left]))
+            return Done(kind(topics=topics, next_cursor=following))
+        left -= len(rows)
+        start = 0
+    return Done(kind(topics=topics, next_cursor=None))
+
+
+def _partition(role: "BrokerRole", kind: Any, row: int) -> Any:
+    image, registered = role.image, role.cluster.registered
+    leader, replicas = image.leader(row), image.replicas(row)
+    available = leader in registered
+    return kind.DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if available else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=image.number(row), leader_id=leader if available else -1, leader_epoch=image.leader_epoch(row),
+        replica_nodes=list(replicas), isr_nodes=list(image.isr(row)),
+        eligible_leader_replicas=list(image.elr(row)), last_known_elr=list(image.last_known_elr(row)),
+        offline_replicas=[replica for replica in replicas if replica not in registered])

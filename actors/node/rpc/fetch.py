@@ -1,0 +1,213 @@
+"""Fetch (1), versions 4 to 18: consumers and replicas.
+
+Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
+followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only.
+
+Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
+16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
+
+Skipped: transactions (the last stable offset is the high watermark), quotas.
+
+Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
+OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+FETCH_SESSION_TOPIC_ID_ERROR.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.log.log import Read
+from actors.broker.reading import Look, Reader, look
+from actors.broker.sessions import Entry, Session, Wanted
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, rpc
+from actors.ports import DiskFailed
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+IDS_FROM = 13
+RACK_FROM = 11
+RESPONSE_BYTES_MAX = 55 << 20
+MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
+_RESPONSE = message("FetchResponse")
+
+
+@rpc(1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+def fetch(node: "Node", request: Any, call: Call) -> Answer:
+    """Answer at once, or park until enough bytes have come."""
+    role = node.broker
+    assert role is not None
+    replica, broker_epoch = _replica(request, call.api_version)
+    if replica < 0 and not role.serving:
+        return Close("this broker is fenced")
+    now_ms = node.now.mono_ms
+    if replica >= 0:
+        role.replica_calls(call.connection)
+        role.cluster.heard_ms[replica] = now_ms
+    uses_ids = call.api_version >= IDS_FROM
+    for session in role.sessions.evict(now_ms):
+        role.replicas.end_session(session)
+    opened = role.sessions.open(request.session_id, request.session_epoch, replica, uses_ids, now_ms)
+    if opened.closed is not None:
+        role.replicas.end_session(opened.closed)
+    if opened.session is None:
+        return Done(_RESPONSE(error_code=opened.error, session_id=0))
+    if replica >= 0 and not opened.incremental:
+        for old in role.sessions.replica_sessions(replica):
+            if old is not opened.session:
+                role.sessions.close(old)
+                role.replicas.end_session(old)
+    _update(role, opened.session, request, uses_ids)
+    reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
+    return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids).attempt(False)
+
+
+def _replica(request: Any, version: int) -> tuple[int, int]:
+    if version < 15:
+        return request.replica_id, -1
+    state = request.replica_state
+    return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+
+
+def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> None:
+    for entry in session.want(_wanted(request, uses_ids)):
+        role.replicas.attach(entry)
+    if request.forgotten_topics_data:
+        for entry in session.forget(_forgotten(request, uses_ids)):
+            role.replicas.detach(entry)
+    # A request that is parked in this session is answered now: this one takes its place.
+    role.node.waiting.signal(session.key)
+
+
+def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
+    for topic in request.topics:
+        name = topic.topic_id if uses_ids else topic.topic
+        for one in topic.partitions:
+            yield Wanted(name, one.partition, one.fetch_offset, one.current_leader_epoch, one.last_fetched_epoch,
+                         one.log_start_offset, one.partition_max_bytes)
+
+
+def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]]:
+    for topic in request.forgotten_topics_data:
+        for number in topic.partitions:
+            yield (topic.topic_id if uses_ids else topic.topic), number
+
+
+class _Fetch:
+    """One request, from its first look to its answer."""
+
+    __slots__ = (
+        "_bytes_max",
+        "_bytes_min",
+        "_deadline_ms",
+        "_epoch",
+        "_incremental",
+        "_node",
+        "_reader",
+        "_role",
+        "_session",
+        "_uses_ids",
+    )
+
+    def __init__(self, node: "Node", role: "BrokerRole", request: Any, session: Session, incremental: bool, reader: Reader,
+                 uses_ids: bool) -> None:
+        self._node = node
+        self._role = role
+        self._session = session
+        self._epoch = session.epoch
+        self._incremental = incremental
+        self._reader = reader
+        self._uses_ids = uses_ids
+        self._bytes_min = request.min_bytes
+        self._bytes_max = min(request.max_bytes, RESPONSE_BYTES_MAX)
+        # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
+        wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
+        self._deadline_ms = node.now.mono_ms + wait_ms
+
+    def attempt(self, expired: bool) -> Answer:
+        """Look at whatever is dirty; answer, or wait."""
+        session, role = self._session, self._role
+        if self._reader.replica < 0 and not role.serving:
+            return Close("this broker is fenced")
+        if session.epoch != self._epoch:
+            return Done(_RESPONSE(session_id=session.id))
+        looks: list[Look] = []
+        total, urgent = 0, False
+        for entry in list(session.dirty):
+            found = self._look(entry, self._bytes_max - total, first=total == 0)
+            if found.cold is not None:
+                return Later(found.cold, lambda result, entry=entry: self._warmed(entry, result, expired))  # type: ignore[misc]
+            looks.append(found)
+            total += found.size
+            urgent = urgent or found.urgent
+        role.signal()
+        now_ms = self._node.now.mono_ms
+        if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
+            return Parked(self._keys(), self._deadline_ms, self.attempt)
+        return Done(self._reply(looks))
+
+    def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
+        partition = entry.partition
+        if partition is None or partition.removed:
+            self._role.replicas.attach(entry)
+            if entry.partition is None:
+                return Look(entry, self._role.absent(entry.topic, entry.number))
+        return look(self._role.replicas, entry, self._reader, bytes_max, first=first)
+
+    def _warmed(self, entry: Entry, result: Any, expired: bool) -> Answer:
+        if isinstance(result, Read):
+            entry.warm = entry.fetch_offset, result.next_offset, result.data
+        elif isinstance(result, DiskFailed):
+            self._node.log.error(f"cannot read {entry.partition!r}: {result}")
+            return Close("its data cannot be read")
+        return self.attempt(expired)
+
+    def _keys(self) -> list[Hashable]:
+        session = self._session
+        if session.id:
+            return [session.key]
+        if self._reader.replica >= 0:
+            return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
+        return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
+
+    def _reply(self, looks: Iterable[Look]) -> Any:
+        session = self._session
+        topics: dict[bytes | str, Any] = {}
+        moved: dict[int, None] = {}
+        for found in looks:
+            entry = found.entry
+            if not self._incremental or found.news:
+                topic = topics.get(entry.topic)
+                if topic is None:
+                    topic = topics[entry.topic] = self._topic(entry.topic)
+                topic.partitions.append(_partition_data(found))
+                if found.error in MOVED:
+                    moved[found.leader] = None
+            entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
+            session.dirty.pop(entry, None)
+            if found.size or found.urgent:
+                session.dirty[entry] = None
+        reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
+        if moved:
+            reply.node_endpoints = self._role.node_endpoints(moved, _RESPONSE.NodeEndpoint)
+        return reply
+
+    def _topic(self, topic: bytes | str) -> Any:
+        if self._uses_ids:
+            return _RESPONSE.FetchableTopicResponse(topic_id=topic, partitions=[])
+        return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
+
+
+def _partition_data(found: Look) -> Any:
+    data = _RESPONSE.PartitionData(
+        partition_index=found.entry.number, error_code=found.error, high_watermark=found.high_watermark,
+        last_stable_offset=found.high_watermark, log_start_offset=found.log_start, records=found.records or b"",
+    )
+    if found.diverging is not None:
+        data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
+    if found.error in MOVED:
+        data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
+    return data

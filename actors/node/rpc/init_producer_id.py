@@ -1,0 +1,46 @@
+"""InitProducerId (22), versions 0 to 5: an id for an idempotent producer.
+
+Behaviour: ids come from blocks that the controller gives to this broker; until the first block is here a request waits a
+moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). A transactional id is refused: UNSUPPORTED_VERSION.
+
+Version notes: 3 and 4 carry the producer's old id and epoch, which mean nothing without transactions.
+
+Skipped: transactions.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+WAIT_MS = 1000
+
+
+@rpc(22, "InitProducerId", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def init_producer_id(node: "Node", request: Any, call: Call) -> Answer:
+    """Give the next id."""
+    if request.transactional_id is not None:
+        return Done(_reply(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION))
+    return _give(node, node.now.mono_ms + WAIT_MS, False)
+
+
+def _give(node: "Node", deadline_ms: int, expired: bool) -> Answer:
+    role = node.broker
+    assert role is not None
+    if not role.serving:
+        return Close("this broker is fenced")
+    producer_id = role.producer_ids.take()
+    if producer_id is not None:
+        return Done(_reply(ErrorCode.NONE, producer_id))
+    if expired:
+        return Done(_reply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    return Parked([role.producer_ids.key], deadline_ms, lambda late: _give(node, deadline_ms, late))
+
+
+def _reply(error: ErrorCode, producer_id: int = -1) -> Any:
+    return message("InitProducerIdResponse")(
+        error_code=error, producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1)

@@ -1,0 +1,100 @@
+"""ListOffsets (2), versions 1 to 11: offsets by time, and the ends of a log.
+
+Behaviour: the end is the high watermark for consumers and the log end for replicas. After a change of leader the end and
+offsets by time wait until the high watermark has reached the start of the epoch (KIP-207). Searches that read batches run
+in a thread.
+
+Version notes: 2 isolation level, 4 leader epoch, 5 OFFSET_NOT_AVAILABLE, 7 largest timestamp (-3), 8 and 9 tiers (-4, -5),
+10 timeout, 11 earliest pending upload.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+OFFSET_NOT_AVAILABLE (below version 5 LEADER_NOT_AVAILABLE), KAFKA_STORAGE_ERROR, UNSUPPORTED_VERSION (-6).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.log.times import LATEST, TimeOffset
+from actors.broker.partition import Refused
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+CONSUMER, DEBUGGER = -1, -2
+NOT_AVAILABLE_FROM = 5
+SPECIAL_MIN = -5
+Search = Callable[[], TimeOffset | None]
+
+
+@rpc(2, "ListOffsets", range(1, 12), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
+    """Find every offset asked for; at once where no batch has to be read."""
+    role = node.broker
+    assert role is not None
+    if request.replica_id < 0 and not role.serving:
+        return Close("this broker is fenced")
+    kind = message("ListOffsetsResponse")
+    response = kind()
+    searches: list[tuple[Any, Search]] = []
+    for topic in request.topics:
+        answer = kind.ListOffsetsTopicResponse(name=topic.name, partitions=[])
+        response.topics.append(answer)
+        for one in topic.partitions:
+            data = kind.ListOffsetsPartitionResponse(partition_index=one.partition_index)
+            answer.partitions.append(data)
+            try:
+                found = _find(role, topic.name, one, request.replica_id, call.api_version)
+            except Refused as refused:
+                data.error_code = refused.code
+                continue
+            if callable(found):
+                searches.append((data, found))
+            else:
+                _fill(data, found)
+    if not searches:
+        return Done(response)
+    return Later(lambda: [_run(search) for _, search in searches],
+                 lambda results: _searched(response, searches, results))
+
+
+def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) -> Any:
+    partition = role.replicas.get(topic, one.partition_index)
+    if partition is None:
+        raise Refused(role.absent(topic, one.partition_index))
+    if one.timestamp < SPECIAL_MIN:
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
+    upper = partition.log.log_end_offset if replica >= 0 else partition.high_watermark
+    if replica < 0 and partition.leads and partition.high_watermark < partition.epoch_start and (
+        one.timestamp == LATEST or one.timestamp >= 0
+    ):
+        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM
+                      else ErrorCode.LEADER_NOT_AVAILABLE)
+    return partition.log.offset_for_time(one.timestamp, upper)
+
+
+def _run(search: Search) -> TimeOffset | Exception | None:
+    try:
+        return search()
+    except (OSError, ValueError) as error:
+        return error
+
+
+def _searched(response: Any, searches: list[tuple[Any, Search]], results: Any) -> Answer:
+    if isinstance(results, Exception):
+        results = [results] * len(searches)
+    for (data, _), found in zip(searches, results, strict=True):
+        if isinstance(found, Exception):
+            data.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            _fill(data, found)
+    return Done(response)
+
+
+def _fill(data: Any, found: TimeOffset | None) -> None:
+    if found is not None:
+        data.offset, data.timestamp, data.leader_epoch = found.offset, found.timestamp, found.epoch

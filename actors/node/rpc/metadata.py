@@ -1,0 +1,146 @@
+"""Metadata (3), versions 0 to 13: brokers that are not fenced, and topics by name or id.
+
+Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
+answer waits a moment for it. Fenced brokers are left out; their replicas stand in `offline_replicas`. The controller that
+is named is this broker, which forwards what only a controller can do.
+
+Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
+13 top-level error.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from actors.node.internal import TOPICS_KEY, create_topics
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+NULL_IS_ALL_FROM = 1
+AUTO_CREATE_FROM = 4
+LISTENER_ERROR_FROM = 6
+CREATE_WAIT_MS = 1000
+NO_ID = bytes(16)
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Everything: there is no authorizer."""
+CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+
+@rpc(3, "Metadata", range(0, 14), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+def metadata(node: "Node", request: Any, call: Call) -> Answer:
+    """Describe the cluster and the topics asked for."""
+    role = node.broker
+    assert role is not None
+    if not role.serving:
+        return Close("this broker is fenced")
+    version = call.api_version
+    wanted = None
+    if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
+        wanted = [(one.name, one.topic_id) for one in request.topics]
+    allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
+    missing = _missing(node, role, wanted) if allowed else []
+    if not missing:
+        return Done(_reply(node, role, request, call, wanted))
+    create_topics(node, role.creating, missing)
+    return _Wait(node, role, request, call, wanted or [], node.now.mono_ms + CREATE_WAIT_MS).again(False)
+
+
+class _Wait:
+    """A request whose topics are being made."""
+
+    def __init__(self, node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]],
+                 deadline_ms: int) -> None:
+        self._node, self._role, self._request, self._call = node, role, request, call
+        self._wanted, self._deadline_ms = wanted, deadline_ms
+
+    def again(self, expired: bool) -> Answer:
+        """Answer when the topics are there, or their creation has ended otherwise, or the time is over."""
+        role = self._role
+        if not role.serving:
+            return Close("this broker is fenced")
+        waiting = [name for name in _missing(self._node, role, self._wanted) if name in role.creating]
+        if waiting and not expired:
+            return Parked([TOPICS_KEY], self._deadline_ms, self.again)
+        return Done(_reply(self._node, role, self._request, self._call, self._wanted))
+
+
+def _missing(node: "Node", role: "BrokerRole", wanted: list[tuple[str | None, bytes]] | None) -> list[str]:
+    if wanted is None or not node.config.value("auto.create.topics.enable"):
+        return []
+    return [name for name, topic_id in wanted
+            if name is not None and topic_id == NO_ID and role.image.topic(name) < 0 and legal(name)]
+
+
+def legal(name: str) -> bool:
+    """Whether a topic may be called so."""
+    return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None) -> Any:
+    kind = message("MetadataResponse")
+    version = call.api_version
+    brokers = []
+    for broker in role.image.brokers():
+        endpoint = role.endpoint(broker.id, call.listener_name)
+        if endpoint is not None:
+            brokers.append(kind.MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack))
+    reply = kind(brokers=brokers, cluster_id=node.storage.cluster_id, controller_id=role.me,
+                 topics=list(_topics(role, kind, request, call, wanted)))
+    if version >= 8 and request.include_cluster_authorized_operations:
+        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return reply
+
+
+def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call,
+            wanted: list[tuple[str | None, bytes]] | None) -> Iterator[Any]:
+    image = role.image
+    if wanted is None:
+        for row in image.topics():
+            yield _topic(role, kind, request, call, row)
+        return
+    for name, topic_id in dict.fromkeys(wanted):
+        row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
+        if row >= 0:
+            yield _topic(role, kind, request, call, row)
+        elif topic_id != NO_ID:
+            yield kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        else:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
+            yield kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL)
+
+
+def _topic(role: "BrokerRole", kind: Any, request: Any, call: Call, row: int) -> Any:
+    image = role.image
+    name = image.topic_name(row)
+    topic = kind.MetadataResponseTopic(
+        name=name, topic_id=image.topic_id(row), is_internal=name in INTERNAL,
+        partitions=[_partition(role, kind, call, partition) for partition in image.topic_partitions(row)])
+    if call.api_version >= 8 and request.include_topic_authorized_operations:
+        topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return topic
+
+
+def _partition(role: "BrokerRole", kind: Any, call: Call, row: int) -> Any:
+    image, registered = role.image, role.cluster.registered
+    leader, replicas = image.leader(row), image.replicas(row)
+    error = ErrorCode.NONE
+    if leader not in registered:
+        leader, error = -1, ErrorCode.LEADER_NOT_AVAILABLE
+    elif role.endpoint(leader, call.listener_name) is None:
+        leader = -1
+        error = (ErrorCode.LISTENER_NOT_FOUND if call.api_version >= LISTENER_ERROR_FROM
+                 else ErrorCode.LEADER_NOT_AVAILABLE)
+    return kind.MetadataResponsePartition(
+        error_code=error, partition_index=image.number(row), leader_id=leader, leader_epoch=image.leader_epoch(row),
+        replica_nodes=list(replicas), isr_nodes=list(image.isr(row)),
+        offline_replicas=[replica for replica in replicas if replica not in registered])

@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch (23), versions 2 to 4: where a leader epoch ended here (KIP-101, KIP-279, KIP-320).
+
+Version notes: 3 replica id, 4 flexible.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.partition import Refused
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+
+@rpc(23, "OffsetForLeaderEpoch", range(2, 5), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+def offset_for_leader_epoch(node: "Node", request: Any, call: Call) -> Answer:
+    """The end offset of each epoch asked for."""
+    role = node.broker
+    assert role is not None
+    kind = message("OffsetForLeaderEpochResponse")
+    return Done(kind(topics=[
+        kind.OffsetForLeaderTopicResult(
+            topic=topic.topic, partitions=[_end(role, kind, topic.topic, one) for one in topic.partitions])
+        for topic in request.topics
+    ]))
+
+
+def _end(role: "BrokerRole", kind: Any, topic: str, one: Any) -> Any:
+    partition = role.replicas.get(topic, one.partition)
+    try:
+        if partition is None:
+            raise Refused(role.absent(topic, one.partition))
+        partition.check_epoch(one.current_leader_epoch, leader_only=True)
+    except Refused as refused:
+        return kind.EpochEndOffset(error_code=refused.code, partition=one.partition)
+    epoch, end = partition.log.end_offset_for_epoch(one.leader_epoch)
+    return kind.EpochEndOffset(partition=one.partition, leader_epoch=epoch, end_offset=end)

@@ -1,0 +1,175 @@
+"""Produce (0), versions 3 to 13, advertised from 0 (librdkafka reads features out of the range).
+
+Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came;
+acks=1 answers then, acks=all when the high watermark over the maximal ISR has passed them, or at the time limit with
+REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection on an error. A repeated idempotent batch is answered
+with the original's offset once that is committed, whatever acks says.
+
+Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 13 topic ids. zstd needs 7.
+
+Skipped: transactions, a broker-side change of the compression type, quotas.
+
+Errors: INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, INVALID_TOPIC_EXCEPTION, CORRUPT_MESSAGE, INVALID_RECORD,
+MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TIMESTAMP, INVALID_TXN_STATE,
+OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from actors.broker.partition import Partition, Refused
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+IDS_FROM = 13
+LEADER_FROM = 10
+ZSTD_FROM = 7
+ZSTD, CODECS, TRANSACTIONAL = 4, 0x07, 0x10
+HEADER_BYTES = 61
+INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+_RESPONSE = message("ProduceResponse")
+
+
+class _Pending(NamedTuple):
+    """A partition whose data is appended and not yet committed."""
+
+    partition: Partition
+    leader_epoch: int
+    required_offset: int
+    data: Any
+    """Its part of the response."""
+
+
+@rpc(0, "Produce", range(3, 14), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA,
+     advertised=range(0, 14))
+def produce(node: "Node", request: Any, call: Call) -> Answer:
+    """Append, then answer as `acks` says."""
+    role = node.broker
+    assert role is not None
+    if not role.serving:
+        return Close("this broker is fenced")
+    acks, version = request.acks, call.api_version
+    response = _RESPONSE()
+    pending: list[_Pending] = []
+    failed = False
+    moved: dict[int, None] = {}
+    for topic in request.topic_data:
+        name = topic.topic_id if version >= IDS_FROM else topic.name
+        if version >= IDS_FROM:
+            answer = _RESPONSE.TopicProduceResponse(topic_id=name, partition_responses=[])
+        else:
+            answer = _RESPONSE.TopicProduceResponse(name=name, partition_responses=[])
+        response.responses.append(answer)
+        for one in topic.partition_data:
+            partition = role.replicas.get(name, one.index)
+            try:
+                data = _append(role, partition, name, one, acks, version, request.transactional_id, pending)
+            except Refused as refused:
+                failed = True
+                data = _refusal(one.index, refused)
+                if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
+                    _name_leader(data, partition, moved)
+            answer.partition_responses.append(data)
+    role.signal()
+    if moved and version >= LEADER_FROM:
+        response.node_endpoints = role.node_endpoints(moved, _RESPONSE.NodeEndpoint, call.listener_name)
+    if acks == 0:
+        return Close("a produce request without acknowledgement failed") if failed else Done(None)
+    if not pending:
+        return Done(response)
+    return _Wait(node, role, response, pending, node.now.mono_ms + max(request.timeout_ms, 0)).again(False)
+
+
+def _append(role: "BrokerRole", partition: Partition | None, topic: bytes | str, one: Any, acks: int, version: int,
+            transactional_id: str | None, pending: list[_Pending]) -> Any:
+    if not -1 <= acks <= 1:
+        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+    if partition is None:
+        raise Refused(role.absent(topic, one.index))
+    if partition.topic in INTERNAL:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
+    records = one.records
+    _check(records, partition, version, transactional_id)
+    partition.admit(acks)
+    appended = partition.append(records, role.node.now.wall_ms, client=True)
+    log = partition.log
+    data = _RESPONSE.PartitionProduceResponse(
+        index=one.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset)
+    if not appended.duplicate:
+        role.grown(partition)
+        if partition.settings.message_timestamp_type == "LogAppendTime":
+            data.log_append_time_ms = role.node.now.wall_ms
+    if acks == -1 or appended.duplicate:
+        required = appended.last_offset + 1
+        if partition.verdict(required, partition.leader_epoch) is not ErrorCode.NONE:
+            pending.append(_Pending(partition, partition.leader_epoch, required, data))
+    return data
+
+
+def _check(records: Any, partition: Partition, version: int, transactional_id: str | None) -> None:
+    if records is None or len(records) < HEADER_BYTES:
+        raise Refused(ErrorCode.INVALID_RECORD if not records else ErrorCode.CORRUPT_MESSAGE,
+                      "a produce request holds one whole record batch a partition")
+    size = int.from_bytes(records[8:12], "big") + 12
+    if size < len(records):
+        raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one record batch a partition")
+    if records[16] != 2:
+        raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic 2 here, not {records[16]}")
+    settings = partition.settings
+    if size > settings.max_message_bytes:
+        raise Refused(ErrorCode.MESSAGE_TOO_LARGE,
+                      f"a batch of {size} bytes is larger than max.message.bytes={settings.max_message_bytes}")
+    if size > settings.segment_bytes:
+        raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
+    attributes = records[22]
+    if attributes & CODECS == ZSTD and version < ZSTD_FROM:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+    if transactional_id is not None or attributes & TRANSACTIONAL:
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
+
+
+def _refusal(index: int, refused: Refused) -> Any:
+    return _RESPONSE.PartitionProduceResponse(
+        index=index, error_code=refused.code, base_offset=-1, error_message=str(refused))
+
+
+def _name_leader(data: Any, partition: Partition, moved: dict[int, None]) -> None:
+    moved[partition.leader] = None
+    data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+
+
+class _Wait:
+    """A request with partitions that are not committed yet."""
+
+    __slots__ = ("_deadline_ms", "_node", "_pending", "_response", "_role")
+
+    def __init__(self, node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int) -> None:
+        self._node = node
+        self._role = role
+        self._response = response
+        self._pending = pending
+        self._deadline_ms = deadline_ms
+
+    def again(self, expired: bool) -> Answer:
+        """Answer when every partition has its verdict. After the lease nothing is acknowledged any more (R631-161)."""
+        if not self._role.serving:
+            return Close("this broker is fenced")
+        waiting = []
+        for one in self._pending:
+            verdict = one.partition.verdict(one.required_offset, one.leader_epoch)
+            if verdict is None and expired:
+                verdict = ErrorCode.REQUEST_TIMED_OUT
+            if verdict is None:
+                waiting.append(one)
+            elif verdict is not ErrorCode.NONE:
+                one.data.error_code = verdict
+                one.data.base_offset = -1
+        self._pending = waiting
+        if not waiting:
+            return Done(self._response)
+        return Parked([one.partition.committed for one in waiting], self._deadline_ms, self.again)

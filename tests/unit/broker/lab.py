@@ -1,0 +1,427 @@
+"""Several brokers without quorum, sockets or controllers: metadata is handed to them as ops, requests go through real bytes.
+
+A broker here is a real `BrokerRole` on a node that is only a facade. `Lab.commit(op)` is what a committed record is to
+every broker that is not `cut`; `Lab.settle()` runs turns until nothing moves. Time stands still unless `pass_ms` is called.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actors.config import node_config
+from actors.metadata import ops
+from actors.metadata.batches import BatchWriter
+from actors.metadata.dialects import dialect
+from actors.node import rpc as rpc_files
+from actors.node.broker_role import BrokerRole
+from actors.node.channels import ChannelError
+from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked
+from actors.node.storage import Storage
+from actors.node.waiting import Waiting
+from actors.ports import Now, Sync
+from actors.wire import framing
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.batch import Builder
+from tests.simulator.disk import VirtualDisk
+
+TOPIC_ID = bytes(range(16))
+LEASE_MS = 20_000
+
+
+class Dice:
+    """Counts instead of chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed
+
+    def below(self, n: int) -> int:
+        self.state += 1
+        return self.state % n
+
+    def uuid(self) -> bytes:
+        self.state += 1
+        return self.state.to_bytes(16, "big")
+
+
+class Book:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.lines.append(text)
+
+    warning = error = info
+
+
+class Pending:
+    """One request and what became of it."""
+
+    def __init__(self) -> None:
+        self.reply: Any = None
+        self.closed: str | None = None
+        self.done = False
+
+
+class Wires:
+    """What a broker asks of others."""
+
+    def __init__(self, node: "Facade") -> None:
+        self.node = node
+
+    def controller(self, name: str, request: Any, then: Callable[[Any], None], timeout_ms: int = 0, **_: Any) -> None:
+        lab = self.node.lab
+        if not lab.controller_up or self.node.id in lab.cut:
+            lab.later.append(lambda: then(ChannelError("unknown", "no active controller is known")))
+            return
+        lab.asked.append((self.node.id, name, request))
+        lab.later.append(lambda: lab.answer_controller(self.node, name, request, then))
+
+    def peer(self, purpose: Any, address: tuple[str, int], name: str, request: Any, then: Callable[[Any], None],
+             timeout_ms: int = 0, version: int | None = None, **_: Any) -> None:
+        lab = self.node.lab
+        target = lab.nodes[address[1] - 9000]
+        if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split:
+            lab.later.append(lambda: then(ChannelError("lost", "cut")))
+            return
+        lab.fetches += 1
+
+        def deliver() -> None:
+            pending = lab.call(target.id, name, version or 0, request, connection=1000 + self.node.id, retry=True)
+            lab.awaited.append((pending, then, self.node.id, target.id))
+
+        lab.later.append(deliver)
+
+    def drop_all(self) -> None:
+        pass
+
+
+class Quorum:
+    """The quorum as a broker sees it."""
+
+    def __init__(self, lab: "Lab") -> None:
+        self.lab = lab
+
+    @property
+    def high_watermark(self) -> int:
+        return self.lab.next_offset
+
+    def leader_address(self) -> tuple[str, int] | None:
+        return ("controller", 1) if self.lab.controller_up else None
+
+
+class Facade:
+    """What a BrokerRole needs of a node."""
+
+    def __init__(self, lab: "Lab", id: int, disk: VirtualDisk, settings: dict[str, str]) -> None:
+        self.lab = lab
+        self.id = id
+        self.disk = disk
+        self.now = lab.now
+        self.random = Dice(id * 1000)
+        self.log = Book()
+        self.waiting = Waiting()
+        self.quorum = Quorum(lab)
+        self.channels = Wires(self)
+        self.controller = None
+        self.listening: set[str] = set()
+        self.stopped: tuple[int, str] | None = None
+        self.held_syncs: list[Callable[[], None]] = []
+        self.hold_syncs = False
+        self.config = node_config({
+            "process.roles": "broker", "broker.id": str(id), "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
+            "controller.listener.names": "CONTROLLER", "controller.connect": "1001@c:1", "log.dirs": "/d", **settings})
+        self.storage = Storage("cluster", "drafts", 2, [disk], [bytes([id]) * 16], ["/d"])
+        self.broker = BrokerRole(self)  # type: ignore[arg-type]
+
+    def sync(self, files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None]) -> None:
+        def run() -> None:
+            self.disk.sync(Sync(0, files, replacements))
+            then(None)
+
+        (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
+
+    def work(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
+        self.lab.later.append(lambda: then(job()))
+
+    def listen(self, name: str) -> None:
+        self.listening.add(name)
+
+    def unlisten(self, name: str) -> None:
+        self.listening.discard(name)
+
+    def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
+        pass
+
+    @property
+    def connections(self) -> "Facade":
+        return self
+
+    def all(self) -> list[Any]:
+        return []
+
+    def stop(self, code: int, sentence: str) -> None:
+        self.stopped = code, sentence
+
+    def retire(self) -> None:
+        self.stopped = 0, "stopped as asked"
+
+
+class Lab:
+    """The cluster."""
+
+    def __init__(self, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
+        rpc_files.load()
+        self.now = Now(1_000_000, 1_700_000_000_000)
+        self.settings = settings or {}
+        self.log: list[Any] = []
+        """Committed metadata batches."""
+        self.next_offset = 0
+        self.cut: set[int] = set()
+        """Brokers that neither reach the controller nor pull metadata."""
+        self.dead: set[int] = set()
+        self.split: set[frozenset[int]] = set()
+        self.controller_up = True
+        self.hold_controller: list[Callable[[], None]] | None = None
+        """A list: answers of the controller stay in it instead of arriving."""
+        self.alter: Callable[[Any], Any] | None = None
+        """Answers AlterIsr; None: everything is applied and committed."""
+        self.asked: list[tuple[int, str, Any]] = []
+        self.later: list[Callable[[], None]] = []
+        self.awaited: list[tuple[Pending, Callable[[Any], None], int, int]] = []
+        self.fetches = 0
+        self.seen: dict[int, int] = {}
+        self.disks = {id: VirtualDisk() for id in range(1, brokers + 1)}
+        self.nodes: dict[int, Facade] = {}
+        self.commit(ops.FeatureSet("metadata.format", 2))
+        for id in range(1, brokers + 1):
+            self.start(id)
+        self.settle()
+
+    # ---- brokers
+
+    def start(self, id: int) -> Facade:
+        """A new process of a broker."""
+        node = self.nodes[id] = Facade(self, id, self.disks[id], self.settings)
+        self.seen[id] = 0
+        self.dead.discard(id)
+        node.broker.start()
+        self.pull(node)
+        return node
+
+    def crash(self, id: int) -> None:
+        """The process is gone at once; what was not synced is lost."""
+        self.dead.add(id)
+        self.disks[id].crash()
+        self.awaited = [one for one in self.awaited if one[2] != id]
+
+    def broker(self, id: int) -> BrokerRole:
+        return self.nodes[id].broker
+
+    def partition(self, id: int, number: int = 0, topic: str = "t") -> Any:
+        return self.nodes[id].broker.replicas.get(topic, number)
+
+    # ---- metadata
+
+    def commit(self, *changes: Any) -> int:
+        """Records are committed; the offset of the first. Brokers that are not cut replay them at once."""
+        writer = BatchWriter(self.next_offset, 1, self.now.wall_ms)
+        first = self.next_offset
+        dialect(2).encode(changes, writer)
+        for batch in writer.finish():
+            self.log.append(batch)
+            self.next_offset = batch.last_offset + 1
+        for node in self.nodes.values():
+            self.pull(node)
+        return first
+
+    def pull(self, node: Facade) -> None:
+        """A broker replays what it has not seen, unless it is cut."""
+        if node.id in self.cut or node.id in self.dead:
+            return
+        for batch in self.log[self.seen[node.id]:]:
+            node.broker.replay(batch)
+        self.seen[node.id] = len(self.log)
+        node.broker.committed(self.next_offset)
+
+    def topic(self, replicas: Sequence[int], name: str = "t", topic_id: bytes = TOPIC_ID, partitions: int = 1,
+              configs: dict[str, str] | None = None) -> None:
+        """A topic with the same replicas everywhere, all in sync."""
+        self.commit(
+            ops.TopicSet(name, topic_id),
+            ops.PartitionsSet(topic_id, range(partitions), [replicas] * partitions, [replicas] * partitions),
+            *(ops.ConfigSet(2, name, key, value) for key, value in (configs or {}).items()))
+        self.settle()
+
+    def change(self, isr: Sequence[int], leader: int, number: int = 0, topic_id: bytes = TOPIC_ID) -> None:
+        """The controller changes ISR and leader."""
+        image = next(node.broker.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
+        row = image.partition(image.topic_by_id(topic_id), number)
+        self.commit(ops.PartitionsChanged.one(topic_id, number, isr, leader, image.leader_epoch(row) + 1))
+
+    def answer_controller(self, node: Facade, name: str, request: Any, then: Callable[[Any], None]) -> None:
+        """The active controller, simple minded."""
+        answer = getattr(self, f"_answer_{name}")(node, request)
+
+        def arrive() -> None:
+            if node.id not in self.dead:
+                then(answer)
+
+        if self.hold_controller is not None and name != "BrokerHeartbeat":
+            self.hold_controller.append(arrive)
+        else:
+            arrive()
+
+    def _answer_BrokerHeartbeat(self, node: Facade, request: Any) -> Any:
+        reply = message("v28:BrokerHeartbeatResponse")
+        end_ms = request.lease_start_time_ms + LEASE_MS
+        if request.target_state == 4:
+            return reply(next_state=4, broker_epoch=request.broker_epoch)
+        registered = node.broker.image.broker(node.id)
+        if request.target_state == 2:
+            if registered is not None:
+                self.commit(ops.BrokerGone(node.id))
+            return reply(next_state=2, broker_epoch=-1)
+        if registered is not None and registered.epoch == request.broker_epoch:
+            return reply(next_state=3, broker_epoch=registered.epoch, lease_end_time_ms=end_ms)
+        endpoints = tuple(ops.EndPoint(one.name, one.host, one.port, 0) for one in request.listeners)
+        epoch = self.commit(ops.BrokerSet(
+            node.id, self.next_offset, request.incarnation_id, endpoints, request.rack, (), tuple(request.log_dirs)))
+        return reply(next_state=3, broker_epoch=epoch, lease_end_time_ms=end_ms)
+
+    def _answer_AllocateProducerIds(self, node: Facade, request: Any) -> Any:
+        first = node.broker.image.next_producer_id
+        self.commit(ops.ProducerIdsSet(node.id, request.broker_epoch, first + 1000))
+        return message("AllocateProducerIdsResponse")(producer_id_start=first, producer_id_len=1000)
+
+    def _answer_CreateTopics(self, node: Facade, request: Any) -> Any:
+        kind = message("CreateTopicsResponse")
+        topics = []
+        for topic in request.topics:
+            self.commit(ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")),
+                        ops.PartitionsSet(topic.name.encode().ljust(16, b"\1"), [0], [[node.id]], [[node.id]]))
+            topics.append(kind.CreatableTopicResult(name=topic.name))
+        return kind(topics=topics)
+
+    def _answer_AlterIsr(self, node: Facade, request: Any) -> Any:
+        if self.alter is not None:
+            return self.alter(request)
+        kind = message("AlterIsrResponse")
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for one in topic.partitions:
+                self.commit(ops.PartitionsChanged.one(
+                    topic.topic_id, one.partition_id, one.isr, one.leader, one.current_zk_version + 1))
+                parts.append(kind.PartitionData(partition_id=one.partition_id, error_code=0))
+            topics.append(kind.TopicData(topic=topic.topic, partitions=parts))
+        return kind(topics=topics)
+
+    # ---- requests
+
+    def call(self, id: int, name: str, version: int, request: Any, connection: int = 7, retry: bool = False) -> Pending:
+        """One request of a client, or of a follower, through its bytes and back."""
+        node, pending = self.nodes[id], Pending()
+        frame = bytearray(b"".join(framing.encode_request(name, version, 1, "client", request))[4:])
+        header, position = framing.decode_request_header(frame)
+        api = TABLE[Listener.CLIENT, header.api_key]
+        assert version in api.versions, f"{name} {version} is not served"
+        asked = framing.decode_request(name, version, memoryview(frame), position)
+        call = Call(connection, Listener.CLIENT, "PLAINTEXT", header.api_key, version, "client", "127.0.0.1",
+                    "User:ANONYMOUS", memoryview(frame))
+        node.now = self.now
+        self._settle(node, pending, name, version, api.handler(node, asked, call))  # type: ignore[arg-type]
+        return pending
+
+    def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
+        if isinstance(answer, Done):
+            pending.done = True
+            if answer.reply is not None:
+                frame = b"".join(framing.encode_response(name, version, 1, answer.reply))
+                pending.reply = framing.decode_response(name, version, memoryview(bytearray(frame))[4:])
+        elif isinstance(answer, Close):
+            pending.done, pending.closed = True, answer.why
+        elif isinstance(answer, Parked):
+            node.waiting.park(answer.keys, answer.deadline_ms,
+                              lambda late: self._settle(node, pending, name, version, answer.again(late)))
+        elif isinstance(answer, Later):
+            result = answer.job()
+            self._settle(node, pending, name, version, answer.then(result))
+        else:
+            assert isinstance(answer, Held | Forward)
+            pending.done, pending.reply = True, answer
+
+    # ---- time
+
+    def turn(self) -> bool:
+        """One turn of everybody; whether anything happened."""
+        later, self.later = self.later, []
+        for job in later:
+            job()
+        arrived = [one for one in self.awaited if one[0].done]
+        self.awaited = [one for one in self.awaited if not one[0].done]
+        for pending, then, asker, target in arrived:
+            if asker not in self.dead:
+                gone = pending.closed is not None or target in self.dead
+                self.nodes[asker].now = self.now
+                then(ChannelError("lost", "closed") if gone else pending.reply)
+        for node in self.nodes.values():
+            if node.id in self.dead:
+                continue
+            node.now = self.now
+            node.waiting.timers.run(self.now.mono_ms)
+            node.broker.tick(self.now)
+            while node.waiting.run():
+                pass
+            node.broker.end()
+            while node.waiting.run():
+                pass
+        return bool(later or arrived or self.later or any(one[0].done for one in self.awaited))
+
+    def settle(self, turns: int = 200) -> None:
+        """Turns until nothing moves."""
+        for _ in range(turns):
+            if not self.turn():
+                return
+        raise AssertionError("the cluster does not come to rest")
+
+    def pass_ms(self, ms: int, step_ms: int = 100) -> None:
+        """Let time pass in steps."""
+        until = self.now.mono_ms + ms
+        while self.now.mono_ms < until:
+            step = min(step_ms, until - self.now.mono_ms)
+            self.now = Now(self.now.mono_ms + step, self.now.wall_ms + step)
+            self.settle()
+
+    # ---- shorthand
+
+    def produce(self, id: int, *values: bytes, acks: int = -1, topic: str = "t", number: int = 0, timeout_ms: int = 1000,
+                **fields: Any) -> Pending:
+        """One batch to one partition."""
+        builder = Builder(timestamp_ms=self.now.wall_ms, **fields)
+        for value in values:
+            builder.append(None, value)
+        kind = message("ProduceRequest")
+        return self.call(id, "Produce", 9, kind(acks=acks, timeout_ms=timeout_ms, topic_data=[kind.TopicProduceData(
+            name=topic, partition_data=[kind.PartitionProduceData(index=number, records=builder.build())])]))
+
+    def fetch(self, id: int, offset: int, topic: str = "t", number: int = 0, wait_ms: int = 0, version: int = 12,
+              epoch: int = -1) -> Pending:
+        """A consumer's fetch without a session."""
+        kind = message("FetchRequest")
+        return self.call(id, "Fetch", version, kind(
+            max_wait_ms=wait_ms, min_bytes=1, topics=[kind.FetchTopic(topic=topic, partitions=[kind.FetchPartition(
+                partition=number, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch)])]))
+
+
+def outcome(pending: Pending) -> Any:
+    """The only partition of a produce or fetch answer."""
+    assert pending.done and pending.reply is not None, "no answer yet"
+    topic = pending.reply.responses[0]
+    return (topic.partition_responses if hasattr(topic, "partition_responses") else topic.partitions)[0]
+
+
+def code(pending: Pending) -> ErrorCode:
+    """Its error."""
+    return ErrorCode(outcome(pending).error_code)

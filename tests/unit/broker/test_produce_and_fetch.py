@@ -1,0 +1,130 @@
+"""Produce and Fetch on one broker and on three, through the bytes of their requests."""
+
+from actors.wire.errors import ErrorCode
+from fastpath.batch import records
+from tests.unit.broker.lab import Lab, code, outcome
+
+
+def values(pending: object) -> list[bytes | None]:
+    return [record.value for record in records(outcome(pending).records)]  # type: ignore[arg-type]
+
+
+def test_one_replica_acknowledges_at_once_and_serves_what_it_took() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    first = lab.produce(1, b"a", b"b")
+    assert code(first) is ErrorCode.NONE and outcome(first).base_offset == 0
+    assert outcome(lab.produce(1, b"c", acks=1)).base_offset == 2
+    assert lab.produce(1, b"d", acks=0).reply is None
+    fetched = lab.fetch(1, 0)
+    assert values(fetched) == [b"a", b"b"]
+    assert outcome(fetched).high_watermark == 4
+
+
+def test_three_replicas_acknowledge_when_all_have_it() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    sent = lab.produce(1, b"a")
+    assert not sent.done
+    lab.settle()
+    assert code(sent) is ErrorCode.NONE
+    assert [lab.partition(id).log.log_end_offset for id in (1, 2, 3)] == [1, 1, 1]
+    assert lab.partition(1).high_watermark == 1
+
+
+def test_a_consumer_waits_for_data_and_sees_committed_records_only() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    waiting = lab.fetch(1, 0, wait_ms=5000)
+    assert not waiting.done
+    lab.split.update(frozenset((1, id)) for id in (2, 3))
+    lab.produce(1, b"a")
+    lab.settle()
+    assert not waiting.done
+    lab.split.clear()
+    lab.pass_ms(200)
+    assert values(waiting) == [b"a"]
+
+
+def test_a_long_poll_ends_empty_at_its_time() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    waiting = lab.fetch(1, 0, wait_ms=300)
+    lab.pass_ms(299)
+    assert not waiting.done
+    lab.pass_ms(1)
+    assert code(waiting) is ErrorCode.NONE and not outcome(waiting).records
+
+
+def test_errors_of_produce() -> None:
+    lab = Lab(2)
+    lab.topic([1])
+    assert code(lab.produce(2, b"a")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code(lab.produce(1, b"a", topic="nobody")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code(lab.produce(1, b"a", number=9)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code(lab.produce(1, b"a", acks=2)) is ErrorCode.INVALID_REQUIRED_ACKS
+    assert code(lab.produce(1, b"a" * 2_000_000)) is ErrorCode.MESSAGE_TOO_LARGE
+    assert lab.produce(2, b"a", acks=0).closed is not None
+
+
+def test_a_damaged_batch_is_refused_and_leaves_nothing() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    from actors.wire.messages import message
+    from fastpath.batch import Builder
+
+    builder = Builder()
+    builder.append(None, b"value")
+    data = builder.build()
+    data[-1] ^= 1
+    kind = message("ProduceRequest")
+    sent = lab.call(1, "Produce", 9, kind(acks=-1, timeout_ms=1, topic_data=[kind.TopicProduceData(
+        name="t", partition_data=[kind.PartitionProduceData(index=0, records=data)])]))
+    assert code(sent) is ErrorCode.CORRUPT_MESSAGE
+    assert lab.partition(1).log.log_end_offset == 0
+
+
+def test_a_repeated_batch_is_answered_with_its_first_offset_when_that_is_committed() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    first = lab.produce(1, b"a", timeout_ms=60_000, **producer)
+    again = lab.produce(1, b"a", timeout_ms=60_000, acks=1, **producer)
+    lab.settle()
+    assert not first.done and not again.done
+    lab.split.clear()
+    lab.pass_ms(200)
+    assert outcome(first).base_offset == outcome(again).base_offset == 0
+    assert lab.partition(1).log.log_end_offset == 1
+
+
+def test_a_produce_that_nobody_replicates_times_out() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    sent = lab.produce(1, b"a", timeout_ms=500)
+    lab.pass_ms(500)
+    assert code(sent) is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_fetch_below_and_above_the_log_is_out_of_range() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    assert code(lab.fetch(1, 2)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert code(lab.fetch(1, 1)) is ErrorCode.NONE
+    assert code(lab.fetch(1, 0, epoch=5)) is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_full_disk_answers_storage_error_and_recovers_when_there_is_room() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    lab.disks[1].room = 0
+    sent = lab.produce(1, b"b" * 100)
+    assert code(sent) is ErrorCode.KAFKA_STORAGE_ERROR and outcome(sent).error_message
+    lab.disks[1].room = None
+    assert outcome(lab.produce(1, b"c")).base_offset == 1
