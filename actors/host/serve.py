@@ -83,7 +83,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             cluster_id=first.cluster_id,
             family=first.family,
             format_level=first.level,
-            disks=[LocalDisk(directory.path) for directory in found],
+            disks=[LocalDisk(os.path.abspath(directory.path)) for directory in found],
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
         ),

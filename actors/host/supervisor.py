@@ -31,7 +31,7 @@ from actors.host import plan as plans
 from actors.host import storage
 from actors.host.server import PortTaken
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 QUICK_S = 10.0
 PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GIVE_UP_BEFORE_READY = 4
@@ -148,6 +148,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_DFL)
         if not self._detached:
             self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._libc.prctl(PR_SET_NAME, child.member.name.encode())
         directory = self.plan.directory
         log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         null = os.open(os.devnull, os.O_RDONLY)

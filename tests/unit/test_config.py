@@ -290,7 +290,7 @@ def test_a_weakened_quorum_has_snapshot_settings_of_its_own() -> None:
 
 def test_controllers_listen_apart_from_brokers() -> None:
     refused(COMBINED, "same 127.0.0.1:9092", listeners="PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9092")
-    refused(COMBINED, "twice", listeners="PLAINTEXT://h:1,PLAINTEXT://h:2")
+    refused(BROKER, "twice", listeners="PLAINTEXT://h:1,PLAINTEXT://h:2")
 
 
 def test_controller_endpoints_are_never_advertised() -> None:

@@ -187,6 +187,7 @@ def test_the_port_refuses_until_the_node_listens_and_again_after() -> None:
 
 
 def test_a_port_that_is_taken_is_one_sentence(running: Running) -> None:
+    running.connect().close()
     with pytest.raises(PortTaken, match=rf"127\.0\.0\.1:{running.port}, which another process uses"):
         Listeners(node_config(broker(listeners=f"PLAINTEXT://127.0.0.1:{running.port}")))
 

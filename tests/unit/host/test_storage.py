@@ -1,0 +1,199 @@
+"""Directories: formatting, meta.properties, locks. Every error is a sentence that says what to do."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.config import NodeConfig, node_config, properties
+from actors.host import storage
+from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
+from actors.host.storage import Lock, StorageError, Voter
+
+CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
+OTHER = "4L6g3nShT-eMCtK--X86sw"
+
+
+def broker(*paths: Path, id: int = 1) -> NodeConfig:
+    return node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": str(id),
+            "controller.connect": "1001@h:1",
+            "log.dirs": ",".join(map(str, paths)),
+        }
+    )
+
+
+def controller(path: Path, connect: str = "1001@h:1") -> NodeConfig:
+    return node_config(
+        {
+            "process.roles": "controller",
+            "controller.id": "1001",
+            "controller.connect": connect,
+            "controller.listeners": "C",
+            "listeners": "C://h:1",
+            "log.dirs": str(path),
+        }
+    )
+
+
+def format(config: NodeConfig, cluster: str = CLUSTER, **options: object) -> list[storage.Directory]:
+    return storage.format_node(config, cluster, **({"voters": None} | options))  # type: ignore[arg-type]
+
+
+def test_meta_properties(tmp_path: Path) -> None:
+    format(broker(tmp_path))
+    values = properties((tmp_path / "meta.properties").read_text())
+    assert values.pop("directory.id") == uuid_text(storage.check(broker(tmp_path))[0].directory_id)
+    assert values == {
+        "version": "1",
+        "cluster.id": CLUSTER,
+        "rayft.metadata.family": "drafts",
+        "rayft.metadata.format": "2",
+        "broker.id": "1",
+        "node.id": "1",
+    }
+
+
+def test_a_combined_node_has_two_ids_and_no_node_id(tmp_path: Path) -> None:
+    combined = node_config(
+        {
+            "process.roles": "broker,controller",
+            "broker.id": "1",
+            "controller.id": "1001",
+            "controller.connect": "1001@h:2",
+            "controller.listeners": "C",
+            "listeners": "PLAINTEXT://h:1,C://h:2",
+            "log.dirs": str(tmp_path),
+        }
+    )
+    assert format(combined)[0].ids == {"broker.id": 1, "controller.id": 1001}
+
+
+def test_the_first_checkpoint_names_the_voters(tmp_path: Path) -> None:
+    from actors.metadata import batches
+    from fastpath import batch
+
+    random = SystemRandom()
+    voters = [Voter(1002, "h2", 2, random.uuid()), Voter(1001, "h1", 1, random.uuid())]
+    format(controller(tmp_path), voters=voters, directory_id=voters[1].directory_id)
+    data = (tmp_path / "__kafka_metadata-0" / "00000000000000000000-0000000000.checkpoint").read_bytes()
+    head, foot = batch.headers(data)
+    assert (head.base_offset, head.count, foot.base_offset, foot.count) == (0, 3, 3, 1)
+    assert all(one.attributes & batches.CONTROL for one in (head, foot))
+    _, kraft, members = (control for _, control in batches.controls(data))
+    assert kraft == batches.KRaftVersion(1)
+    assert [(m.id, m.directory_id, m.endpoints) for m in members.voters] == [
+        (1001, voters[1].directory_id, (("CONTROLLER", "h1", 1),)),
+        (1002, voters[0].directory_id, (("CONTROLLER", "h2", 2),)),
+    ]
+    assert storage.check(controller(tmp_path))[0].directory_id == voters[1].directory_id
+
+
+def test_brokers_have_no_checkpoint(tmp_path: Path) -> None:
+    format(broker(tmp_path), voters=[Voter(1001, "h", 1, SystemRandom().uuid())])
+    assert sorted(os.listdir(tmp_path)) == [".lock", "meta.properties"]
+
+
+def test_not_formatted(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="is not formatted: run `rayft format`"):
+        storage.check(broker(tmp_path))
+
+
+def test_formatting_twice(tmp_path: Path) -> None:
+    first = format(broker(tmp_path))
+    with pytest.raises(StorageError, match=f"formatted already, for cluster {CLUSTER}"):
+        format(broker(tmp_path))
+    assert format(broker(tmp_path), ignore_formatted=True) == first
+    with pytest.raises(StorageError, match=f"belongs to cluster {CLUSTER}, not to {OTHER}"):
+        format(broker(tmp_path), OTHER, ignore_formatted=True)
+
+
+def test_a_directory_of_another_node(tmp_path: Path) -> None:
+    format(broker(tmp_path))
+    with pytest.raises(StorageError, match=r"belongs to the node with broker\.id=1, and this node has broker\.id=2"):
+        storage.check(broker(tmp_path, id=2))
+    with pytest.raises(StorageError, match=r"broker\.id=1, and this node has broker\.id=none"):
+        storage.check(controller(tmp_path))
+
+
+def test_directories_of_two_clusters(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    format(broker(one))
+    format(broker(two), OTHER)
+    with pytest.raises(StorageError, match="must come from one cluster"):
+        storage.check(broker(one, two))
+
+
+def test_a_copied_directory(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    format(broker(one))
+    two.mkdir()
+    (two / "meta.properties").write_bytes((one / "meta.properties").read_bytes())
+    with pytest.raises(StorageError, match=r"same directory\.id"):
+        storage.check(broker(one, two))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version=0\nbroker.id=1\n", "with ZooKeeper"),
+        (f"version=1\ncluster.id={CLUSTER}\nnode.id=1\ndirectory.id={OTHER}\n", "written by Apache Kafka"),
+        ("version=1\nrayft.metadata.family=drafts\n", "damaged"),
+        (f"version=1\nrayft.metadata.family=drafts\ncluster.id={CLUSTER}\ndirectory.id=x\n", "damaged"),
+    ],
+)
+def test_foreign_and_damaged_directories(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "meta.properties").write_text(text)
+    with pytest.raises(StorageError, match=words):
+        storage.check(broker(tmp_path))
+
+
+def test_a_locked_directory_names_its_holder_and_is_free_after_kill(tmp_path: Path) -> None:
+    code = (
+        "import sys; from actors.host.storage import Lock; lock = Lock(sys.argv[1]); print('held', flush=True); input()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(StorageError, match=f"in use by process {process.pid}"):
+            Lock(str(tmp_path))
+        assert storage.holder(str(tmp_path)) == process.pid
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert storage.holder(str(tmp_path)) is None
+    Lock(str(tmp_path)).close()
+
+
+def test_voters_on_the_command_line() -> None:
+    text = f"1001@h1:9093:{OTHER},1002@[::1]:9093:{CLUSTER}"
+    assert storage.voters(text, "C") == [
+        Voter(1001, "h1", 9093, uuid_bytes(OTHER), "C"),
+        Voter(1002, "::1", 9093, uuid_bytes(CLUSTER), "C"),
+    ]
+    with pytest.raises(StorageError, match="ID@HOST:PORT:DIRID"):
+        storage.voters("1001@h1:9093", "C")
+
+
+def test_voters_agree_with_controller_connect(tmp_path: Path) -> None:
+    quorum = [Voter(1001, "h", 1, uuid_bytes(OTHER))]
+    storage.agree(controller(tmp_path), quorum)
+    storage.agree(controller(tmp_path, "h:1,h:2"), quorum)
+    with pytest.raises(StorageError, match=r"\[1001\], and controller.connect names \[1001, 1002\]"):
+        storage.agree(controller(tmp_path, "1001@h:1,1002@h:2"), quorum)
+
+
+def test_ids_are_never_reserved_ones_and_never_look_like_options() -> None:
+    random = SystemRandom()
+    for _ in range(1000):
+        value = random.uuid()
+        assert uuid_bytes(uuid_text(value)) == value
+        assert not uuid_text(value).startswith("-")
+        assert int.from_bytes(value, "big") >= 100

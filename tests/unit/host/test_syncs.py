@@ -1,0 +1,74 @@
+"""Waiting for the disk, on a real one."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actors.host.disk import LocalDisk
+from actors.host.syncs import Syncs
+from actors.ports import Sync, Work
+
+
+class Waiting:
+    """Syncs with a wake that a test can wait for."""
+
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+        self.syncs = Syncs(self.woken.set)
+
+    def until(self, count: int) -> dict[int, object]:
+        done: dict[int, object] = {}
+        for _ in range(500):
+            done.update(self.syncs.drain())
+            if len(done) >= count:
+                return done
+            self.woken.wait(0.1)
+            self.woken.clear()
+        raise AssertionError(done)
+
+
+@pytest.fixture
+def waiting() -> Iterator[Waiting]:
+    one = Waiting()
+    yield one
+    one.syncs.close()
+
+
+def test_files_and_replacements(waiting: Waiting, tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    file = disk.open("topic-0/0.log", create=True)
+    file.append([b"data"])
+    waiting.syncs.submit(Sync(1, [file], []))
+    waiting.syncs.submit(Sync(2, [file], [(disk, "quorum-state", b"one"), (disk, "sub/dir/small", b"x")]))
+    waiting.syncs.submit(Sync(3, [], [(disk, "quorum-state", b"two")]))
+    assert waiting.until(3) == {1: None, 2: None, 3: None}
+    assert (tmp_path / "quorum-state").read_bytes() == b"two"
+    assert (tmp_path / "sub/dir/small").read_bytes() == b"x"
+
+
+def test_replacements_of_one_file_keep_their_order(waiting: Waiting, tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    for token in range(100):
+        waiting.syncs.submit(Sync(token, [], [(disk, "state", str(token).encode())]))
+    assert len(waiting.until(100)) == 100
+    assert (tmp_path / "state").read_bytes() == b"99"
+
+
+def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
+    disk = LocalDisk(str(tmp_path))
+    (tmp_path / "taken").mkdir()
+    waiting.syncs.submit(Sync(1, [], [(disk, "taken", b"a directory stands there")]))
+    assert isinstance(waiting.until(1)[1], OSError)
+
+
+def test_closing_finishes_what_was_submitted(tmp_path: Path) -> None:
+    one = Waiting()
+    disk = LocalDisk(str(tmp_path))
+    ran = []
+    one.syncs.work(Work(1, lambda: ran.append(1)))
+    one.syncs.submit(Sync(2, [], [(disk, "last", b"words")]))
+    one.syncs.close()
+    assert ran == [1]
+    assert (tmp_path / "last").read_bytes() == b"words"
