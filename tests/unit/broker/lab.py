@@ -78,8 +78,17 @@ class Wires:
         lab.asked.append((self.node.id, name, request))
         lab.later.append(lambda: lab.answer_controller(self.node, name, request, then))
 
-    def peer(self, purpose: Any, address: tuple[str, int], name: str, request: Any, then: Callable[[Any], None],
-             timeout_ms: int = 0, version: int | None = None, **_: Any) -> None:
+    def peer(
+        self,
+        purpose: Any,
+        address: tuple[str, int],
+        name: str,
+        request: Any,
+        then: Callable[[Any], None],
+        timeout_ms: int = 0,
+        version: int | None = None,
+        **_: Any,
+    ) -> None:
         lab = self.node.lab
         target = lab.nodes[address[1] - 9000]
         if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split:
@@ -129,9 +138,17 @@ class Facade:
         self.stopped: tuple[int, str] | None = None
         self.held_syncs: list[Callable[[], None]] = []
         self.hold_syncs = False
-        self.config = node_config({
-            "process.roles": "broker", "broker.id": str(id), "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
-            "controller.listener.names": "CONTROLLER", "controller.connect": "1001@c:1", "log.dirs": "/d", **settings})
+        self.config = node_config(
+            {
+                "process.roles": "broker",
+                "broker.id": str(id),
+                "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
+                "controller.listener.names": "CONTROLLER",
+                "controller.connect": "1001@c:1",
+                "log.dirs": "/d",
+                **settings,
+            }
+        )
         self.storage = Storage("cluster", "drafts", 2, [disk], [bytes([id]) * 16], ["/d"])
         self.broker = BrokerRole(self)  # type: ignore[arg-type]
 
@@ -240,18 +257,25 @@ class Lab:
         """A broker replays what it has not seen, unless it is cut."""
         if node.id in self.cut or node.id in self.dead:
             return
-        for batch in self.log[self.seen[node.id]:]:
+        for batch in self.log[self.seen[node.id] :]:
             node.broker.replay(batch)
         self.seen[node.id] = len(self.log)
         node.broker.committed(self.next_offset)
 
-    def topic(self, replicas: Sequence[int], name: str = "t", topic_id: bytes = TOPIC_ID, partitions: int = 1,
-              configs: dict[str, str] | None = None) -> None:
+    def topic(
+        self,
+        replicas: Sequence[int],
+        name: str = "t",
+        topic_id: bytes = TOPIC_ID,
+        partitions: int = 1,
+        configs: dict[str, str] | None = None,
+    ) -> None:
         """A topic with the same replicas everywhere, all in sync."""
         self.commit(
             ops.TopicSet(name, topic_id),
             ops.PartitionsSet(topic_id, range(partitions), [replicas] * partitions, [replicas] * partitions),
-            *(ops.ConfigSet(2, name, key, value) for key, value in (configs or {}).items()))
+            *(ops.ConfigSet(2, name, key, value) for key, value in (configs or {}).items()),
+        )
         self.settle()
 
     def change(self, isr: Sequence[int], leader: int, number: int = 0, topic_id: bytes = TOPIC_ID) -> None:
@@ -286,8 +310,11 @@ class Lab:
         if registered is not None and registered.epoch == request.broker_epoch:
             return reply(next_state=3, broker_epoch=registered.epoch, lease_end_time_ms=end_ms)
         endpoints = tuple(ops.EndPoint(one.name, one.host, one.port, 0) for one in request.listeners)
-        epoch = self.commit(ops.BrokerSet(
-            node.id, self.next_offset, request.incarnation_id, endpoints, request.rack, (), tuple(request.log_dirs)))
+        epoch = self.commit(
+            ops.BrokerSet(
+                node.id, self.next_offset, request.incarnation_id, endpoints, request.rack, (), tuple(request.log_dirs)
+            )
+        )
         return reply(next_state=3, broker_epoch=epoch, lease_end_time_ms=end_ms)
 
     def _answer_AllocateProducerIds(self, node: Facade, request: Any) -> Any:
@@ -299,8 +326,10 @@ class Lab:
         kind = message("CreateTopicsResponse")
         topics = []
         for topic in request.topics:
-            self.commit(ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")),
-                        ops.PartitionsSet(topic.name.encode().ljust(16, b"\1"), [0], [[node.id]], [[node.id]]))
+            self.commit(
+                ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")),
+                ops.PartitionsSet(topic.name.encode().ljust(16, b"\1"), [0], [[node.id]], [[node.id]]),
+            )
             topics.append(kind.CreatableTopicResult(name=topic.name))
         return kind(topics=topics)
 
@@ -312,8 +341,11 @@ class Lab:
         for topic in request.topics:
             parts = []
             for one in topic.partitions:
-                self.commit(ops.PartitionsChanged.one(
-                    topic.topic_id, one.partition_id, one.isr, one.leader, one.current_zk_version + 1))
+                self.commit(
+                    ops.PartitionsChanged.one(
+                        topic.topic_id, one.partition_id, one.isr, one.leader, one.current_zk_version + 1
+                    )
+                )
                 parts.append(kind.PartitionData(partition_id=one.partition_id, error_code=0))
             topics.append(kind.TopicData(topic=topic.topic, partitions=parts))
         return kind(topics=topics)
@@ -328,8 +360,17 @@ class Lab:
         api = TABLE[Listener.CLIENT, header.api_key]
         assert version in api.versions, f"{name} {version} is not served"
         asked = framing.decode_request(name, version, memoryview(frame), position)
-        call = Call(connection, Listener.CLIENT, "PLAINTEXT", header.api_key, version, "client", "127.0.0.1",
-                    "User:ANONYMOUS", memoryview(frame))
+        call = Call(
+            connection,
+            Listener.CLIENT,
+            "PLAINTEXT",
+            header.api_key,
+            version,
+            "client",
+            "127.0.0.1",
+            "User:ANONYMOUS",
+            memoryview(frame),
+        )
         node.now = self.now
         self._settle(node, pending, name, version, api.handler(node, asked, call))  # type: ignore[arg-type]
         return pending
@@ -343,8 +384,11 @@ class Lab:
         elif isinstance(answer, Close):
             pending.done, pending.closed = True, answer.why
         elif isinstance(answer, Parked):
-            node.waiting.park(answer.keys, answer.deadline_ms,
-                              lambda late: self._settle(node, pending, name, version, answer.again(late)))
+            node.waiting.park(
+                answer.keys,
+                answer.deadline_ms,
+                lambda late: self._settle(node, pending, name, version, answer.again(late)),
+            )
         elif isinstance(answer, Later):
             result = answer.job()
             self._settle(node, pending, name, version, answer.then(result))
@@ -396,23 +440,70 @@ class Lab:
 
     # ---- shorthand
 
-    def produce(self, id: int, *values: bytes, acks: int = -1, topic: str = "t", number: int = 0, timeout_ms: int = 1000,
-                **fields: Any) -> Pending:
+    def produce(
+        self,
+        id: int,
+        *values: bytes,
+        acks: int = -1,
+        topic: str = "t",
+        number: int = 0,
+        timeout_ms: int = 1000,
+        **fields: Any,
+    ) -> Pending:
         """One batch to one partition."""
         builder = Builder(timestamp_ms=self.now.wall_ms, **fields)
         for value in values:
             builder.append(None, value)
         kind = message("ProduceRequest")
-        return self.call(id, "Produce", 9, kind(acks=acks, timeout_ms=timeout_ms, topic_data=[kind.TopicProduceData(
-            name=topic, partition_data=[kind.PartitionProduceData(index=number, records=builder.build())])]))
+        return self.call(
+            id,
+            "Produce",
+            9,
+            kind(
+                acks=acks,
+                timeout_ms=timeout_ms,
+                topic_data=[
+                    kind.TopicProduceData(
+                        name=topic, partition_data=[kind.PartitionProduceData(index=number, records=builder.build())]
+                    )
+                ],
+            ),
+        )
 
-    def fetch(self, id: int, offset: int, topic: str = "t", number: int = 0, wait_ms: int = 0, version: int = 12,
-              epoch: int = -1) -> Pending:
+    def fetch(
+        self,
+        id: int,
+        offset: int,
+        topic: str = "t",
+        number: int = 0,
+        wait_ms: int = 0,
+        version: int = 12,
+        epoch: int = -1,
+    ) -> Pending:
         """A consumer's fetch without a session."""
         kind = message("FetchRequest")
-        return self.call(id, "Fetch", version, kind(
-            max_wait_ms=wait_ms, min_bytes=1, topics=[kind.FetchTopic(topic=topic, partitions=[kind.FetchPartition(
-                partition=number, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch)])]))
+        return self.call(
+            id,
+            "Fetch",
+            version,
+            kind(
+                max_wait_ms=wait_ms,
+                min_bytes=1,
+                topics=[
+                    kind.FetchTopic(
+                        topic=topic,
+                        partitions=[
+                            kind.FetchPartition(
+                                partition=number,
+                                fetch_offset=offset,
+                                partition_max_bytes=1 << 20,
+                                current_leader_epoch=epoch,
+                            )
+                        ],
+                    )
+                ],
+            ),
+        )
 
 
 def outcome(pending: Pending) -> Any:

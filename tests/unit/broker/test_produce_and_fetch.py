@@ -78,8 +78,18 @@ def test_a_damaged_batch_is_refused_and_leaves_nothing() -> None:
     data = builder.build()
     data[-1] ^= 1
     kind = message("ProduceRequest")
-    sent = lab.call(1, "Produce", 9, kind(acks=-1, timeout_ms=1, topic_data=[kind.TopicProduceData(
-        name="t", partition_data=[kind.PartitionProduceData(index=0, records=data)])]))
+    sent = lab.call(
+        1,
+        "Produce",
+        9,
+        kind(
+            acks=-1,
+            timeout_ms=1,
+            topic_data=[
+                kind.TopicProduceData(name="t", partition_data=[kind.PartitionProduceData(index=0, records=data)])
+            ],
+        ),
+    )
     assert code(sent) is ErrorCode.CORRUPT_MESSAGE
     assert lab.partition(1).log.log_end_offset == 0
 

@@ -57,8 +57,16 @@ class Cluster:
     @property
     def state(self) -> State:
         end = self.image.next_offset
-        return State(self.image, self.soft, self.options, end, 1001, self.image.feature(METADATA_FORMAT),
-                     end if self.held is None else self.held, frozenset({1001, 1002, 1003}))
+        return State(
+            self.image,
+            self.soft,
+            self.options,
+            end,
+            1001,
+            self.image.feature(METADATA_FORMAT),
+            end if self.held is None else self.held,
+            frozenset({1001, 1002, 1003}),
+        )
 
     def run(self, operation: Any, request: Any) -> Any:
         """The reply; `self.ops` are what was replayed, `self.result` the whole."""
@@ -85,11 +93,16 @@ class Cluster:
     def beat(self, broker: int, epoch: int | None = None, target: int = ACTIVE, **fields: Any) -> Any:
         """One heartbeat; `epoch` left out: the last one given. A wait ends by settling."""
         kind = message("v28:BrokerHeartbeatRequest")
-        given = {"lease_start_time_ms": 5000, "cur_metadata_offset": self.image.next_offset - 1, "listeners": [LISTENER]}
+        given = {
+            "lease_start_time_ms": 5000,
+            "cur_metadata_offset": self.image.next_offset - 1,
+            "listeners": [LISTENER],
+        }
         given |= fields
         given["listeners"] = [
             kind.Listener(name=name, host=host, port=port, security_protocol=protocol)
-            for name, host, port, protocol in given["listeners"]]
+            for name, host, port, protocol in given["listeners"]
+        ]
         if epoch is None:
             epoch = self.epochs.get(broker, -1)
         request = kind(target_state=target, broker_id=broker, broker_epoch=epoch, **given)
@@ -144,10 +157,13 @@ class Cluster:
         configs = [kind.CreatableTopicConfig(name=n, value=v) for n, v in fields.pop("configs", {}).items()]
         validate_only = fields.pop("validate_only", False)
         given = {"num_partitions": -1, "replication_factor": -1} | fields
-        chosen = [kind.CreatableReplicaAssignment(partition_index=i, broker_ids=list(a))
-                  for i, a in enumerate(assignments)]
-        request = kind(topics=[kind.CreatableTopic(name=name, assignments=chosen, configs=configs, **given)],
-                       validate_only=validate_only)
+        chosen = [
+            kind.CreatableReplicaAssignment(partition_index=i, broker_ids=list(a)) for i, a in enumerate(assignments)
+        ]
+        request = kind(
+            topics=[kind.CreatableTopic(name=name, assignments=chosen, configs=configs, **given)],
+            validate_only=validate_only,
+        )
         return self.run(create_topics, request).topics[0]
 
     def partition(self, name: str, number: int = 0) -> tuple[tuple[int, ...], int, int]:

@@ -53,8 +53,15 @@ def test_r631_130_epochs_grow():
 
 
 MALFORMED = [
-    dict(target=0), dict(target=1), dict(target=5), dict(target=-3), dict(broker=-1), dict(epoch=-2),
-    dict(listeners=[LISTENER, LISTENER]), dict(listeners=[]), dict(listeners=[("", "h", 1, 0)]),
+    dict(target=0),
+    dict(target=1),
+    dict(target=5),
+    dict(target=-3),
+    dict(broker=-1),
+    dict(epoch=-2),
+    dict(listeners=[LISTENER, LISTENER]),
+    dict(listeners=[]),
+    dict(listeners=[("", "h", 1, 0)]),
     dict(listeners=[("A", "h", 1, 9)]),
 ]
 
@@ -68,12 +75,15 @@ def test_a14_malformed_is_42_and_orders_nothing(fields):
 
 
 @pytest.mark.parametrize("level, state, epoch", [(1, FENCED, 0), (2, INITIAL, -1)])
-@pytest.mark.parametrize("code, fields", [
-    (104, dict(cluster_id="other")),
-    (101, dict(broker=1002)),  # R631-028
-    (35, dict(features="none")),
-    (0, dict(cur_metadata_offset=-1)),  # R631-131
-])
+@pytest.mark.parametrize(
+    "code, fields",
+    [
+        (104, dict(cluster_id="other")),
+        (101, dict(broker=1002)),  # R631-028
+        (35, dict(features="none")),
+        (0, dict(cur_metadata_offset=-1)),  # R631-131
+    ],
+)
 def test_a18_a_refused_newcomer(level, state, epoch, code, fields):
     c = Cluster(level=level)
     if fields.get("features"):
@@ -279,8 +289,10 @@ def test_tag_7_unreadable_partitions_are_left():
     c = Cluster(brokers=2)
     c.topic("t", (1, 2), (2, 1))
     c.topic("u", (1,))
-    topics = [kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("t")), partitions=[0, 9]),
-              kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("u")), partitions=[0])]
+    topics = [
+        kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("t")), partitions=[0, 9]),
+        kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("u")), partitions=[0]),
+    ]
     c.beat(1, unreadable=topics)
     assert [c.partition("t", n) for n in range(2)] == [((2,), 2, 1), ((2, 1), 2, 0)]
     assert c.partition("u") == ((1,), -1, 1)
@@ -290,8 +302,13 @@ def test_the_old_process_cannot_come_back_while_the_newcomer_waits():
     c = Cluster(brokers=1)
     leases.revoke(c.soft, 1, "taken", newcomer=True)
     kind = message("v28:BrokerHeartbeatRequest")
-    request = kind(target_state=ACTIVE, broker_id=1, broker_epoch=c.epochs[1], cur_metadata_offset=99,
-                   listeners=[kind.Listener(name="P", host="h", port=1)])
+    request = kind(
+        target_state=ACTIVE,
+        broker_id=1,
+        broker_epoch=c.epochs[1],
+        cur_metadata_offset=99,
+        listeners=[kind.Listener(name="P", host="h", port=1)],
+    )
     reply = broker_heartbeat(c.state, request, c.now, c.random).reply
     assert told(reply) == (77, FENCED, -1)
 

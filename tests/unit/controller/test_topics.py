@@ -32,22 +32,41 @@ def test_defaults_follow_the_number_of_brokers():
     assert Cluster(brokers=3, replicas_default=1, partitions_default=7).topic("t").replication_factor == 1
 
 
-@pytest.mark.parametrize("name, code", [
-    ("", 17), (".", 17), ("..", 17), ("a b", 17), ("ä", 17), ("a/b", 17), ("x" * 250, 17), ("a\n", 17), ("x" * 249, 0),
-    ("__internal", 0), ("__cluster_metadata", 42), ("__kafka_metadata", 42), ("A-z_0.9", 0),
-])
+@pytest.mark.parametrize(
+    "name, code",
+    [
+        ("", 17),
+        (".", 17),
+        ("..", 17),
+        ("a b", 17),
+        ("ä", 17),
+        ("a/b", 17),
+        ("x" * 250, 17),
+        ("a\n", 17),
+        ("x" * 249, 0),
+        ("__internal", 0),
+        ("__cluster_metadata", 42),
+        ("__kafka_metadata", 42),
+        ("A-z_0.9", 0),
+    ],
+)
 def test_names(name, code):
     assert Cluster(brokers=1).topic(name).error_code == code
 
 
 @given(st.text(max_size=260))
 def test_names_are_judged_without_surprise(name):
-    legal = 0 < len(name) <= 249 and name not in (".", "..") and all(
-        ch.isascii() and (ch.isalnum() or ch in "._-") for ch in name)
+    legal = (
+        0 < len(name) <= 249
+        and name not in (".", "..")
+        and all(ch.isascii() and (ch.isalnum() or ch in "._-") for ch in name)
+    )
     assert (name_error(name) is None) == legal
 
 
-@pytest.mark.parametrize("first, second", [("a.b", "a_b"), ("a_b.c", "a.b_c"), (".".join("abcdefghijkl"), "_".join("abcdefghijkl"))])
+@pytest.mark.parametrize(
+    "first, second", [("a.b", "a_b"), ("a_b.c", "a.b_c"), (".".join("abcdefghijkl"), "_".join("abcdefghijkl"))]
+)
 def test_dots_and_underscores_collide(first, second):
     c = Cluster(brokers=1)
     assert c.topic(first).error_code == 0
@@ -66,12 +85,20 @@ def test_r631_097_a_topic_that_exists_uncommitted_is_a_duplicate():
     assert c.image.next_offset == end and c.result.seen is None  # R631-101: waits for what it reveals
 
 
-@pytest.mark.parametrize("fields, code", [
-    (dict(num_partitions=0), 37), (dict(num_partitions=-2), 37), (dict(replication_factor=0), 38),
-    (dict(replication_factor=-2), 38), (dict(replication_factor=4), 38), (dict(num_partitions=100_001), 44),
-    (dict(configs={"no.such": "1"}), 40), (dict(configs={"retention.ms": "soon"}), 40),
-    (dict(configs={"retention.ms": None}), 40),
-])
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        (dict(num_partitions=0), 37),
+        (dict(num_partitions=-2), 37),
+        (dict(replication_factor=0), 38),
+        (dict(replication_factor=-2), 38),
+        (dict(replication_factor=4), 38),
+        (dict(num_partitions=100_001), 44),
+        (dict(configs={"no.such": "1"}), 40),
+        (dict(configs={"retention.ms": "soon"}), 40),
+        (dict(configs={"retention.ms": None}), 40),
+    ],
+)
 def test_refusals(fields, code):
     c = Cluster(brokers=3)
     reply = c.topic("t", **fields)
@@ -79,9 +106,16 @@ def test_refusals(fields, code):
     assert c.ops == [] and c.image.topic("t") == -1
 
 
-@pytest.mark.parametrize("assignment, code", [
-    ([(1, 2), (2, 3)], 0), ([(1, 1)], 39), ([(9,)], 39), ([()], 39), ([(1,), (1, 2)], 39),
-])
+@pytest.mark.parametrize(
+    "assignment, code",
+    [
+        ([(1, 2), (2, 3)], 0),
+        ([(1, 1)], 39),
+        ([(9,)], 39),
+        ([()], 39),
+        ([(1,), (1, 2)], 39),
+    ],
+)
 def test_manual_assignments(assignment, code):
     c = Cluster(brokers=3)
     assert c.topic("t", *assignment).error_code == code
@@ -141,8 +175,16 @@ def test_delete_by_name_and_id():
     ids = [c.topic(name).topic_id for name in "abcd"]
     kind = message("DeleteTopicsRequest")
     state = kind.DeleteTopicState
-    wanted = [state(name="a"), state(topic_id=ids[1]), state(name="c"), state(topic_id=ids[2]), state(name="x"),
-              state(topic_id=b"\1" * 16), state(), state(name="d", topic_id=ids[3])]
+    wanted = [
+        state(name="a"),
+        state(topic_id=ids[1]),
+        state(name="c"),
+        state(topic_id=ids[2]),
+        state(name="x"),
+        state(topic_id=b"\1" * 16),
+        state(),
+        state(name="d", topic_id=ids[3]),
+    ]
     reply = c.run(delete_topics, kind(topics=wanted))
     assert [r.error_code for r in reply.responses] == [0, 0, 42, 42, 3, 100, 42, 42]
     assert [type(op) for op in c.ops] == [TopicGone, TopicGone]
@@ -169,7 +211,13 @@ def test_create_partitions():
     c = Cluster(brokers=3)
     c.topic("t", (1, 2), (2, 3))
     assert [grow(c, 2), grow(c, 1), grow(c, 3, name="x"), grow(c, 3, []), grow(c, 3, [(1,)]), grow(c, 3, [(1, 9)])] == [
-        37, 37, 3, 39, 39, 39]
+        37,
+        37,
+        3,
+        39,
+        39,
+        39,
+    ]
     assert grow(c, 4, validate_only=True) == 0 and c.image.partition_count(c.image.topic("t")) == 2
     assert grow(c, 3, [(3, 1)]) == 0 and c.partition("t", 2) == ((3, 1), 3, 0)
     assert grow(c, 9) == 0

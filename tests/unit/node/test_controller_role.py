@@ -64,9 +64,16 @@ class Host:
     """As much of a node as the role needs."""
 
     def __init__(self, level: int = 2) -> None:
-        self.config = node_config({
-            "process.roles": "controller", "controller.id": "1001", "controller.connect": "1001@h:1",
-            "controller.listeners": "C", "listeners": "C://h:1", "log.dirs": "/x"})
+        self.config = node_config(
+            {
+                "process.roles": "controller",
+                "controller.id": "1001",
+                "controller.connect": "1001@h:1",
+                "controller.listeners": "C",
+                "listeners": "C://h:1",
+                "log.dirs": "/x",
+            }
+        )
         self.storage = SimpleNamespace(cluster_id="c", format_level=level)
         self.now = Now(1_000_000, 1_600_000_000_000)
         self.random = Seeded()
@@ -126,8 +133,15 @@ def topic(name: str = "t", partitions: int = 1):
 def heartbeat(broker: int = 1, epoch: int = -1, target: int = 3, **fields: Any):
     kind = message("v28:BrokerHeartbeatRequest")
     listener = kind.Listener(name="PLAINTEXT", host=f"b{broker}", port=9092)
-    return kind(target_state=target, broker_id=broker, broker_epoch=epoch, cur_metadata_offset=1 << 40,
-                listeners=[listener], incarnation_id=bytes([broker]) * 16, **fields)
+    return kind(
+        target_state=target,
+        broker_id=broker,
+        broker_epoch=epoch,
+        cur_metadata_offset=1 << 40,
+        listeners=[listener],
+        incarnation_id=bytes([broker]) * 16,
+        **fields,
+    )
 
 
 def joined(host: Host, *brokers: int) -> dict[int, int]:
@@ -195,7 +209,8 @@ def test_r631_084_a_standby_builds_the_same_image():
         name = ours.topic_name(one)
         other = theirs.topic(name)
         assert [ours.replicas(r) for r in ours.topic_partitions(one)] == [
-            theirs.replicas(r) for r in theirs.topic_partitions(other)]
+            theirs.replicas(r) for r in theirs.topic_partitions(other)
+        ]
 
 
 def test_r631_102_losing_leadership_undoes_what_was_not_committed():
@@ -255,7 +270,7 @@ def test_bulk_work_goes_in_portions(monkeypatch):
     image = host.controller.image
     first = image.counts(1)[2]
     host.controller.broker_link_lost(1)
-    (address, then), = host.channels.probes
+    ((address, then),) = host.channels.probes
     assert address == ("b1", 9092)
     then(False)
     host.turn()
@@ -294,10 +309,13 @@ def test_r631_111_snapshots_are_told_and_soft():
     options = host.controller.options._replace(snapshot_bytes=(1, 1))
     host.controller.options = options
     from actors.controller.snapshots import controller_heartbeat
+
     kind = message("v28:ControllerHeartbeatRequest")
 
     def report(id, offset):
-        answer = host.controller.submit(controller_heartbeat, kind(controller_id=id, last_snapshot_offset=offset), call(51))
+        answer = host.controller.submit(
+            controller_heartbeat, kind(controller_id=id, last_snapshot_offset=offset), call(51)
+        )
         assert answer.offset == -1
         return answer.reply
 
@@ -318,9 +336,12 @@ def test_r631_111_snapshots_are_told_and_soft():
     report(other, end)
     host.later(2000)
     host.turn()
-    assert [(one[0], one[1]) for one in host.quorum.snapshots] == [(end, 1)]  # R631-116: the active one, without resigning
+    assert [(one[0], one[1]) for one in host.quorum.snapshots] == [
+        (end, 1)
+    ]  # R631-116: the active one, without resigning
     image = Image()
     from actors.metadata.snapshot import load
+
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end
     assert report(1009, -1).error_code == 42
@@ -328,6 +349,7 @@ def test_r631_111_snapshots_are_told_and_soft():
 
 def test_a02_level_1_answers_have_no_throttle_time():
     from actors.node.registry import TABLE
+
     host = Host(1)
     host.lead()
     answer = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(), call(50))
@@ -356,8 +378,10 @@ def test_producer_ids_are_never_given_twice():
     host.lead()
     epochs = joined(host, 1)
     kind = message("AllocateProducerIdsRequest")
-    starts = [host.controller.submit(allocate_producer_ids, kind(broker_id=1, broker_epoch=epochs[1]), call(67)).reply
-              for _ in range(3)]
+    starts = [
+        host.controller.submit(allocate_producer_ids, kind(broker_id=1, broker_epoch=epochs[1]), call(67)).reply
+        for _ in range(3)
+    ]
     assert [(r.producer_id_start, r.producer_id_len) for r in starts] == [(0, 1000), (1000, 1000), (2000, 1000)]
     stale = host.controller.submit(allocate_producer_ids, kind(broker_id=1, broker_epoch=0), call(67)).reply
     assert stale.error_code == 77
@@ -366,5 +390,6 @@ def test_producer_ids_are_never_given_twice():
 @pytest.mark.parametrize("key", [19, 20, 33, 37, 43, 44, 45, 46, 57, 64])
 def test_clients_requests_are_forwarded_by_brokers(key):
     from actors.node.registry import TABLE, Forward
+
     assert TABLE[Listener.CLIENT, key].handler(Host(), None, call(key)) == Forward()
     assert TABLE[Listener.CLIENT, key].versions == TABLE[Listener.CONTROLLER, key].versions

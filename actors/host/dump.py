@@ -1,0 +1,78 @@
+"""`rayft dump`: batches and records of a log segment or a checkpoint, for people.
+
+This file alone decides how they are printed. Which dialect a metadata file is in follows from meta.properties beside its
+directory, then from the directory's name (A09); a file elsewhere is taken for a topic's.
+"""
+
+from pathlib import Path
+from typing import TextIO
+
+from actors.host import storage
+from actors.ports import Batch
+from fastpath import batch
+
+FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}
+SHOWN_BYTES = 200
+
+
+def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
+    """Print a file. Raises OSError, and ValueError for bytes that are no batch."""
+    data = path.read_bytes()
+    family = _family(path)
+    out.write(f"{path}: {len(data)} bytes{', metadata, ' + family if family else ''}\n")
+    position = 0
+    for head in batch.headers(data):
+        batch.verify(data, head.position)
+        position = head.position + head.size
+        kind = " control" if head.attributes & 0x20 else ""
+        out.write(
+            f"{head.base_offset}..{head.last_offset} epoch {head.epoch}{kind} records {head.count} bytes {head.size} "
+            f"at {head.position} time {head.max_timestamp} codec {head.attributes & 7}"
+            + (
+                f" producer {head.producer_id}:{head.producer_epoch}:{head.base_sequence}"
+                if head.producer_id >= 0
+                else ""
+            )
+            + "\n"
+        )
+        if not batches_only:
+            whole = Batch(head.base_offset, head.last_offset, head.epoch, memoryview(data)[head.position : position])
+            for line in _records(whole, family, bool(kind)):
+                out.write(f"  {line}\n")
+    if position < len(data):
+        out.write(f"{len(data) - position} bytes at {position} are no whole batch: a torn tail\n")
+
+
+def _records(whole: Batch, family: str, control: bool) -> list[str]:
+    if control and family:
+        from actors.metadata.batches import controls
+
+        return [f"{offset} {record}" for offset, record in controls(whole.data)]
+    if family:
+        from actors.metadata.dialects import dialect
+
+        return [f"{offset} {op}" for offset, op in dialect(family).decode(whole)]
+    return [
+        f"{record.offset} time {record.timestamp} key {_text(record.key)} value {_text(record.value)}"
+        + "".join(f" {name}={_text(value)}" for name, value in record.headers)
+        for record in batch.records(whole.data)
+    ]
+
+
+def _text(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    shown = repr(bytes(data[:SHOWN_BYTES]))[1:]
+    return shown if len(data) <= SHOWN_BYTES else f"{shown}... ({len(data)} bytes)"
+
+
+def _family(path: Path) -> str:
+    """`drafts`, `released`, or empty for the log of a topic."""
+    directory = path.resolve().parent
+    if directory.name not in FAMILIES:
+        return "released" if path.name == "bootstrap.checkpoint" else ""
+    try:
+        meta = storage.read(str(directory.parent))
+    except storage.StorageError:
+        meta = None
+    return meta.family if meta is not None else FAMILIES[directory.name]
