@@ -43,7 +43,7 @@ cdef struct Extent:                     # partitions number .. number+count-1 ar
 
 cdef class Chunk:
     cdef Table* columns
-    cdef dict rare                      # place in the chunk -> (Extra or None, ISR bits of replicas 32, 33, ...)
+    cdef dict rare                      # place -> (Extra or None, ISR bits of replicas 32, 33, ...); every row with more has one
     cdef long stamp                     # generation in which it was made
 
 

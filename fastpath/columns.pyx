@@ -500,13 +500,13 @@ cdef class Columns(View):
                     break
             else:
                 raise ValueError(f"the leader {new.leader} of partition {row.number} is not in its ISR")
-        if block.extras is None and old_rare is None and not wide:
+        if block.extras is None and old_rare is None and replicas[0] <= MASK_BITS:
             return None
         extra = USUAL if old_rare is None or old_rare[0] is None else old_rare[0]
         given = block.extra(index)
         if given is not None:
             extra = Extra(*[a if b is None else b for a, b in zip(extra, given)])
-        if extra == USUAL and not wide:
+        if extra == USUAL and replicas[0] <= MASK_BITS:
             return None
         new.flags = LIVE | RARE
         rare = (None if extra == USUAL else extra, wide)
@@ -685,15 +685,12 @@ cdef class Columns(View):
             load(self.chunk_of(row), row & (CHUNK - 1), &cells)
             rare = self.rare_at(row)
             wide = 0 if rare is None else rare[1]
-            if wide or bits[cells.replicas] == 0:
+            if self.lists.at(cells.replicas)[0] > MASK_BITS:
                 replicas = self.lists.values(cells.replicas)
                 left = (cells.isr | (wide << MASK_BITS)) & ~(1 << replicas.index(broker))
                 if left:
                     cells.isr = left & 0xFFFFFFFF
                     rare = (rare[0], left >> MASK_BITS)
-                    if rare == (None, 0):
-                        rare = None
-                        cells.flags = LIVE
                 elif cells.leader != broker:
                     continue
             elif cells.isr != bits[cells.replicas]:

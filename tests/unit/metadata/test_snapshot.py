@@ -162,7 +162,7 @@ def test_what_is_no_snapshot(damage):
     elif damage == "flipped":
         data[headers[2].position + 100] ^= 1
     elif damage == "twice":
-        data += data
+        data = data * 2
     else:
         data = data[headers[1].position :]
     with pytest.raises(CorruptMetadata):
