@@ -1,0 +1,233 @@
+"""Three brokers: in-sync sets, leader changes, cuts, crashes; every case ends with equal logs."""
+
+from actors.metadata import ops
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.batch import records
+from tests.unit.broker.lab import TOPIC_ID, Lab, code, outcome
+
+
+def content(lab: Lab, id: int, number: int = 0) -> list[bytes | None]:
+    """Values in a replica's log."""
+    log = lab.partition(id, number).log
+    found, offset = [], log.log_start_offset
+    while offset < log.log_end_offset:
+        read = log.read(offset, 1 << 20)
+        position = 0
+        while position < len(read.data):
+            found += [record.value for record in records(read.data, position)]
+            position += 12 + int.from_bytes(read.data[position + 8 : position + 12], "big")
+        offset = read.next_offset
+    return found
+
+
+def isr_of(lab: Lab, id: int = 1) -> tuple[int, ...]:
+    """ISR in a broker's image."""
+    image = lab.broker(id).image
+    return image.isr(image.partition(image.topic_by_id(TOPIC_ID), 0))
+
+
+def test_r497_44_a_silent_follower_leaves_the_isr_and_comes_back() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.update((frozenset((1, 3)), frozenset((2, 3))))
+    sent = lab.produce(1, b"b", timeout_ms=100_000)
+    lab.pass_ms(29_000)
+    assert isr_of(lab) == (1, 2, 3) and not sent.done
+    lab.pass_ms(18_000)
+    assert isr_of(lab) == (1, 2)
+    assert code(sent) is ErrorCode.NONE
+    lab.split.clear()
+    lab.pass_ms(1000)
+    assert isr_of(lab) == (1, 2, 3)
+    assert content(lab, 3) == [b"a", b"b"]
+
+
+def test_r497_26_partitions_that_come_into_sync_by_one_fetch_leave_in_one_request() -> None:
+    lab = Lab(2)
+    lab.commit(ops.TopicSet("t", TOPIC_ID), ops.PartitionsSet(TOPIC_ID, range(50), [[1, 2]] * 50, [[1]] * 50))
+    lab.pass_ms(1000)
+    asked = [request for _, name, request in lab.asked if name == "AlterIsr"]
+    assert [len(request.topics[0].partitions) for request in asked] == [50]
+    first = asked[0].topics[0]
+    assert first.topic_id == TOPIC_ID and [one.partition_id for one in first.partitions] == list(range(50))
+    assert len(first.partitions[0].isr_broker_epochs) == 2 and -1 not in first.partitions[0].isr_broker_epochs
+    assert isr_of(lab) == (1, 2)
+
+
+def test_a_new_leader_cuts_what_the_old_one_had_alone() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.cut.add(1)
+    lab.split.update((frozenset((1, 2)), frozenset((1, 3))))
+    lab.settle()
+    alone = lab.produce(1, b"lost", timeout_ms=60_000)
+    lab.change([2, 3], 2)
+    lab.pass_ms(200)
+    assert code(lab.produce(2, b"b", acks=1)) is ErrorCode.NONE
+    lab.pass_ms(200)
+    assert not alone.done
+    lab.cut.clear()
+    lab.split.clear()
+    lab.pull(lab.nodes[1])
+    lab.pass_ms(1000)
+    assert code(alone) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert content(lab, 1) == content(lab, 2) == content(lab, 3) == [b"a", b"b"]
+    assert any("cut t-0" in line for line in lab.nodes[1].log.lines)
+
+
+def test_kip_279_two_fast_leader_changes_leave_equal_logs() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    lab.produce(1, b"a")
+    lab.settle()
+    for old, new in ((1, 2), (2, 3), (3, 1)):
+        lab.split.update(frozenset((old, other)) for other in (1, 2, 3) if other != old)
+        lab.settle()
+        lab.produce(old, b"only on %d" % old, acks=1)
+        lab.change([1, 2, 3], new)
+        lab.split.clear()
+        lab.pass_ms(500)
+        lab.produce(new, b"by %d" % new, acks=1)
+        lab.pass_ms(500)
+    assert content(lab, 1) == content(lab, 2) == content(lab, 3)
+    assert [value for value in content(lab, 1) if value and value.startswith(b"by")] == [b"by 2", b"by 3", b"by 1"]
+
+
+def test_race_6_the_old_leader_acknowledges_nothing_more() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    sent = lab.produce(1, b"a", timeout_ms=60_000)
+    lab.change([1, 2], 2)
+    lab.settle()
+    assert code(sent) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code(lab.produce(1, b"b")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_r497_25_min_insync_before_and_after_the_append() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2], configs={"min.insync.replicas": "2"})
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    sent = lab.produce(1, b"a", timeout_ms=600_000)
+    lab.change([1], 1)
+    lab.settle()
+    assert code(sent) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert code(lab.produce(1, b"b")) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert code(lab.produce(1, b"c", acks=1)) is ErrorCode.NONE
+    assert outcome(lab.fetch(1, 0)).high_watermark == 0
+
+
+def test_a_shrink_below_the_minimum_waits_for_the_disk() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2], configs={"min.insync.replicas": "2"})
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    lab.produce(1, b"a", acks=1)
+    lab.nodes[1].hold_syncs = True
+    lab.pass_ms(46_000, 500)
+    assert not [name for _, name, _ in lab.asked if name == "AlterIsr"]
+    node = lab.nodes[1]
+    node.hold_syncs = False
+    for sync in node.held_syncs:
+        sync()
+    lab.pass_ms(500)
+    assert [name for _, name, _ in lab.asked if name == "AlterIsr"]
+    assert lab.partition(1).log.recovery_point == 1
+
+
+def test_flush_messages_1_acknowledges_what_is_durable_only() -> None:
+    lab = Lab(1)
+    lab.topic([1], configs={"flush.messages": "1"})
+    lab.nodes[1].hold_syncs = True
+    sent = lab.produce(1, b"a")
+    lab.settle()
+    assert not sent.done
+    for sync in lab.nodes[1].held_syncs:
+        sync()
+    lab.settle()
+    assert code(sent) is ErrorCode.NONE
+
+
+def test_r497_36_a_resend_is_the_same_save_for_the_broker_epoch() -> None:
+    lab = Lab(2)
+    lab.commit(ops.TopicSet("t", TOPIC_ID), ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]]))
+    kind = message("AlterIsrResponse")
+    lab.alter = lambda request: kind(error_code=ErrorCode.NOT_CONTROLLER)
+    lab.pass_ms(500, 10)
+    asked = [request for _, name, request in lab.asked if name == "AlterIsr"]
+    assert len(asked) >= 3 and all(one.topics == asked[0].topics for one in asked)
+    lab.alter = None
+    lab.pass_ms(200)
+    assert isr_of(lab) == (1, 2)
+
+
+def test_r497_18_a_hole_in_the_answer_is_sent_again() -> None:
+    lab = Lab(2)
+    lab.commit(ops.TopicSet("t", TOPIC_ID), ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]]))
+    kind = message("AlterIsrResponse")
+    lab.alter = lambda request: kind(topics=[])
+    lab.pass_ms(200)
+    lab.alter = None
+    lab.pass_ms(200)
+    assert isr_of(lab) == (1, 2)
+
+
+def test_a_crashed_follower_that_lost_its_tail_is_filled_again() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.crash(2)
+    lab.change([1], 1)
+    lab.commit(ops.BrokerGone(2))
+    lab.settle()
+    lab.produce(1, b"b", acks=1)
+    lab.start(2)
+    lab.pass_ms(1000)
+    assert isr_of(lab) == (1, 2)
+    assert content(lab, 2) == [b"a", b"b"]
+
+
+def test_delete_records_moves_the_start_on_every_replica() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    for value in (b"a", b"b", b"c"):
+        lab.produce(1, value)
+        lab.settle()
+    kind = message("DeleteRecordsRequest")
+    sent = lab.call(1, "DeleteRecords", 2, kind(timeout_ms=5000, topics=[kind.DeleteRecordsTopic(
+        name="t", partitions=[kind.DeleteRecordsPartition(partition_index=0, offset=2)])]))
+    lab.pass_ms(1000, 50)
+    assert sent.reply.topics[0].partitions[0].low_watermark == 2
+    assert lab.partition(2).log.log_start_offset == 2
+    assert code(lab.fetch(1, 1)) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_an_idle_cluster_costs_two_fetches_a_second_and_follower() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3], partitions=100)
+    lab.pass_ms(2000)
+    before = lab.fetches
+    lab.pass_ms(10_000)
+    assert lab.fetches - before <= 45
+
+
+def test_a_deleted_topic_is_answered_unknown_and_its_directory_goes() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    waiting = lab.fetch(1, 1, wait_ms=60_000)
+    lab.commit(ops.TopicGone(TOPIC_ID))
+    lab.settle()
+    assert code(waiting) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code(lab.produce(1, b"b")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not lab.disks[1].exists("t-0")
+    lab.pass_ms(61_000, 5000)
+    assert not [name for name in lab.disks[1].names("") if name.endswith("-delete")]
