@@ -1,0 +1,71 @@
+# The same verbs everywhere. Needs Python 3.11 or newer with venv, a C compiler, and the network once.
+#
+#   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
+#   make test       everything that is quick            make test-slow   what takes minutes
+#   make build      compile what changed                make lint        ruff and mypy
+#   make bench      the hot paths, measured             make sim         fresh seeds through the simulator
+#   make demo       produce, kill the leader, consume   make clean       back to a fresh clone
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
+VENV ?= .venv
+PY := $(VENV)/bin/python
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+KAFKA := 4.3.1
+ARGS ?=
+SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
+
+.PHONY: run test test-slow build dev lint bench sim demo kafka clean help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+$(VENV)/.made: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no python3 found: install Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old: write PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "make: no venv: install python3-venv, or write VENV=/path/to/one"; exit 1; }
+	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cython>=3.1" wheel
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.made
+	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.made setup.py $(SOURCES)
+	$(PY) setup.py -q build_ext --inplace -j $(JOBS)
+	@touch $@
+
+build: $(VENV)/.built
+
+dev: build $(VENV)/.developed
+
+run: build
+	@$(VENV)/bin/rayft up $(ARGS)
+
+test: dev kafka
+	$(PY) -m pytest -m "not slow" $(ARGS)
+
+test-slow: dev kafka
+	$(PY) -m pytest -m slow $(ARGS)
+
+lint: dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: dev kafka
+	$(PY) -m pytest bench --benchmark-only $(ARGS)
+
+sim: dev
+	$(PY) -m tests.simulator $(ARGS)
+
+demo: dev
+	$(PY) -m bench.demo $(ARGS)
+
+# Apache Kafka's jars and kcat: for tests against real tools. What cannot be had is skipped by those tests, with a reason.
+kafka:
+	@.ci/kafka $(KAFKA) .kafka/libs
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*.c .kafka .pytest_cache .mypy_cache .ruff_cache .hypothesis
