@@ -4,6 +4,7 @@ Named as in Kafka's RaftEventSimulationTest where it has the same: SingleLeader,
 CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark, SnapshotAtLogStart.
 """
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from actors.ports import Batch
@@ -43,6 +44,8 @@ class Checkers:
         self.committed: list[Batch] = []
         """Every batch that any replica has shown below its high watermark."""
         self.committed_end = 0
+        self.commit_epochs: list[int] = []
+        """Parallel: the epoch in which it was committed, which may be later than its own. Never falls."""
         self.places: dict[int, int] = {}
         """Base offset -> place in `committed`."""
         self.seen: dict[int, Seen] = {}
@@ -99,12 +102,15 @@ class Checkers:
             self._complete(replica)
 
     def _complete(self, replica: "Replica") -> None:
-        """A new leader has everything that is committed."""
+        """A new leader has everything that was committed in earlier epochs (it may have slept through later ones)."""
         page = replica.disk.page
-        if page.end_offset < self.committed_end:
-            raise Violation("LeaderIsComplete", f"{replica.key.id} ends at {page.end_offset} < {self.committed_end}")
+        assert replica.raft is not None
+        earlier = bisect_left(self.commit_epochs, replica.raft.epoch)
+        end = self.committed[earlier - 1].last_offset + 1 if earlier else 0
+        if page.end_offset < end:
+            raise Violation("LeaderIsComplete", f"{replica.key.id} ends at {page.end_offset} < {end}")
         for batch in page.batches:
-            if batch.base_offset >= self.committed_end:
+            if batch.base_offset >= end:
                 break
             self._same(replica, batch)
 
@@ -136,6 +142,7 @@ class Checkers:
             else:
                 self.places[batch.base_offset] = len(self.committed)
                 self.committed.append(batch)
+                self.commit_epochs.append(max([raft.epoch, *self.commit_epochs[-1:]]))
                 self.committed_end = batch.last_offset + 1
                 grown = True
         if grown:
