@@ -119,17 +119,17 @@ class Log:
 
     __slots__ = ("_in_flight", "durable_epoch", "durable_offset", "latest", "reader", "table", "unwritten")
 
-    def __init__(self, table: EpochTable, reader: LogReader, latest: SnapshotId, hard_epoch: int) -> None:
+    def __init__(self, table: EpochTable, reader: LogReader, latest: SnapshotId) -> None:
         self.table = table
         self.reader = reader
         self.latest = latest
         """The newest snapshot that can be served to a replica that is too far behind."""
         self.unwritten: list[Batch] = []
         """Batches of the next Ready."""
-        self.durable_offset = table.end_offset
-        """What recovery found is durable: the node syncs it before it hands the table over."""
-        self.durable_epoch = hard_epoch
-        """Epoch of the newest quorum-state on the disk."""
+        self.durable_offset = table.start.end_offset
+        """What recovery found may be in the page cache only: the first sync covers it."""
+        self.durable_epoch = -1
+        """Epoch of the newest quorum-state that a sync of ours covered."""
         self._in_flight: deque[tuple[int, int, int]] = deque()
 
     @property

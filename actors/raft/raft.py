@@ -95,14 +95,14 @@ class Raft:
         bootstrap: Sequence[int] = (),
     ) -> None:
         """`latest` is the newest snapshot on the disk (default: the one the log starts at); `bootstrap` names whom an
-        observer may ask beside the voters. What `hard` and `epochs` say must be durable."""
+        observer may ask beside the voters. What `hard` and `epochs` say need not be durable yet: the first Ready syncs."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
             me,
             voters,
             hard,
-            Log(epochs, log, latest or epochs.start, hard.epoch),
+            Log(epochs, log, latest or epochs.start),
             random,
             limits,
             control_batch,
@@ -234,6 +234,20 @@ class Raft:
     @property
     def high_watermark(self) -> int:
         return self._core.high_watermark
+
+    @property
+    def live_voters(self) -> int:
+        """Leader: voters, itself included, that have fetched within the fetch timeout. 0 elsewhere."""
+        core = self._core
+        if core.leading is None:
+            return 0
+        since_ms = core.now_ms - core.limits.fetch_timeout_ms
+        return 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
+
+    @property
+    def epochs(self) -> EpochTable:
+        """Where epochs begin, for reading."""
+        return self._core.log.table
 
     @property
     def log_start_offset(self) -> int:

@@ -188,8 +188,9 @@ class Core:
         self.control_batch = control_batch
         self.log = log
         self.out = Outbox()
+        self.out.hard_changed = True
         self.now = now
-        self.high_watermark = log.start_offset
+        self.high_watermark = max(log.start_offset, min(log.latest.end_offset, log.end_offset))
         """Everything below is committed. Never falls; at most the log's end."""
         self.role = Role.UNATTACHED
         self.hard = hard
