@@ -1,0 +1,105 @@
+"""Names and small files of the metadata log's directory, all of them Apache Kafka's own.
+
+This file alone decides how they are called and what text they hold:
+
+    %020d.log                           a segment, named by its first offset
+    %020d-%010d.checkpoint              a snapshot (KIP-630): end offset, epoch; `.part` while it is being received
+    quorum-state                        JSON, data_version 1 (KIP-853)
+    leader-epoch-checkpoint             version 0, number of lines, then "epoch first-offset" a line
+    partition.metadata                  the topic id, the same in every family (reading A09)
+    *.deleted                           waits to be unlinked
+"""
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+
+from actors.raft import HardState, ReplicaKey, SnapshotId
+
+DIRECTORIES = {"drafts": "__kafka_metadata-0", "released": "__cluster_metadata-0"}
+TOPICS = {"drafts": "__kafka_metadata", "released": "__cluster_metadata"}
+TOPIC_ID = bytes(15) + b"\x01"
+
+QUORUM_STATE = "quorum-state"
+EPOCHS = "leader-epoch-checkpoint"
+PARTITION = "partition.metadata"
+DELETED = ".deleted"
+PART = ".part"
+
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+class DamagedFile(ValueError):
+    """A file that cannot be what its name says. The sentence names it, and where in it."""
+
+
+def segment_name(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+def segment_of(name: str) -> int | None:
+    """First offset of a segment, None for another name."""
+    match = _SEGMENT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def checkpoint_name(snapshot: SnapshotId) -> str:
+    return f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
+
+
+def checkpoint_of(name: str) -> SnapshotId | None:
+    """The snapshot of a checkpoint file, None for another name."""
+    match = _CHECKPOINT.fullmatch(name)
+    return SnapshotId(int(match[1]), int(match[2])) if match else None
+
+
+def uuid_text(uuid: bytes) -> str:
+    """22 characters, base64url without padding."""
+    return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Raises ValueError."""
+    uuid = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(uuid) != 16:
+        raise ValueError(f"{text} is no uuid")
+    return uuid
+
+
+def quorum_state(hard: HardState) -> bytes:
+    """The content of quorum-state."""
+    voted = hard.voted
+    fields = {
+        "leaderId": hard.leader_id,
+        "leaderEpoch": hard.epoch,
+        "votedId": -1 if voted is None else voted.id,
+        "votedDirectoryId": uuid_text(bytes(16) if voted is None else voted.directory_id),
+        "data_version": 1,
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def read_quorum_state(content: bytes, path: str) -> HardState:
+    """The reverse; version 0 (ids only) is read too. Raises DamagedFile."""
+    try:
+        fields = json.loads(content)
+        voted = None
+        if int(fields.get("votedId", -1)) >= 0:
+            directory = fields.get("votedDirectoryId")
+            voted = ReplicaKey(int(fields["votedId"]), uuid_bytes(directory) if directory else bytes(16))
+        return HardState(int(fields["leaderEpoch"]), voted, int(fields.get("leaderId", -1)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFile(f"{path} is not a quorum-state: {error}") from None
+
+
+def epochs(entries: Sequence[tuple[int, int]]) -> bytes:
+    """The content of leader-epoch-checkpoint from (epoch, first offset)."""
+    lines = ["0", str(len(entries)), *(f"{epoch} {offset}" for epoch, offset in entries)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def partition() -> bytes:
+    """The content of partition.metadata."""
+    return f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}".encode()
