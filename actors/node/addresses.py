@@ -1,0 +1,73 @@
+"""Where the members of the quorum can be reached.
+
+This file alone decides which address of a replica is believed: what the quorum's own answers said last, then
+`controller.connect` where it names ids, then the Voters record (reading A11, KIP-853). Entries without an id are asked
+for the leader under ids below -1, as long as none is known.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from actors.metadata.batches import Voter
+
+Address = tuple[str, int]
+FIRST_BOOTSTRAP_ID = -2
+
+
+class Addresses:
+    """Id -> (host, port). Port 0 (any free one) is no address."""
+
+    def __init__(self, connect: Iterable[tuple[int | None, str, int]], me: int, own: Address | None) -> None:
+        """`own`: this node's controller listener, None without one."""
+        self.me = me
+        self._own = own
+        self._given: dict[int, Address] = {}
+        self._recorded: dict[int, Address] = {}
+        self._learned: dict[int, Address] = {}
+        self._bootstrap: dict[int, Address] = {}
+        for id, host, port in connect:
+            if id is not None:
+                self._given[id] = (host, port)
+            else:
+                self._bootstrap[FIRST_BOOTSTRAP_ID - len(self._bootstrap)] = (host, port)
+
+    @property
+    def bootstrap(self) -> Sequence[int]:
+        """Ids to ask for the leader, beside the voters."""
+        return (*self._bootstrap, *(id for id in self._given if id != self.me))
+
+    @property
+    def given_ids(self) -> frozenset[int]:
+        """The ids that `controller.connect` names."""
+        return frozenset(self._given)
+
+    def record(self, voters: Iterable[Voter]) -> None:
+        """What a Voters record says."""
+        for voter in voters:
+            for _, host, port in voter.endpoints[:1]:
+                self._recorded[voter.id] = (host, port)
+
+    def learn(self, id: int, host: str, port: int) -> None:
+        """What the quorum said: a leader's address in an answer or an announcement."""
+        if id != self.me and port > 0:
+            self._learned[id] = (host, port)
+
+    def find(self, id: int) -> Address | None:
+        """The address of a replica, None when nobody has told it."""
+        if id == self.me:
+            return self.own
+        for table in (self._learned, self._given, self._recorded, self._bootstrap):
+            address = table.get(id)
+            if address is not None and address[1] > 0:
+                return address
+        return None
+
+    @property
+    def own(self) -> Address | None:
+        """How others reach this node's controller."""
+        if self._own is None:
+            return None
+        host, port = self._own
+        if not host:
+            told = self._given.get(self.me) or self._recorded.get(self.me)
+            host = told[0] if told is not None else "localhost"
+        return host, port

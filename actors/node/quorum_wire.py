@@ -1,0 +1,51 @@
+"""What the RPCs of the quorum share on the wire: one topic, one partition, a cluster id, addresses of the leader."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from actors.raft import Error
+
+if TYPE_CHECKING:
+    from actors.node.quorum import Quorum
+
+UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1
+"""A fetch before version 18 (KIP-1166) does not say what it knows: it is never answered for the high watermark alone."""
+
+
+def foreign(quorum: "Quorum", request: Any) -> bool:
+    """Whether a request names another cluster. Naming none is fine."""
+    return request.cluster_id is not None and request.cluster_id != quorum.cluster_id
+
+
+def partition(quorum: "Quorum", topics: Sequence[Any], name: str, number: str) -> Any | None:
+    """The one partition of a request or an answer, if it is the metadata partition and nothing else. `name` and
+    `number` are the attributes in which this RPC keeps topic name and partition number."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1 or getattr(topics[0], name) != quorum.topic:
+        return None
+    found = topics[0].partitions[0]
+    return found if getattr(found, number) == 0 else None
+
+
+def endpoints(quorum: "Quorum", cls: type[Any], leader_id: int) -> list[Any]:
+    """NodeEndpoints of an answer: the leader, where it is known."""
+    address = quorum.addresses.find(leader_id) if leader_id >= 0 else None
+    return [] if address is None else [cls(node_id=leader_id, host=address[0], port=address[1])]
+
+
+def own_endpoints(quorum: "Quorum", cls: type[Any]) -> list[Any]:
+    """LeaderEndpoints of a request: this node's controller listener."""
+    address, config = quorum.addresses.own, quorum.node.config
+    if address is None:
+        return []
+    return [cls(name=config.controller_endpoints[0].name, host=address[0], port=address[1])]
+
+
+def learn(quorum: "Quorum", reply: Any) -> None:
+    """Believe the addresses in an answer."""
+    for endpoint in reply.node_endpoints or ():
+        quorum.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
+
+
+def error(code: int) -> Error | None:
+    """The quorum's error of that code; None for one that it does not know."""
+    return Error(code) if code in Error._value2member_map_ else None

@@ -1,0 +1,232 @@
+"""The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
+
+import json
+
+import pytest
+
+from actors.metadata import batches
+from actors.node.metadata_files import DamagedFile
+from actors.node.registry import Call, Done, Forward, Listener
+from actors.node.rpc.describe_quorum import describe_quorum
+from actors.wire.messages import message
+from tests.unit.node.quorum_cluster import Cluster, FakeNode
+
+
+def values(node: FakeNode) -> list[str]:
+    return [value.decode(errors="replace").strip("\0 ") for value in node.role.values]
+
+
+def test_commits_on_all_and_observers_follow() -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    for number in range(20):
+        cluster.append(f"r{number}")
+    assert cluster.run(200, cluster.settled)
+    for node in cluster.nodes.values():
+        assert values(node) == [f"r{number}" for number in range(20)]
+        assert node.quorum.leader_id == leader.id
+        assert node.quorum.leader_address() == ("127.0.0.1", 9000 + leader.id)
+    assert leader.role.events == ["gained 1"]
+
+
+def test_first_batch_names_the_voters() -> None:
+    cluster = Cluster()
+    cluster.start()
+    leader = cluster.elect()
+    first = leader.quorum.log.read(0, 1)
+    assert first is not None
+    kinds = [type(control) for _, control in batches.controls(first[0].data)]
+    assert kinds == [batches.LeaderChange, batches.KRaftVersion, batches.Voters]
+
+
+def test_single_voter_leads_within_a_few_milliseconds() -> None:
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    assert cluster.run(10, lambda: cluster.leader() is not None)
+
+
+def test_killed_leader_is_followed_at_once_and_comes_back_as_follower() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.start()
+    old = cluster.elect()
+    cluster.append("before")
+    assert cluster.run(100, cluster.settled)
+    old.kill()
+    began = cluster.time_ms
+    new = cluster.elect()
+    assert new is not old
+    assert cluster.time_ms - began < 60
+    assert new.quorum.epoch == 2
+    cluster.append("after")
+    old.start()
+    assert cluster.run(500, cluster.settled)
+    assert [values(node) for node in cluster.nodes.values()] == [["before", "after"]] * 4
+
+
+def test_power_cut_of_all_keeps_what_was_committed() -> None:
+    cluster = Cluster()
+    cluster.start()
+    cluster.elect()
+    for number in range(10):
+        cluster.append(f"r{number}")
+    assert cluster.run(100, cluster.settled)
+    for node in cluster.nodes.values():
+        node.kill(power=True)
+    cluster.start()
+    assert cluster.elect().quorum.epoch == 2
+    assert cluster.run(500, cluster.settled)
+    assert all(values(node) == [f"r{number}" for number in range(10)] for node in cluster.nodes.values())
+
+
+def test_resigning_hands_over() -> None:
+    cluster = Cluster()
+    cluster.start()
+    old = cluster.elect()
+    old.quorum.resign()
+    assert old.role.events[-1] == "lost"
+    assert cluster.run(50, lambda: cluster.leader() is not None)
+    assert cluster.leader() is not old
+
+
+def test_held_replies_hear_of_the_lost_leadership() -> None:
+    cluster = Cluster()
+    cluster.start()
+    leader = cluster.elect()
+    heard: list[bool] = []
+    leader.waiting.hold(cluster.append("x"), heard.append)
+    assert heard == []
+    cluster.run(20)
+    assert heard == [True]
+    leader.waiting.hold(leader.quorum.log_end_offset, heard.append)
+    leader.quorum.resign()
+    assert heard == [True, False]
+
+
+def snapshot(node: FakeNode) -> None:
+    """The role's snapshot of all that it has replayed, padded beyond one slice."""
+    end = node.role.next_offset
+    epoch = node.quorum.epoch_at(end)
+    voters = node.quorum.voters_record()
+    assert voters is not None
+    head = batches.control_batch(0, epoch, 5, [batches.SnapshotHeader(5), batches.KRaftVersion(1), voters])
+    filler = [batches.control_batch(3 + place, epoch, 5, [batches.Voters(voters.voters)]) for place in range(20)]
+    foot = batches.control_batch(23, epoch, 5, [batches.SnapshotFooter()])
+    node.quorum.snapshot(end, epoch, [part.data for part in (head, *filler, foot)])
+
+
+def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    for round_ in range(3):
+        for number in range(30):
+            cluster.append(f"{round_}.{number}", size=300)
+        assert cluster.run(200, cluster.settled)
+        snapshot(leader)
+        cluster.run(20)
+    assert len(leader.quorum.checkpoints.ids) == 2
+    assert leader.quorum.log.start_offset > 0
+    assert leader.quorum.bytes_since_snapshot == 0
+    names = leader.disk.names("__kafka_metadata-0")
+    assert not [name for name in names if name.endswith(".deleted")]
+    cluster.start(101)
+    cluster.append("last")
+    assert cluster.run(1000, cluster.settled)
+    assert cluster.nodes[101].role.events == [f"load {leader.quorum.latest_snapshot.end_offset}-1"]
+    assert values(cluster.nodes[101])[1:] == ["last"]
+    for node in cluster.nodes.values():
+        node.kill()
+        node.start()
+        assert node.lines[-1].startswith("metadata log")
+    cluster.elect()
+    assert cluster.run(500, cluster.settled)
+
+
+def test_lost_disk_makes_an_observer() -> None:
+    cluster = Cluster()
+    cluster.start()
+    leader = cluster.elect()
+    cluster.append("x")
+    assert cluster.run(100, cluster.settled)
+    lost = next(node for node in cluster.nodes.values() if node is not leader)
+    lost.kill()
+    lost.disk.files.clear()
+    lost.storage = lost.storage._replace(directory_ids=[b"n" * 16])
+    lost.start()
+    assert cluster.run(500, cluster.settled)
+    described = leader.quorum.describe()
+    assert [state.key.directory_id for state in described.observers] == [b"n" * 16]
+    leader.kill()
+    assert not cluster.run(3000, lambda: cluster.leader() is not None)
+
+
+def test_files_are_kafkas() -> None:
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    cluster.elect()
+    cluster.run(10)
+    disk = cluster.nodes[1].disk
+
+    def text(name: str) -> str:
+        return bytes(disk.files[cluster.path(name)].data).decode()
+
+    assert json.loads(text("quorum-state")) == {
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": 1,
+        "votedDirectoryId": "AQEBAQEBAQEBAQEBAQEBAQ",
+        "data_version": 1,
+    }
+    assert text("leader-epoch-checkpoint") == "0\n1\n1 0\n"
+    assert text("partition.metadata") == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_controller_connect_must_agree_with_the_disk() -> None:
+    cluster = Cluster()
+    cluster.nodes[1].config.controller_connect = [(1, "127.0.0.1", 9001), (4, "127.0.0.1", 9004)]
+    with pytest.raises(DamagedFile, match=r"names the controllers \[1, 4\].*formatted for \[1, 2, 3\]"):
+        cluster.start(1)
+
+
+def test_failed_sync_stops_the_node() -> None:
+    cluster = Cluster()
+    cluster.start()
+    leader = cluster.elect()
+
+    def sync(files: object, replacements: object, then: object) -> None:
+        leader.cluster.after(1, leader, lambda: then(OSError("device says no")))  # type: ignore[operator]
+
+    leader.sync = sync  # type: ignore[method-assign, assignment]
+    cluster.append("x")
+    cluster.run(5)
+    assert leader.stopped == "the metadata log cannot be made durable: device says no"
+
+
+@pytest.mark.parametrize("name", ["__cluster_metadata", "__kafka_metadata"])
+def test_describe_quorum_takes_both_names(name: str) -> None:
+    cluster = Cluster(brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    assert cluster.run(1000, cluster.settled)
+    cls = message("DescribeQuorumRequest")
+    request = cls(topics=[cls.TopicData(topic_name=name, partitions=[cls.PartitionData()])])
+
+    def ask(node: FakeNode, listener: Listener) -> object:
+        call = Call(1, listener, "", 55, 2, None, "", "", memoryview(b""))
+        return describe_quorum(node, request, call)  # type: ignore[arg-type]
+
+    answer = ask(leader, Listener.CONTROLLER)
+    assert isinstance(answer, Done)
+    found = answer.reply.topics[0].partitions[0]
+    assert answer.reply.topics[0].topic_name == name
+    assert (found.error_code, found.leader_id, found.high_watermark) == (0, leader.id, leader.quorum.high_watermark)
+    assert [state.replica_id for state in found.current_voters] == [1, 2, 3]
+    assert {state.log_end_offset for state in found.current_voters} == {leader.quorum.log_end_offset}
+    assert [state.replica_id for state in found.observers] == [101]
+    assert [(node.node_id, node.listeners[0].port) for node in answer.reply.nodes] == [(1, 9001), (2, 9002), (3, 9003)]
+    other = next(node for node in cluster.nodes.values() if node is not leader)
+    refused = ask(other, Listener.CONTROLLER)
+    assert isinstance(refused, Done)
+    assert refused.reply.topics[0].partitions[0].error_code == 6
+    assert isinstance(ask(cluster.nodes[101], Listener.CLIENT), Forward)
