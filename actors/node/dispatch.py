@@ -67,7 +67,7 @@ class Dispatch:
         )
         try:
             if version == header.api_version:
-                request = framing.decode_request(api.name, version, frame, position)
+                request = framing.decode_request(_layout(api.name), version, frame, position)
             else:
                 request = None
         except WireError as error:
@@ -155,6 +155,11 @@ class _Run:
             return
         parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
         self._node.answer(self._slot, parts)
+
+
+def _layout(name: str) -> str:
+    """The schema of a request; the drafts' requests are equal at both levels."""
+    return f"v28:{name}" if framing.is_draft(name) else name
 
 
 def _span(versions: range) -> str:
