@@ -65,8 +65,8 @@ class SegmentIndex:
         position: int,
         file_size: int,
         next_offset: int,
-        check: bool = True,
-        index: bool = True,
+        check_from: int = 0,
+        upper_offset: int = ...,
     ) -> Scanned: ...
     def seal(self) -> None: ...
     def truncate(self, offset: int) -> None: ...

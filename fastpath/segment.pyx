@@ -21,7 +21,7 @@ here: the caller reads, writes and decides what a fault means.
 from collections import namedtuple
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -43,8 +43,9 @@ cdef enum Fault:
     MAGIC = 3
     CRC = 4
     OFFSET = 5
+    STALE = 6
 
-cdef tuple FAULTS = (None, "torn", "length", "magic", "crc", "offset")
+cdef tuple FAULTS = (None, "torn", "length", "magic", "crc", "offset", "stale")
 
 Span = namedtuple("Span", "start stop next_offset needed")
 Scanned = namedtuple("Scanned", "stop next_offset needed fault")
@@ -218,8 +219,8 @@ cdef class TimeIndex(Entries):
         cdef Py_ssize_t entry
         index.load(data)
         for entry in range(index.size // TIME_ENTRY):
-            if index.offset_at(entry) < base_offset:
-                raise CorruptIndex(f"time index entry {entry} lies before the segment")
+            if index.offset_at(entry) < base_offset or index.timestamp_at(entry) < 0:
+                raise CorruptIndex(f"time index entry {entry} lies before the segment or before 1970")
             if entry and (
                 index.timestamp_at(entry) <= index.timestamp_at(entry - 1)
                 or index.offset_at(entry) < index.offset_at(entry - 1)
@@ -340,13 +341,16 @@ cdef class SegmentIndex:
             pos += size
         return last_offset
 
-    def scan(self, data, int64_t position, int64_t file_size, int64_t next_offset, bint check=True, bint index=True):
+    def scan(
+        self, data, int64_t position, int64_t file_size, int64_t next_offset,
+        int64_t check_from=0, int64_t upper_offset=INT64_MAX,
+    ):
         """Walk batches read from `position` of a file of `file_size` bytes; Scanned(stop, next_offset, needed, fault).
 
         stop: bytes of `data` that are whole and sound. needed: bytes that the next batch needs from there, when `data`
         ends inside it (0: none left). fault: None or why the batch at `stop` is refused: "torn" (the file ends inside
-        it), "length", "magic", "offset" (below `next_offset`, or too far for the segment), "crc" (only with `check`).
-        With `index` each sound batch enters the indexes.
+        it), "length", "magic", "offset" (below `next_offset`, or too far for the segment), "crc" (only of batches
+        that reach `check_from` or beyond), "stale" (reaches `upper_offset`, where another segment begins). Each sound batch enters the indexes.
         """
         cdef const uint8_t[::1] view = data
         cdef Py_ssize_t pos = 0, end = view.shape[0]
@@ -384,14 +388,16 @@ cdef class SegmentIndex:
             ):
                 fault = OFFSET
                 break
-            if check:
+            if base_offset + be32(batch + 23) >= upper_offset:
+                fault = STALE
+                break
+            if base_offset + be32(batch + 23) >= check_from:
                 with nogil:
                     crc = extend(0, batch + 21, <size_t>(size - 21))
                 if crc != <uint32_t>be32(batch + 17):
                     fault = CRC
                     break
-            if index:
-                self.note(batch, size, position + pos)
+            self.note(batch, size, position + pos)
             next_offset = base_offset + be32(batch + 23) + 1
             pos += size
         return Scanned(pos, next_offset, needed, FAULTS[fault])

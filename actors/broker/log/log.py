@@ -24,14 +24,15 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import Chunk, Job, Segment
+from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
 from actors.broker.log.times import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, TimeOffset, TimeSearch
 from actors.config import TopicSettings
 from actors.ports import Disk, File
 from fastpath.batch import Header, verify
 
-NO_LIMIT = 1 << 62
 HINTS_MAX = 16
+SPAN_MAX = 0x7FFFFFFF
+"""Offsets in one segment: the indexes have 32 bits."""
 SNAPSHOT = ".snapshot"
 
 
@@ -76,9 +77,9 @@ class PartitionLog:
     """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_flush_ms", "_flush_offset", "_generation", "_hints", "_pending", "_roll_unsynced", "active", "directory", "disk",
-        "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings",
-        "snapshots", "topic_id",
+        "_flush_ms", "_flush_offset", "_generation", "_hints", "_pending", "_roll_unsynced", "active", "directory",
+        "disk", "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments",
+        "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +123,8 @@ class PartitionLog:
         """Up to where a flush was asked for last."""
         self._flush_ms = -1
         self._roll_unsynced = False
+        self.shortened: list[Segment] = []
+        """Cut since the last flush: a power cut must not bring back what was cut, under segments that came after."""
 
     @property
     def size(self) -> int:
@@ -186,7 +189,8 @@ class PartitionLog:
         if segment is None:
             segment = self._open_first(first.base_offset, now_ms)
         elif self._must_roll(segment, len(data), last, now_ms):
-            segment = self.roll(now_ms, first.base_offset)
+            far = last.last_offset - self.log_end_offset > SPAN_MAX
+            segment = self.roll(now_ms, first.base_offset if far else None)
         position = segment.append(data, first.max_timestamp)
         hints = self._hints
         hints[first.base_offset] = (segment, position)
@@ -363,6 +367,7 @@ class PartitionLog:
             files += segment.write_index()
             if segment.base_offset <= self.recovery_point:
                 break
+        files += [segment.log for segment in self.shortened if segment.log not in files]
         replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
         if self.epochs.dirty and self.segments:
             replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode()))
@@ -370,6 +375,7 @@ class PartitionLog:
         self._flush_offset = self.log_end_offset
         self._flush_ms = now_ms
         self._roll_unsynced = False
+        self.shortened.clear()
         return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending))
 
     def flushed(self, flush: Flush) -> None:
@@ -424,6 +430,7 @@ class PartitionLog:
         self.active = self.segments[place]
         self.indexes.forget(self.active)
         end = self.active.truncate(offset)
+        self.shortened.append(self.active)
         self._ends_at(end)
         self.epochs.truncate_end(end)
         if not self.producers.truncate(end):

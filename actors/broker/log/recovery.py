@@ -5,8 +5,10 @@ This file alone decides what is believed. Rules:
 1. After a clean stop everything is; the last segment is only walked from its last index entry to find the log's end.
 2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
    and what follows are cut, and reported. Nothing before it is touched.
-3. An index that is missing, damaged or does not agree with its log is built again.
-4. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
+   log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
+4. An index that is missing, damaged or does not agree with its log is built again.
+5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped.
 """
 
@@ -16,8 +18,8 @@ from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import learn
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.log import NO_LIMIT, SNAPSHOT, PartitionLog
-from actors.broker.log.segment import DELETED, INDEX, LOG, TIME_INDEX, Segment
+from actors.broker.log.log import SNAPSHOT, PartitionLog
+from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
 from actors.config import TopicSettings
 from actors.ports import Disk
 
@@ -33,7 +35,11 @@ class Cut(NamedTuple):
     size: int
     """Bytes cut off."""
     reason: str
-    """torn, crc, length, magic, offset, or behind: sound perhaps, but after the cut."""
+    """torn, crc, length, magic, offset: not sound.
+
+    behind: sound perhaps, but after such a cut or a hole. stale: an older history, cut before the next segment began,
+    whose truncation the disk had not kept.
+    """
 
 
 class Recovered(NamedTuple):
@@ -104,24 +110,22 @@ def _tidy(log: PartitionLog) -> list[int]:
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
     """Find the log's end, checking every batch from offset `trusted` on; cut what is not sound."""
     segments, cuts, scanned = log.segments, list[Cut](), 0
-    next_offset = segments[0].base_offset
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
-        if segment.base_offset < next_offset:
-            return cuts + _drop(log, place, "offset"), scanned
-        if not last and segments[place + 1].base_offset <= trusted:
-            next_offset = segments[place + 1].base_offset
+        end = NO_LIMIT if last else segments[place + 1].base_offset
+        if end < trusted:
             continue
         index, position = segment.resume_index(trusted)
-        size = segment.size
-        found = segment.scan(index, position, segment.base_offset, check=trusted < NO_LIMIT)
+        found = segment.scan(index, position, segment.base_offset, check_from=trusted, upper_offset=end)
         scanned += found.position - position
         segment.index = index
-        next_offset = log.log_end_offset = found.next_offset
+        log.log_end_offset = found.next_offset
         if found.fault is not None:
-            cuts.append(Cut(segment.path(LOG), found.position, size - found.position, found.fault))
+            cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
-            return cuts + _drop(log, place + 1, "behind"), scanned
+            log.shortened.append(segment)
+        if not last and found.next_offset < end and found.next_offset >= trusted:
+            return cuts + _drop(log, place + 1), scanned
         if not last:
             segment.seal()
             segment.write_index()
@@ -129,8 +133,8 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
     return cuts, scanned
 
 
-def _drop(log: PartitionLog, place: int, reason: str) -> list[Cut]:
-    cuts = [Cut(segment.path(LOG), 0, segment.size, reason) for segment in log.segments[place:]]
+def _drop(log: PartitionLog, place: int) -> list[Cut]:
+    cuts = [Cut(segment.path(LOG), 0, segment.size, "behind") for segment in log.segments[place:]]
     for segment in log.segments[place:]:
         segment.delete()()
     del log.segments[place:]

@@ -19,6 +19,8 @@ from fastpath.segment import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, Segment
 
 LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
 HEADER_BYTES = 61
+NO_LIMIT = 1 << 62
+"""Above every offset."""
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time; more only where a single batch is larger."""
 
@@ -170,7 +172,7 @@ class Segment:
         if parsed is not None or not cold:
             return parsed
         index = SegmentIndex(self.base_offset, self.interval_bytes)
-        self.scan(index, 0, self.base_offset, check=False)
+        self.scan(index, 0, self.base_offset, check_from=NO_LIMIT)
         index.seal()
         self.keep_index(index)
         return index
@@ -213,29 +215,36 @@ class Segment:
     def resume_index(self, below_offset: int) -> tuple[SegmentIndex, int]:
         """What the index files say below an offset, to continue from; (index, where to scan on from). Start-up only.
 
-        An index that does not agree with the batch it points to is not believed at all.
+        An index that does not agree with the batch it points to is not believed at all. The files are cut to what is.
         """
-        empty = SegmentIndex(self.base_offset, self.interval_bytes)
-        index = self._parse_index(cold=True)
-        if index is None:
-            return empty, 0
-        index.truncate(below_offset)
-        if not len(index.offsets):
-            return empty, 0
-        offset, position = index.offsets.entry(len(index.offsets) - 1)
-        head = self.log.read_cold(position, HEADER_BYTES)
-        if len(head) < HEADER_BYTES or _int(head[:8]) + _int(head[23:27]) != offset:
-            return empty, 0
-        index.truncate(offset + 1)
+        index, position = self._believed(below_offset)
+        self._cut_index_files(index)
         return index, position
 
-    def scan(self, index: SegmentIndex, position: int, next_offset: int, *, check: bool) -> Scan:
-        """Walk the batches from `position` to the end of the file into `index`; `check` their CRCs. Blocking."""
+    def _believed(self, below_offset: int) -> tuple[SegmentIndex, int]:
+        index = self._parse_index(cold=True)
+        if index is not None:
+            index.truncate(below_offset)
+            if len(index.offsets):
+                offset, position = index.offsets.entry(len(index.offsets) - 1)
+                head = self.log.read_cold(position, HEADER_BYTES)
+                if len(head) == HEADER_BYTES and _int(head[:8]) + _int(head[23:27]) == offset:
+                    index.truncate(offset + 1)
+                    return index, position
+        return SegmentIndex(self.base_offset, self.interval_bytes), 0
+
+    def scan(
+        self, index: SegmentIndex, position: int, next_offset: int, *, check_from: int, upper_offset: int = NO_LIMIT
+    ) -> Scan:
+        """Walk the batches from `position` to the end of the file into `index`. Blocking.
+
+        The CRC is checked of those that reach offset `check_from` or beyond; none may reach `upper_offset`.
+        """
         wanted = SCAN_BYTES
         size = self.log.size
         while position < size:
             data = self.log.read_cold(position, min(wanted, size - position))
-            found = index.scan(data, position, size, next_offset, check)
+            found = index.scan(data, position, size, next_offset, check_from, upper_offset)
             position += found.stop
             next_offset = found.next_offset
             if found.fault is not None:
@@ -301,7 +310,7 @@ class Segment:
         index = self.index or self.load_index(cold=True)
         assert index is not None
         self.index = index
-        end = self.read(offset, 1 << 62, 0, cold=True)
+        end = self.read(offset, NO_LIMIT, 0, cold=True)
         assert end is not None
         if end.data:
             first = _int(end.data[:8])
@@ -314,7 +323,7 @@ class Segment:
         # The part behind the last entry counts towards the next one, and may hold the largest timestamp.
         count = len(index.offsets)
         position = index.offsets.entry(count - 1)[1] if count else 0
-        self.scan(index, position, self.base_offset, check=False)
+        self.scan(index, position, self.base_offset, check_from=NO_LIMIT)
         self.last_timestamp = None
         if position == 0 and self.log.size == 0:
             self.first_timestamp = -1

@@ -1,0 +1,217 @@
+"""Opening a log after any kind of stop: what was sound stays, what is torn goes, and the report says which."""
+
+from random import Random
+
+import pytest
+
+from actors.broker.log.log import PartitionLog
+from fastpath import batch
+from tests.simulator.disk import VirtualDisk
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, stop
+
+LOG = f"{DIRECTORY}/00000000000000000000.log"
+
+
+def _disk(log: PartitionLog) -> VirtualDisk:
+    assert isinstance(log.disk, VirtualDisk)
+    return log.disk
+
+
+def test_a_tail_torn_at_every_byte() -> None:
+    log = new()
+    put(log, build(2, 20), epoch=1)
+    put(log, build(1, 30), epoch=2)
+    whole = bytes(_disk(log).files[LOG].data)
+    first = batch.header(whole).size
+    for size in range(len(whole) + 1):
+        log.disk = VirtualDisk()
+        log.disk.open(LOG, create=True).append((whole[:size],))
+        again = reopen(log, recovery_point=0)
+        kept = len(whole) if size == len(whole) else first if size >= first else 0
+        assert content(again.log) == whole[:kept]
+        assert again.log.log_end_offset == (3 if kept > first else 2 if kept else 0)
+        assert again.log.epochs.epochs == ([1, 2] if kept > first else [1] if kept else [])
+        if size == kept:
+            assert again.cuts == ()
+        else:
+            assert again.cuts == ((LOG, kept, size - kept, "torn"),)
+        again.log.check()
+
+
+def test_each_byte_damaged() -> None:
+    """Every damaged byte behind the recovery point is found, save where the CRC does not reach: offset and epoch."""
+    log = new()
+    for _ in range(3):
+        put(log, build(1, 5), epoch=3)
+    whole = bytes(_disk(log).files[LOG].data)
+    size = len(whole) // 3
+    for position in range(size, 2 * size):
+        log.disk = VirtualDisk()
+        log.disk.open(LOG, create=True).append((whole,))
+        log.disk.corrupt(LOG, position)
+        again = reopen(log, recovery_point=0)
+        again.log.check()
+        places = [cut.position for cut in again.cuts]
+        if position - size in range(12, 16):
+            assert places == []
+        elif position - size in range(5, 8):
+            assert places == [2 * size], "a higher offset is a gap; the batch after it goes back"
+        else:
+            assert places == [size]
+            assert content(again.log) == whole[:size]
+
+
+@pytest.mark.parametrize("interval_bytes", [0, 4096])
+def test_nothing_below_the_recovery_point_is_touched(interval_bytes: int) -> None:
+    log = new(index_interval_bytes=interval_bytes)
+    for _ in range(4):
+        put(log, build(1, 5))
+    flush(log)
+    put(log, build(1, 5))
+    disk = _disk(log)
+    before = bytes(disk.files[LOG].data)
+    disk.corrupt(LOG, 70)
+    again = reopen(log)
+    assert again.cuts == ()
+    assert len(disk.files[LOG].data) == len(before)
+    assert again.log.log_end_offset == 5
+
+
+def test_a_damaged_middle_segment_ends_the_log() -> None:
+    log = new(segment_bytes=300, index_interval_bytes=0)
+    for _ in range(10):
+        put(log, build(1, 50))
+    victim = log.segments[2]
+    kept = victim.base_offset + 1
+    position = victim.index.offsets.lookup(kept)[1] if victim.index else 0
+    _disk(log).corrupt(victim.path(".log"), position + 65)
+    again = reopen(log, recovery_point=0)
+    assert offsets(content(again.log)) == list(range(kept))
+    assert [(cut.reason, cut.position) for cut in again.cuts] == [("crc", position), ("behind", 0), ("behind", 0)]
+    names = log.disk.names(DIRECTORY)
+    assert [name for name in names if name.endswith(".log")] == [f"{n:020d}.log" for n in (0, 2, 4)]
+    put(again.log, build(1, 50))
+    assert again.log.log_end_offset == kept + 1
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "flipped", "empty", "zeros"])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_lost_or_damaged_index_costs_nothing_but_time(damage: str, suffix: str) -> None:
+    log = new(segment_bytes=2000, index_interval_bytes=200)
+    for number in range(60):
+        put(log, build(1, 60, timestamp_ms=1000 + number * 10))
+    stop(log)
+    disk = _disk(log)
+    for name in disk.names(DIRECTORY):
+        path = f"{DIRECTORY}/{name}"
+        if not name.endswith(suffix) or not disk.files[path].data:
+            continue
+        if damage == "gone":
+            disk.remove(path)
+        elif damage == "short":
+            del disk.files[path].data[-5:]
+        elif damage == "flipped":
+            disk.corrupt(path, 0)
+        elif damage == "empty":
+            disk.files[path].data.clear()
+        else:
+            disk.files[path].data += bytes(24 * 100)
+    again = reopen(log, clean=True).log
+    assert offsets(content(again)) == list(range(60))
+    for offset in range(60):
+        found = again.read(offset, 1)
+        found = again.cold_read(offset, 1)() if found is None else found
+        assert offsets(bytes(found.data)) == [offset]
+        search = again.offset_for_time(1000 + offset * 10)
+        assert callable(search)
+        assert search() == (offset, 1000 + offset * 10, 0)
+
+
+def test_leftovers_of_a_crash_are_cleared_away() -> None:
+    log = new()
+    put(log, build())
+    disk = _disk(log)
+    for name in (
+        "00000000000000000000.log.deleted",
+        "00000000000000000009.index",
+        "x.tmp",
+        "00000000000000000077.snapshot",
+    ):
+        disk.open(f"{DIRECTORY}/{name}", create=True)
+    again = reopen(log)
+    assert again.log.log_end_offset == 1
+    assert disk.names(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
+
+
+def test_a_log_start_above_the_end_begins_again_there() -> None:
+    log = new()
+    put(log, build(3))
+    again = reopen(log, log_start_offset=50).log
+    assert (again.log_start_offset, again.log_end_offset) == (50, 50)
+    put(again, build(1))
+    assert offsets(content(again)) == [50]
+
+
+def test_what_reaches_into_the_next_segment_is_cut() -> None:
+    log = new(segment_bytes=250)
+    for _ in range(4):
+        put(log, build(1, 100))
+    disk = _disk(log)
+    data = bytes(disk.files[f"{DIRECTORY}/00000000000000000001.log"].data)
+    disk.files[f"{DIRECTORY}/00000000000000000001.log"].data += disk.files[f"{DIRECTORY}/00000000000000000002.log"].data
+    again = reopen(log, recovery_point=0)
+    assert [(cut.position, cut.reason) for cut in again.cuts] == [(len(data), "stale")]
+    assert offsets(content(again.log)) == [0, 1, 2, 3]
+
+
+def test_epochs_are_read_back_without_their_file() -> None:
+    log = new(segment_bytes=400)
+    for epoch in (0, 0, 2, 2, 5, 7, 7):
+        put(log, build(1, 100), epoch=epoch)
+    expected = (log.epochs.epochs, log.epochs.starts)
+    again = reopen(log, recovery_point=0).log
+    assert (again.epochs.epochs, again.epochs.starts) == expected
+    stop(log)
+    log.disk.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    again = reopen(log, clean=True).log
+    assert (again.epochs.epochs, again.epochs.starts) == expected
+
+
+def test_an_epoch_that_wrote_nothing_does_not_hide_later_batches() -> None:
+    log = new()
+    put(log, build(2), epoch=1)
+    log.start_epoch(4)
+    flush(log)
+    log.truncate_to(2)
+    put(log, build(2), epoch=5)
+    again = reopen(log, recovery_point=2).log
+    assert (again.epochs.epochs, again.epochs.starts) == ([1, 5], [0, 2])
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_after_a_power_cut_what_was_synced_is_there(seed: int) -> None:
+    random = Random(seed)
+    log = new(segment_bytes=random.choice([300, 1000, 100_000]), index_interval_bytes=random.choice([0, 150, 4096]))
+    for life in range(4):
+        for step in range(random.randrange(1, 25)):
+            choice = random.randrange(10)
+            if choice < 7:
+                put(log, build(random.randrange(1, 4), random.randrange(80), 1000 + step), epoch=life)
+            elif choice == 7:
+                flush(log)
+            elif choice == 8 and log.log_end_offset:
+                for job in log.truncate_to(random.randrange(log.log_end_offset)):
+                    job()
+            elif log.active is not None:
+                log.roll(0)
+        durable = content(log, upper=log.recovery_point)
+        recovery_point = log.recovery_point
+        _disk(log).crash(random)
+        log = reopen(log, recovery_point=recovery_point, log_start_offset=0).log
+        log.check()
+        found = content(log)
+        assert found.startswith(durable)
+        assert log.log_end_offset >= recovery_point or not durable
+        again = reopen(log, recovery_point=0).log
+        assert content(again) == found
+        assert (again.epochs.epochs, again.epochs.starts) == (log.epochs.epochs, log.epochs.starts)
