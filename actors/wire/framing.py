@@ -91,10 +91,10 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
     """The request at `position`. Bytes left over are an error in the drafts, whose layouts differ in length only (A02);
     released RPCs may have some, as for Kafka's own broker. Raises WireError."""
-    cls = f"{name}Request"
-    if ":" in name or name in _DRAFTS:
-        return decode_exact(cls, version, frame, position)
-    return decode(cls, version, frame, position)[0]
+    prefixed = f"v28:{name}" if name in _DRAFTS else name
+    if ":" in prefixed:
+        return decode_exact(f"{prefixed}Request", version, frame, position)
+    return decode(f"{name}Request", version, frame, position)[0]
 
 
 def encode_request(name: str, version: int, correlation_id: int, client_id: str | None, body: Any) -> list[Buffer]:
