@@ -47,11 +47,11 @@ def _records(whole: Batch, family: str, control: bool) -> list[str]:
     if control and family:
         from actors.metadata.batches import controls
 
-        return [f"{offset} {record}" for offset, record in controls(whole.data)]
+        return [f"{offset} {record!r}" for offset, record in controls(whole.data)]
     if family:
         from actors.metadata.dialects import dialect
 
-        return [f"{offset} {op}" for offset, op in dialect(family).decode(whole)]
+        return [f"{offset} {op!r}" for offset, op in dialect(family).decode(whole)]
     return [
         f"{record.offset} time {record.timestamp} key {_text(record.key)} value {_text(record.value)}"
         + "".join(f" {name}={_text(value)}" for name, value in record.headers)

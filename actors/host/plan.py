@@ -84,7 +84,7 @@ class Plan(NamedTuple):
         """What tools connect to that talk to controllers."""
         return ",".join("{}:{}".format(*member.address("controller")) for member in self.controllers)
 
-    def describe(self, pids: Mapping[str, int]) -> dict[str, object]:
+    def describe(self, cluster_id: str, pids: Mapping[str, int]) -> dict[str, object]:
         """The content of cluster.json; `pids` by member name."""
 
         def row(id: int, member: Member, kind: str) -> dict[str, object]:
@@ -92,7 +92,7 @@ class Plan(NamedTuple):
             return {"id": id, "host": host, "port": port, "pid": pids.get(member.name)}
 
         return {
-            "cluster_id": storage.check(self.members[0].config)[0].cluster_id,
+            "cluster_id": cluster_id,
             "bootstrap_servers": self.bootstrap_servers,
             "bootstrap_controllers": self.bootstrap_controllers,
             "controllers": [row(m.config.controller_id, m, "controller") for m in self.controllers],
@@ -128,54 +128,67 @@ def create(
         raise ConfigError(
             f"a cluster of {controllers} controllers and {brokers} brokers cannot be: write at least one controller."
         )
-    for name in OWN:
-        if name in common:
-            raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")
     directory.mkdir(parents=True, exist_ok=True)
     reserved = [reserve(host, port + 100 + i if port else 0) for i in range(controllers)]
     reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
-    ports = [int(sock.getsockname()[1]) for sock in reserved]
-    connect = ",".join(f"{FIRST_CONTROLLER + i}@{_bracket(host)}:{ports[i]}" for i in range(controllers))
+    addresses = [(host, int(sock.getsockname()[1])) for sock in reserved]
+    files = describe(directory, addresses[:controllers], addresses[controllers:], common, combined)
+    made = Plan(directory, tuple(Member(name, node_config(own)) for name, own in files.items()))
+    _format(made, level)
+    write(directory, files)
+    for sock in reserved:
+        sock.close()
+    return made
+
+
+def write(directory: Path, files: Mapping[str, Mapping[str, str]]) -> None:
+    """The properties files, which are the plan from now on."""
+    for name, own in files.items():
+        text = "".join(f"{setting}={value}\n" for setting, value in own.items())
+        (directory / f"{name}.properties").write_text(text, "latin-1")
+
+
+def describe(
+    directory: Path,
+    controllers: Sequence[tuple[str, int]],
+    brokers: Sequence[tuple[str, int]],
+    common: Mapping[str, str],
+    combined: bool = False,
+) -> dict[str, dict[str, str]]:
+    """Properties of every node by its name, from the address of each. Raises ConfigError."""
+    for name in OWN:
+        if name in common:
+            raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")
     files: dict[str, dict[str, str]] = {}
-    for i in range(controllers):
-        files[f"controller-{FIRST_CONTROLLER + i}"] = {
+    for id, (host, port) in enumerate(controllers, FIRST_CONTROLLER):
+        files[f"controller-{id}"] = {
             "process.roles": "controller",
-            "controller.id": str(FIRST_CONTROLLER + i),
-            "listeners": f"CONTROLLER://{_bracket(host)}:{ports[i]}",
+            "controller.id": str(id),
+            "listeners": f"CONTROLLER://{_bracket(host)}:{port}",
         }
-    for i in range(brokers):
+    for id, (host, port) in enumerate(brokers, 1):
         own = {
             "process.roles": "broker",
-            "broker.id": str(1 + i),
-            "listeners": f"PLAINTEXT://{_bracket(host)}:{ports[controllers + i]}",
+            "broker.id": str(id),
+            "listeners": f"PLAINTEXT://{_bracket(host)}:{port}",
         }
-        if combined and i < controllers:
-            other = files.pop(f"controller-{FIRST_CONTROLLER + i}")
+        shared = files.pop(f"controller-{FIRST_CONTROLLER + id - 1}", None) if combined else None
+        if shared is not None:
             own["process.roles"] = "broker,controller"
-            own["controller.id"] = other["controller.id"]
-            own["listeners"] += "," + other["listeners"]
-            files[f"node-{1 + i}"] = own
-        else:
-            files[f"broker-{1 + i}"] = own
-    replicas = str(max(1, min(3, brokers)))
+            own["controller.id"] = shared["controller.id"]
+            own["listeners"] += "," + shared["listeners"]
+        files[f"node-{id}" if shared is not None else f"broker-{id}"] = own
+    connect = ",".join(f"{id}@{_bracket(host)}:{port}" for id, (host, port) in enumerate(controllers, FIRST_CONTROLLER))
+    replicas = max(1, min(3, len(brokers)))
     for name, own in files.items():
         own["controller.listeners"] = "CONTROLLER"
         own["controller.connect"] = connect
         own["log.dirs"] = str(directory.absolute() / name)
         for setting in ("default", "offsets.topic", "transaction.state.log"):
-            own[f"{setting}.replication.factor"] = replicas
-        own["transaction.state.log.min.isr"] = str(max(1, int(replicas) - 1))
+            own[f"{setting}.replication.factor"] = str(replicas)
+        own["transaction.state.log.min.isr"] = str(max(1, replicas - 1))
         own.update(common)
-    made = Plan(directory, tuple(Member(name, node_config(own)) for name, own in files.items()))
-    _format(made, level)
-    for name, own in files.items():
-        text = "".join(f"{setting}={value}\n" for setting, value in own.items())
-        (directory / f"{name}.properties").write_text(text, "latin-1")
-    for sock in reserved:
-        sock.close()
-    found = load(directory)
-    assert found is not None, "its files have just been written"
-    return found
+    return files
 
 
 def reserve(host: str, port: int) -> socket.socket:

@@ -22,7 +22,9 @@ def state(directory: Path) -> dict[str, Any]:
             f"{directory} holds no cluster: start one with `rayft up`, or name its directory with --dir."
         )
     pids = {member.name: storage.holder(member.config.metadata_log_dir) for member in plan.members}
-    found: dict[str, Any] = plan.describe({name: pid for name, pid in pids.items() if pid is not None})
+    found: dict[str, Any] = plan.describe(
+        _cluster_id(directory, plan), {name: pid for name, pid in pids.items() if pid is not None}
+    )
     try:
         quorum = probe.quorum([m.address("controller") for m in plan.controllers if pids[m.name] is not None])
     except probe.NoAnswer:
@@ -55,6 +57,14 @@ def state(directory: Path) -> dict[str, Any]:
         offline_partitions=counts["offline"],
     )
     return found
+
+
+def _cluster_id(directory: Path, plan: plans.Plan) -> str:
+    """From cluster.json, which there is while the cluster runs; else from the first node's directory."""
+    try:
+        return str(json.loads((directory / plans.CLUSTER_JSON).read_text())["cluster_id"])
+    except (OSError, ValueError, KeyError):
+        return storage.check(plan.members[0].config)[0].cluster_id
 
 
 def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:

@@ -242,7 +242,7 @@ def agree(config: NodeConfig, quorum: Sequence[Voter] | None) -> None:
 
 def first_checkpoint(voters: Sequence[Voter]) -> bytes:
     """The checkpoint with which a quorum begins: who votes, and nothing else (KIP-853)."""
-    from actors.metadata import batches
+    import actors.metadata.batches as batches
 
     members = tuple(
         batches.Voter(voter.id, voter.directory_id, ((voter.listener, voter.host, voter.port),))

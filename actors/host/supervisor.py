@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from actors.config import ConfigError
 from actors.host import plan as plans
 from actors.host import storage
 from actors.host.server import PortTaken
@@ -70,6 +71,7 @@ class Supervisor:
         self.plan = plan
         self.children = [Child(member) for member in plan.members]
         self._detached = detached
+        self._cluster_id = storage.check(plan.members[0].config)[0].cluster_id
         self._selector = selectors.DefaultSelector()
         self._input = b""
         self._ready_told = False
@@ -103,15 +105,10 @@ class Supervisor:
                 self._stop_due_s = now + next(self._stopping, 1e9)
             if not self._ready_told and all(child.ready for child in self.children):
                 self._ready_told = True
-                self.tell(event="ready")
-        self.tell(event="stopped")
+                tell(event="ready")
+        tell(event="stopped")
         (self.plan.directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
         return 0
-
-    def tell(self, **event: Any) -> None:
-        """One event to whoever listens."""
-        with contextlib.suppress(OSError):
-            os.write(1, (json.dumps(event) + "\n").encode())
 
     def stop(self, timeout_s: float) -> None:
         """Begin to stop everything; a second call only hurries."""
@@ -137,7 +134,7 @@ class Supervisor:
         child.started_s, child.due_s, child.running, child.held = time.monotonic(), None, False, False
         child.listening.clear()
         self._selector.register(read, selectors.EVENT_READ, child)
-        self.tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)
+        tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)
 
     def _become(self, child: Child, write: int) -> int:
         """The new process: nothing of the parent's but its memory."""
@@ -187,7 +184,7 @@ class Supervisor:
         os.close(child.pipe)
         child.pid, child.running = 0, False
         child.listening.clear()
-        self.tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
+        tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
         if self._stopping is not None or child.held:
             return
         if code in FINAL_CODES and not child.restart:
@@ -196,12 +193,12 @@ class Supervisor:
         quick = code not in FINAL_CODES and time.monotonic() - child.started_s < QUICK_S
         child.crashes = child.crashes + 1 if quick else 0
         if not self._ready_told and (code == 3 or child.crashes >= GIVE_UP_BEFORE_READY):
-            self.tell(event="failed", name=child.member.name, sentence=child.sentence or f"it ended with code {code}")
+            tell(event="failed", name=child.member.name, sentence=child.sentence or f"it ended with code {code}")
         child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
 
     def _publish(self) -> None:
         pids = {child.member.name: child.pid for child in self.children if child.pid}
-        plans.write_json(self.plan.directory / plans.CLUSTER_JSON, self.plan.describe(pids))
+        plans.write_json(self.plan.directory / plans.CLUSTER_JSON, self.plan.describe(self._cluster_id, pids))
 
     def _signal(self, child: Child, number: int) -> None:
         if child.pid:
@@ -258,7 +255,7 @@ class Supervisor:
             else:
                 child.sentence = text
             if what != "ended":
-                self.tell(event=what, ids=child.member.ids, name=child.member.name, listener=text, ready=child.ready)
+                tell(event=what, ids=child.member.ids, name=child.member.name, listener=text, ready=child.ready)
 
     def _commands(self) -> None:
         try:
@@ -289,22 +286,28 @@ class Supervisor:
                     self._signal(child, signal.SIGTERM)
                 else:
                     child.due_s = 0.0
-        self.tell(event="done", do=do, id=id)
+        tell(event="done", do=do, id=id)
+
+
+def tell(**event: Any) -> None:
+    """One event to whoever listens."""
+    with contextlib.suppress(OSError):
+        os.write(1, (json.dumps(event) + "\n").encode())
 
 
 def main(arguments: list[str]) -> int:
     """Run the cluster of a directory."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     directory, detached = Path(arguments[0]), "--detached" in arguments[1:]
-    plan = plans.load(directory)
-    told = Supervisor(plan or plans.Plan(directory, ()), detached)
     try:
+        plan = plans.load(directory)
         if plan is None:
             raise storage.StorageError(f"{directory} holds no cluster: run `rayft up --dir {directory}`.")
+        told = Supervisor(plan, detached)
         lock = storage.Lock(str(directory))
         reserved = [plans.reserve(x.host, x.port) for member in plan.members for x in member.config.listeners]
-    except (storage.StorageError, PortTaken, OSError) as error:
-        told.tell(event="failed", name="", sentence=str(error))
+    except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
+        tell(event="failed", name="", sentence=str(error))
         return 3
     import actors.host.disk
     import actors.host.serve
