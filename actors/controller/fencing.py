@@ -7,11 +7,12 @@ what the old one left (readings A20, A31, A32, A38, A50).
 
 from typing import Any
 
-from actors.controller.changes import Change, changed, elect, leave
+from actors.controller.changes import changed, elect, leave
 from actors.controller.configs import unclean_allowed
 from actors.controller.state import Result, State
 from actors.metadata.ops import BrokerGone, PartitionsChanged
 from actors.ports import Now, Random
+from fastpath.departures import departures
 
 SLICE_ROWS = 20_000
 """Partitions changed at once; between two slices the control lane runs."""
@@ -19,23 +20,25 @@ SLICE_ROWS = 20_000
 
 def fence(state: State, broker: int, now: Now, random: Random) -> Result:
     """One slice of a departure; `reply` says whether it has ended. The last op is BrokerGone."""
-    departure = state.soft.leaving[broker]
-    changes = _leaving(state, broker, departure.give_up)
-    ops: list[Any] = [*changed(state, changes)]
-    if len(changes) == SLICE_ROWS:
+    soft = state.soft
+    departure = soft.leaving[broker]
+    ops, next_row = _leaving(state, broker, departure.next_row, departure.give_up)
+    if next_row >= 0:
+        soft.leaving[broker] = departure._replace(next_row=next_row)
         return Result(ops, False, atomic=False)
     if state.image.broker(broker) is not None:
         ops.append(BrokerGone(broker))
-    del state.soft.leaving[broker]
-    state.soft.changed()
+    del soft.leaving[broker]
+    soft.changed()
     return Result(ops, True, atomic=False)
 
 
 def move(state: State, broker: int, now: Now, random: Random) -> Result:
     """One slice of a controlled shutdown: leaderships and ISR memberships go to others. The sole member of an ISR stays a
     member and leads no more (A50)."""
-    changes = _leaving(state, broker, False)
-    return Result(changed(state, changes), len(changes) < SLICE_ROWS, atomic=False)
+    shutdown = state.soft.stopping[broker]
+    ops, shutdown.next_row = _leaving(state, broker, shutdown.next_row, False)
+    return Result(ops, shutdown.next_row < 0, atomic=False)
 
 
 def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
@@ -75,17 +78,16 @@ def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged
     return changed(state, changes)
 
 
-def _leaving(state: State, broker: int, give_up: bool) -> list[Change]:
-    if state.image.counts(broker)[2] == 0:
-        return []
-    changes: list[Change] = []
-    for row in _rows(state.image.rows_in_isr(broker)):
-        change = leave(state, row, broker, give_up)
-        if change is not None:
-            changes.append(change)
-            if len(changes) == SLICE_ROWS:
-                break
-    return changes
+def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[list[Any], int]:
+    """(ops of one slice, the row where the next one begins or -1). A broker that leaves is in no ISR that it was not in
+    before, so rows that were passed need no second look."""
+    image = state.image
+    if image.counts(broker)[2] == 0:
+        return [], -1
+    block, judged, next_row = departures(image, broker, state.soft.usable(image).ids, from_row, SLICE_ROWS)
+    changes = [change for row in judged if (change := leave(state, row, broker, give_up)) is not None]
+    ops: list[Any] = [PartitionsChanged(block)] if len(block) else []
+    return ops + changed(state, changes), next_row
 
 
 def _rows(rows: Any) -> list[int]:

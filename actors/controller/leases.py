@@ -39,7 +39,9 @@ def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give
         newcomer, give_up, why = newcomer or running.newcomer, give_up or running.give_up, running.why
     soft.leases.pop(broker_id, None)
     soft.stopping.pop(broker_id, None)
-    soft.leaving[broker_id] = Departure(why, newcomer, give_up)
+    # What was left already is looked at again only if there is more to give up now.
+    from_row = running.next_row if running is not None and running.give_up == give_up else 0
+    soft.leaving[broker_id] = Departure(why, newcomer, give_up, from_row)
     soft.changed()
 
 

@@ -11,51 +11,51 @@ from actors.controller.registration import UNKNOWN
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-Refusal = Callable[[Any, int, int], Any]
+Refusal = Callable[[Any, ErrorCode, int], Any]
 """(request, error code, id of the active controller or -1) -> reply"""
 
 
 def refusal(name: str, request: Any, code: ErrorCode, active_controller: int) -> Any:
     """The reply of API `name` that says `code` and nothing else. Raises KeyError for an API that is not refused here."""
-    return REFUSALS[name](request, int(code), active_controller)
+    return REFUSALS[name](request, code, active_controller)
 
 
 def _top(name: str) -> Refusal:
-    return lambda request, code, active: message(f"{name}Response")(error_code=code)
+    return lambda request, code, active: message(f"{name}Response")(error_code=int(code))
 
 
-def _broker_heartbeat(request: Any, code: int, active: int) -> Any:
+def _broker_heartbeat(request: Any, code: ErrorCode, active: int) -> Any:
     return message("v28:BrokerHeartbeatResponse")(
-        error_code=code, active_controller_id=active, next_state=UNKNOWN, broker_epoch=-1, lease_end_time_ms=0)
+        error_code=int(code), active_controller_id=active, next_state=UNKNOWN, broker_epoch=-1, lease_end_time_ms=0)
 
 
-def _create_topics(request: Any, code: int, active: int) -> Any:
+def _create_topics(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("CreateTopicsResponse")
     return kind(topics=[
-        kind.CreatableTopicResult(name=topic.name, error_code=code, error_message=ErrorCode(code).text, configs=None)
+        kind.CreatableTopicResult(name=topic.name, error_code=int(code), error_message=code.text, configs=None)
         for topic in {topic.name: topic for topic in request.topics}.values()])
 
 
-def _delete_topics(request: Any, code: int, active: int) -> Any:
+def _delete_topics(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("DeleteTopicsResponse")
-    named = [kind.DeletableTopicResult(name=name, error_code=code) for name in dict.fromkeys(request.topic_names or ())]
-    by_id = [kind.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
+    named = [kind.DeletableTopicResult(name=name, error_code=int(code)) for name in dict.fromkeys(request.topic_names or ())]
+    by_id = [kind.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=int(code))
              for topic in request.topics or ()]
     return kind(responses=named + by_id)
 
 
-def _create_partitions(request: Any, code: int, active: int) -> Any:
+def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("CreatePartitionsResponse")
     names = dict.fromkeys(topic.name for topic in request.topics)
-    return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=code) for name in names])
+    return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=int(code)) for name in names])
 
 
 def _alter_configs(name: str) -> Refusal:
-    def reply(request: Any, code: int, active: int) -> Any:
+    def reply(request: Any, code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
         return kind(responses=[
             kind.AlterConfigsResourceResponse(
-                error_code=code, error_message=ErrorCode(code).text, resource_type=resource.resource_type,
+                error_code=int(code), error_message=code.text, resource_type=resource.resource_type,
                 resource_name=resource.resource_name)
             for resource in request.resources])
 
@@ -68,7 +68,7 @@ REFUSALS: dict[str, Refusal] = {
     "AlterIsr": _top("AlterIsr"),
     "AlterPartitionReassignments": _top("AlterPartitionReassignments"),
     "BrokerHeartbeat": _broker_heartbeat,
-    "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(error_code=code),
+    "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(error_code=int(code)),
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,

@@ -35,15 +35,19 @@ class Departure(NamedTuple):
     """A new process waits for the id: the old one may not come back meanwhile (R631-175)."""
     give_up: bool = False
     """Unregistered on purpose: also the last copy is given up (A32)."""
+    next_row: int = 0
+    """Partition row where the next slice begins."""
 
 
 class Shutdown:
     """A controlled shutdown under way (A50)."""
 
-    __slots__ = ("moved_ms", "moved_offset", "since_ms")
+    __slots__ = ("moved_ms", "moved_offset", "next_row", "since_ms")
 
     def __init__(self, since_ms: int) -> None:
         self.since_ms = since_ms
+        self.next_row = 0
+        """Partition row where the next slice of moves begins."""
         self.moved_offset = -1
         """End of the moves in the log; -1 while some are left to do."""
         self.moved_ms = -1

@@ -234,7 +234,7 @@ def delete_topics(state: State, request: Any, now: Now, random: Random) -> Resul
         except Refused as refused:
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
             continue
-        topic_id = state.image.topic_id(row)
+        topic_id = state.image.topic_id(row) or NO_ID
         ops.append(TopicGone(topic_id))
         reply.responses.append(_deleted(state.image.topic_name(row), topic_id, ErrorCode.NONE, None))
     return Result(ops, reply, atomic=False)

@@ -13,6 +13,7 @@ Rules:
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from actors.controller import fencing, leases
@@ -21,7 +22,7 @@ from actors.controller.metrics import Histogram, Meter
 from actors.controller.options import options
 from actors.controller.refusals import refusal
 from actors.controller.registration import registration_key
-from actors.controller.soft import Soft
+from actors.controller.soft import Lease, Soft
 from actors.controller.state import METADATA_FORMAT, Operation, Result, State
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
@@ -36,6 +37,7 @@ from actors.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from actors.node.node import Node
 
+_dialect = cache(dialect)
 FAR_MS = 1 << 62
 WAIT_MS = 20_000
 """How long a request waits for a fencing to end."""
@@ -56,6 +58,7 @@ class ControllerRole:
         self.snapshotting = Snapshotting(node)
         self.heartbeats = ControllerHeartbeats(node, self)
         self._controllers: frozenset[int] = frozenset()
+        """Ids of the quorum's controllers, this one among them."""
         self._writer: BatchWriter | None = None
         self._flushed: deque[tuple[int, int, int]] = deque()
         """(next offset, records, mono ms) of own batches on their way to commit."""
@@ -87,8 +90,10 @@ class ControllerRole:
         image = self.image
         end = batch.last_offset + 1
         if batch.base_offset >= image.next_offset:
-            if not is_control(batch.data):
-                for offset, op in dialect(self._level()).decode(batch):
+            if is_control(batch.data):
+                self._controllers = self._quorum_ids()
+            else:
+                for offset, op in _dialect(self._level()).decode(batch):
                     image.replay(offset, op)
             image.advance(end)
         image.commit(end)
@@ -117,6 +122,7 @@ class ControllerRole:
         self.soft.commits.begin(now.mono_ms, next_offset)
         leases.take_over(self.soft, self.image, now, self.options.lease_ms(level), self.options.grace_ms)
         self.soft.electing = dict.fromkeys(self.soft.leases)
+        self._controllers = self._quorum_ids()
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
         if self.image.feature(METADATA_FORMAT) == 0:
             self._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
@@ -177,10 +183,9 @@ class ControllerRole:
         """What an operation reads."""
         node = self._node
         return State(self.image, self.soft, self.options, self.image.next_offset, self.me, self._level(),
-                     node.quorum.high_watermark, self.controllers())
+                     node.quorum.high_watermark, self._controllers)
 
-    def controllers(self) -> frozenset[int]:
-        """Ids of the quorum's controllers."""
+    def _quorum_ids(self) -> frozenset[int]:
         return frozenset(self._node.quorum.voter_ids()) | {self.me}
 
     def submit(self, operation: Operation, request: Any, call: Call) -> Answer:
@@ -238,7 +243,7 @@ class ControllerRole:
         endpoint = next((one for one in registered.endpoints if one.name == wanted), registered.endpoints[0])
         self._node.channels.probe((endpoint.host, endpoint.port), lambda refused: self._probed(broker, lease, refused))
 
-    def _probed(self, broker: int, lease: leases.Lease, refused: bool) -> None:
+    def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
         if refused and self.active and self.soft.leases.get(broker) is lease:
             self._node.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
             leases.revoke(self.soft, broker, "the listener refuses")
@@ -253,28 +258,30 @@ class ControllerRole:
         """One portion: departures first, since others wait for them, then shutdowns, then returns."""
         left = fencing.SLICE_ROWS
         while left > 0 and self._pending():
-            operation, broker, ended = self._next_work(now)
+            operation, broker, ended = self._next_work()
             before = self.image.next_offset
             result = operation(self.state(), broker, now, self._node.random)
             self._apply(result)
             if result.reply:
-                ended()
+                ended(broker)
             left -= max(1, self.image.next_offset - before)
 
-    def _next_work(self, now: Now) -> tuple[Operation, int, Callable[[], None]]:
-        """(operation, broker, what to do when it has ended)."""
+    def _next_work(self) -> tuple[Operation, int, Callable[[int], None]]:
+        """(operation, broker, what to do with the broker when it has ended)."""
         soft = self.soft
-        for broker in soft.leaving:
-            return fencing.fence, broker, lambda: self._node.waiting.signal(registration_key(broker))
+        if soft.leaving:
+            return fencing.fence, next(iter(soft.leaving)), self._left
         for broker, shutdown in soft.stopping.items():
             if shutdown.moved_offset < 0:
-                return fencing.move, broker, lambda: self._moved(broker, now)
-        broker = next(iter(soft.electing))
-        return fencing.come_back, broker, lambda: self._came_back(broker)
+                return fencing.move, broker, self._moved
+        return fencing.come_back, next(iter(soft.electing)), self._came_back
 
-    def _moved(self, broker: int, now: Now) -> None:
+    def _left(self, broker: int) -> None:
+        self._node.waiting.signal(registration_key(broker))
+
+    def _moved(self, broker: int) -> None:
         shutdown = self.soft.stopping[broker]
-        shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, now.mono_ms
+        shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, self._node.now.mono_ms
 
     def _came_back(self, broker: int) -> None:
         del self.soft.electing[broker]
@@ -301,7 +308,7 @@ class ControllerRole:
         image = self.image
         if self._writer is None:
             self._writer = BatchWriter(image.next_offset, self.epoch, self._node.now.wall_ms)
-        dialect(self._level()).encode(ops, self._writer, atomic=atomic)
+        _dialect(self._level()).encode(ops, self._writer, atomic=atomic)
         for op in ops:
             touched = image.replay(image.next_offset, op)
             if touched.brokers:

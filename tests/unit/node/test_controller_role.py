@@ -281,7 +281,7 @@ def test_bulk_work_goes_in_portions(monkeypatch):
         assert host.controller.deadline_ms() == 0
         host.turn()
         left.append(image.counts(1)[2])
-    assert left == list(range(first - 10, 0, -10)) + [0] and len(left) > 3
+    assert left == [*range(first - 10, 0, -10), 0] and len(left) > 3
 
 
 def test_a_newcomer_waits_until_the_old_registration_has_left():
