@@ -34,7 +34,13 @@ def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
     block = Block()
     for row, isr, leader in changes:
         block.append(
-            image.topic_id(image.topic_of(row)) or b"", image.number(row), None, isr, leader, image.leader_epoch(row) + 1)
+            image.topic_id(image.topic_of(row)) or b"",
+            image.number(row),
+            None,
+            isr,
+            leader,
+            image.leader_epoch(row) + 1,
+        )
     return [PartitionsChanged(block)]
 
 

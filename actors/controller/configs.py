@@ -60,15 +60,23 @@ def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -
         kind = message("CreateTopicsResponse").CreatableTopicConfigs
         soft.topic_configs = [
             kind(name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
-            for name, value, source in state.options.topic_defaults]
+            for name, value, source in state.options.topic_defaults
+        ]
     if not overrides:
         return soft.topic_configs
     kind = message("CreateTopicsResponse").CreatableTopicConfigs
     return [
-        entry if entry.name not in overrides else kind(
-            name=entry.name, value=overrides[entry.name], read_only=False, config_source=DYNAMIC_TOPIC_CONFIG,
-            is_sensitive=False)
-        for entry in soft.topic_configs]
+        entry
+        if entry.name not in overrides
+        else kind(
+            name=entry.name,
+            value=overrides[entry.name],
+            read_only=False,
+            config_source=DYNAMIC_TOPIC_CONFIG,
+            is_sensitive=False,
+        )
+        for entry in soft.topic_configs
+    ]
 
 
 def unclean_allowed(state: State, topic: int) -> bool:
@@ -94,8 +102,9 @@ def incremental_alter_configs(state: State, request: Any, now: Now, random: Rand
     return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
 
 
-def _alter(state: State, request: Any, reply_kind: Any, wanted: Callable[[dict[str, str], Any], dict[str, str | None]]
-           ) -> Result:
+def _alter(
+    state: State, request: Any, reply_kind: Any, wanted: Callable[[dict[str, str], Any], dict[str, str | None]]
+) -> Result:
     reply = reply_kind()
     ops: list[Any] = []
     named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
@@ -111,8 +120,11 @@ def _alter(state: State, request: Any, reply_kind: Any, wanted: Callable[[dict[s
             ops += [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
         except Refused as refused:
             code, text = refused.code, refused.text
-        reply.responses.append(reply_kind.AlterConfigsResourceResponse(
-            error_code=int(code), error_message=text, resource_type=key[0], resource_name=key[1]))
+        reply.responses.append(
+            reply_kind.AlterConfigsResourceResponse(
+                error_code=int(code), error_message=text, resource_type=key[0], resource_name=key[1]
+            )
+        )
     return Result(() if request.validate_only else ops, reply)
 
 
@@ -124,7 +136,9 @@ def _check_resource(state: State, kind: int, name: str) -> None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:
         if name and not (name.isascii() and name.isdigit()):
-            raise Refused(ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'.")
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'."
+            )
     else:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
 
@@ -151,15 +165,16 @@ def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown config operation {config.config_operation}.")
         if config.value is None:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
-        changes[config.name] = (
-            config.value if config.config_operation == SET else _listed(present, config))
+        changes[config.name] = config.value if config.config_operation == SET else _listed(present, config)
     return changes
 
 
 def _listed(present: dict[str, str], config: Any) -> str:
     key = TOPIC_CONFIGS.get(config.name) or BROKER_CONFIGS.get(config.name)
     if key is None or key.type is not ConfigType.LIST:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Can't append to or subtract from {config.name}: its type is not LIST.")
+        raise Refused(
+            ErrorCode.INVALID_CONFIG, f"Can't append to or subtract from {config.name}: its type is not LIST."
+        )
     text = present.get(config.name)
     if text is None:
         text = key.text(key.default) or ""

@@ -34,8 +34,11 @@ def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Resul
             if change is not None:
                 changes.append(change)
             if request.topic_partitions is not None or code != ErrorCode.ELECTION_NOT_NEEDED:
-                results.append(kind.PartitionResult(
-                    partition_id=number, error_code=int(code), error_message=None if code == 0 else code.text))
+                results.append(
+                    kind.PartitionResult(
+                        partition_id=number, error_code=int(code), error_message=None if code == 0 else code.text
+                    )
+                )
         if results:
             reply.replica_election_results.append(kind.ReplicaElectionResult(topic=topic, partition_result=results))
     return Result(changed(state, changes), reply, atomic=False)

@@ -40,8 +40,9 @@ def update_features(state: State, request: Any, now: Now, random: Random) -> Res
         except Refused as refused:
             first = first or refused
             code, text = refused.code, refused.text
-        reply.results.append(kind.UpdatableFeatureResult(
-            feature=update.feature, error_code=int(code), error_message=text))
+        reply.results.append(
+            kind.UpdatableFeatureResult(feature=update.feature, error_code=int(code), error_message=text)
+        )
     if first is not None:
         # Every result stands beside the reason; nothing is changed.
         for result in reply.results:
@@ -59,19 +60,28 @@ def _step(state: State, update: Any) -> list[FeatureSet]:
     present = state.image.feature(name)
     low, high = OURS.get(name, (0, 0))
     if level < 0 or (level > 0 and not low <= level <= high):
-        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. Local "
-                      f"controller {state.me} " + (f"only supports versions {low}-{high}." if high else
-                                                   "does not support this feature."))
+        raise Refused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Invalid update version {level} for feature {name}. Local "
+            f"controller {state.me} "
+            + (f"only supports versions {low}-{high}." if high else "does not support this feature."),
+        )
     if level == present:
         return []
     if level < present:
         if update.upgrade_type == UPGRADE and not update.allow_downgrade:
-            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. Can't "
-                          f"downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
-                          f"downgrade.")
+            raise Refused(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {level} for feature {name}. Can't "
+                f"downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+                f"downgrade.",
+            )
         if name == METADATA_FORMAT:
-            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"{name} cannot go back from {present} to {level}: the log or a "
-                          f"snapshot may hold records that level {level} does not have.")
+            raise Refused(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"{name} cannot go back from {present} to {level}: the log or a "
+                f"snapshot may hold records that level {level} does not have.",
+            )
     _check_supported(state, name, level)
     return [FeatureSet(name, level)]
 
@@ -81,15 +91,24 @@ def _check_supported(state: State, name: str, level: int) -> None:
         supported = {feature: (low, high) for feature, low, high in broker.features}
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
-            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. Broker "
-                          f"{broker.id} only supports versions {low}-{high}.")
+            raise Refused(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {level} for feature {name}. Broker "
+                f"{broker.id} only supports versions {low}-{high}.",
+            )
     for controller in sorted(state.controllers - {state.me}):
         report = state.soft.controllers.get(controller)
         if report is None:
-            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. Controller "
-                          f"{controller} has not said what it supports.")
+            raise Refused(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {level} for feature {name}. Controller "
+                f"{controller} has not said what it supports.",
+            )
         supported = {feature: (low, high) for feature, low, high in report.features}
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
-            raise Refused(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {level} for feature {name}. Controller "
-                          f"{controller} only supports versions {low}-{high}.")
+            raise Refused(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {level} for feature {name}. Controller "
+                f"{controller} only supports versions {low}-{high}.",
+            )

@@ -35,8 +35,10 @@ def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
     """AlterIsrRequest, in KIP-497's layout."""
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return _top(ErrorCode.STALE_BROKER_EPOCH)
-    judged = [(topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic)])
-              for topic in _first_only(request.topics)]
+    judged = [
+        (topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic)])
+        for topic in _first_only(request.topics)
+    ]
     if any(code == ErrorCode.NOT_CONTROLLER for _, entries in judged for _, code, _ in entries):
         return _top(ErrorCode.NOT_CONTROLLER)
     kind = message("AlterIsrResponse")

@@ -49,7 +49,8 @@ def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) 
     """Every registered broker holds a lease as if it had been renewed now, plus the grace (A22)."""
     for broker in image.brokers():
         soft.leases[broker.id] = Lease(
-            broker.epoch, broker.incarnation_id, now.mono_ms + lease_ms + grace_ms, broker.epoch, -1)
+            broker.epoch, broker.incarnation_id, now.mono_ms + lease_ms + grace_ms, broker.epoch, -1
+        )
     soft.changed()
 
 

@@ -27,8 +27,10 @@ def name_error(name: str) -> str | None:
     if len(name) > NAME_LENGTH_MAX:
         return f"Topic name is illegal, it can't be longer than {NAME_LENGTH_MAX} characters, topic name: {name}"
     if _LEGAL.match(name) is None:
-        return (f'Topic name "{name}" is illegal, it contains a character other than ASCII alphanumerics, \'.\', \'_\' '
-                "and '-'")
+        return (
+            f"Topic name \"{name}\" is illegal, it contains a character other than ASCII alphanumerics, '.', '_' "
+            "and '-'"
+        )
     return None
 
 

@@ -75,7 +75,10 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
     for name, key in sorted(TOPIC_CONFIGS.items()):
         given = any(synonym in config.given for synonym in key.synonyms)
         defaults.append((name, key.text(inherited(key, node)), STATIC_BROKER_CONFIG if given else DEFAULT_CONFIG))
-    bytes_name, interval_name = "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms"
+    bytes_name, interval_name = (
+        "metadata.log.max.record.bytes.between.snapshots",
+        "metadata.log.max.snapshot.interval.ms",
+    )
     replicas = "default.replication.factor"
     return Options(
         cluster_id=cluster_id,

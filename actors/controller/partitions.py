@@ -25,8 +25,11 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
             groups.append([_grow(state, topic, random)])
         except Refused as refused:
             code, text = refused.code, refused.text
-        reply.results.append(message("CreatePartitionsResponse").CreatePartitionsTopicResult(
-            name=topic.name, error_code=int(code), error_message=text))
+        reply.results.append(
+            message("CreatePartitionsResponse").CreatePartitionsTopicResult(
+                name=topic.name, error_code=int(code), error_message=text
+            )
+        )
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
@@ -39,8 +42,10 @@ def _grow(state: State, topic: Any, random: Random) -> PartitionsSet:
     if topic.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if topic.count < present:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, f"The topic {topic.name} currently has {present} partition(s); "
-                      f"{topic.count} would not be an increase.")
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
+        )
     added = topic.count - present
     if added > PARTITIONS_MAX:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
@@ -54,15 +59,18 @@ def _grow(state: State, topic: Any, random: Random) -> PartitionsSet:
         try:
             replicas = place(state.soft.usable(image), added, factor, random)
         except TooFewBrokers as error:
-            raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): "
-                          f"{error}") from None
+            raise Refused(
+                ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
+            ) from None
         assignment = Assignment(replicas, replicas)
-    return PartitionsSet(
-        image.topic_id(row) or b"", range(present, topic.count), assignment.replicas, assignment.isr)
+    return PartitionsSet(image.topic_id(row) or b"", range(present, topic.count), assignment.replicas, assignment.isr)
 
 
 def _manual(state: State, topic: Any, added: int, factor: int) -> Assignment:
     if len(topic.assignments) != added:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Attempted to add {added} additional partition(s), but only "
-                      f"{len(topic.assignments)} assignment(s) were specified.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {added} additional partition(s), but only "
+            f"{len(topic.assignments)} assignment(s) were specified.",
+        )
     return manual_assignment(state, [tuple(entry.broker_ids) for entry in topic.assignments], factor)

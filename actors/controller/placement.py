@@ -65,8 +65,10 @@ def place(usable: Usable, partitions: int, factor: int, random: Random) -> Seque
     """Replicas of `partitions` new partitions, the preferred leader first. Raises TooFewBrokers."""
     count = len(usable.racks)
     if factor > count:
-        raise TooFewBrokers(f"The target replication factor of {factor} cannot be reached because only {count} broker(s) "
-                            "are registered.")
+        raise TooFewBrokers(
+            f"The target replication factor of {factor} cannot be reached because only {count} broker(s) "
+            "are registered."
+        )
     brokers, racks = _circle(usable, random)
     known: dict[tuple[int, int], tuple[int, ...]] = {}
     placed = []

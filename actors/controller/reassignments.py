@@ -42,14 +42,29 @@ def _finish(state: State, row: int, target: tuple[int, ...], isr: tuple[int, ...
     return _whole(state, row, target, members, leader), leader
 
 
-def _whole(state: State, row: int, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int,
-           adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> PartitionsSet:
+def _whole(
+    state: State,
+    row: int,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    leader: int,
+    adding: tuple[int, ...] = (),
+    removing: tuple[int, ...] = (),
+) -> PartitionsSet:
     image = state.image
     directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
     return PartitionsSet.one(
-        image.topic_id(image.topic_of(row)) or b"", image.number(row), replicas, isr, leader, image.leader_epoch(row) + 1,
-        adding=adding, removing=removing, recovery=image.recovery(row),
-        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None)
+        image.topic_id(image.topic_of(row)) or b"",
+        image.number(row),
+        replicas,
+        isr,
+        leader,
+        image.leader_epoch(row) + 1,
+        adding=adding,
+        removing=removing,
+        recovery=image.recovery(row),
+        directories=[directories.get(broker, bytes(16)) for broker in replicas] if directories else None,
+    )
 
 
 # ---- operations
@@ -74,8 +89,11 @@ def alter_partition_reassignments(state: State, request: Any, now: Now, random: 
                     ops.append(op)
             except Refused as refused:
                 code, text = refused.code, refused.text
-            answers.append(kind.ReassignablePartitionResponse(
-                partition_index=entry.partition_index, error_code=int(code), error_message=text))
+            answers.append(
+                kind.ReassignablePartitionResponse(
+                    partition_index=entry.partition_index, error_code=int(code), error_message=text
+                )
+            )
         reply.responses.append(kind.ReassignableTopicResponse(name=topic.name, partitions=answers))
     return Result(ops, reply, atomic=False)
 
@@ -93,8 +111,10 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
     adding, removing = image.adding(row), image.removing(row)
     present = tuple(broker for broker in image.replicas(row) if broker not in adding)
     if not factor_may_change and len(target) != len(tuple(b for b in image.replicas(row) if b not in removing)):
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor of the target differs, and the request "
-                      "does not allow that.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "The replication factor of the target differs, and the request does not allow that.",
+        )
     if target == image.replicas(row) and not adding and not removing:
         return None
     added = tuple(broker for broker in target if broker not in present)
@@ -140,13 +160,20 @@ def list_partition_reassignments(state: State, request: Any, now: Now, random: R
         known = ((image.topic(topic.name), topic) for topic in request.topics)
         wanted = (
             (row, [image.partition(row, number) for number in dict.fromkeys(topic.partition_indexes)])
-            for row, topic in known if row >= 0)
+            for row, topic in known
+            if row >= 0
+        )
     for topic_row, rows in wanted:
         running = [
             kind.OngoingPartitionReassignment(
-                partition_index=image.number(row), replicas=list(image.replicas(row)),
-                adding_replicas=list(image.adding(row)), removing_replicas=list(image.removing(row)))
-            for row in rows if row >= 0 and (image.adding(row) or image.removing(row))]
+                partition_index=image.number(row),
+                replicas=list(image.replicas(row)),
+                adding_replicas=list(image.adding(row)),
+                removing_replicas=list(image.removing(row)),
+            )
+            for row in rows
+            if row >= 0 and (image.adding(row) or image.removing(row))
+        ]
         if running:
             reply.topics.append(kind.OngoingTopicReassignment(name=image.topic_name(topic_row), partitions=running))
     return Result((), reply)

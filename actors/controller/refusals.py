@@ -26,21 +26,29 @@ def _top(name: str) -> Refusal:
 
 def _broker_heartbeat(request: Any, code: ErrorCode, active: int) -> Any:
     return message("v28:BrokerHeartbeatResponse")(
-        error_code=int(code), active_controller_id=active, next_state=UNKNOWN, broker_epoch=-1, lease_end_time_ms=0)
+        error_code=int(code), active_controller_id=active, next_state=UNKNOWN, broker_epoch=-1, lease_end_time_ms=0
+    )
 
 
 def _create_topics(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("CreateTopicsResponse")
-    return kind(topics=[
-        kind.CreatableTopicResult(name=topic.name, error_code=int(code), error_message=code.text, configs=None)
-        for topic in {topic.name: topic for topic in request.topics}.values()])
+    return kind(
+        topics=[
+            kind.CreatableTopicResult(name=topic.name, error_code=int(code), error_message=code.text, configs=None)
+            for topic in {topic.name: topic for topic in request.topics}.values()
+        ]
+    )
 
 
 def _delete_topics(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("DeleteTopicsResponse")
-    named = [kind.DeletableTopicResult(name=name, error_code=int(code)) for name in dict.fromkeys(request.topic_names or ())]
-    by_id = [kind.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=int(code))
-             for topic in request.topics or ()]
+    named = [
+        kind.DeletableTopicResult(name=name, error_code=int(code)) for name in dict.fromkeys(request.topic_names or ())
+    ]
+    by_id = [
+        kind.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=int(code))
+        for topic in request.topics or ()
+    ]
     return kind(responses=named + by_id)
 
 
@@ -53,11 +61,17 @@ def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
 def _alter_configs(name: str) -> Refusal:
     def reply(request: Any, code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
-        return kind(responses=[
-            kind.AlterConfigsResourceResponse(
-                error_code=int(code), error_message=code.text, resource_type=resource.resource_type,
-                resource_name=resource.resource_name)
-            for resource in request.resources])
+        return kind(
+            responses=[
+                kind.AlterConfigsResourceResponse(
+                    error_code=int(code),
+                    error_message=code.text,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource in request.resources
+            ]
+        )
 
     return reply
 
@@ -68,7 +82,9 @@ REFUSALS: dict[str, Refusal] = {
     "AlterIsr": _top("AlterIsr"),
     "AlterPartitionReassignments": _top("AlterPartitionReassignments"),
     "BrokerHeartbeat": _broker_heartbeat,
-    "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(error_code=int(code)),
+    "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
+        error_code=int(code)
+    ),
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,

@@ -50,8 +50,9 @@ def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Re
     lease = state.soft.leases.get(request.broker_id)
     first = request.broker_epoch == -1
     holder = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
-    claim = Claim(request, lease, state.image.broker(request.broker_id), state.soft.leaving.get(request.broker_id), first,
-                  holder)
+    claim = Claim(
+        request, lease, state.image.broker(request.broker_id), state.soft.leaving.get(request.broker_id), first, holder
+    )
     for _, holds, decide in DECISIONS:
         if holds(state, claim, now):
             return decide(state, claim, now)
@@ -133,8 +134,12 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
     """The answer to a registration was lost: the same process asks again (A15)."""
     lease, request = claim.lease, claim.request
-    return claim.first and lease is not None and request.incarnation_id not in (NO_ID,) and (
-        request.incarnation_id == lease.incarnation_id)
+    return (
+        claim.first
+        and lease is not None
+        and request.incarnation_id not in (NO_ID,)
+        and (request.incarnation_id == lease.incarnation_id)
+    )
 
 
 def _holder(state: State, claim: Claim, now: Now) -> bool:
@@ -179,8 +184,12 @@ def _always(state: State, claim: Claim, now: Now) -> bool:
 
 def _reply(state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, epoch: int = -1, end_ms: int = 0) -> Any:
     return message("v28:BrokerHeartbeatResponse")(
-        error_code=int(code), active_controller_id=state.me, next_state=next_state, broker_epoch=epoch,
-        lease_end_time_ms=end_ms)
+        error_code=int(code),
+        active_controller_id=state.me,
+        next_state=next_state,
+        broker_epoch=epoch,
+        lease_end_time_ms=end_ms,
+    )
 
 
 def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> Any:
@@ -235,8 +244,15 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
 
 def _register(state: State, claim: Claim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
-    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now,
-                 state.options.lease_ms(state.level))
+    leases.grant(
+        soft,
+        request.broker_id,
+        epoch,
+        request.incarnation_id,
+        request.cur_metadata_offset,
+        now,
+        state.options.lease_ms(state.level),
+    )
     soft.electing[request.broker_id] = None
     return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
 
@@ -293,9 +309,17 @@ def _features(request: Any) -> tuple[tuple[str, int, int], ...]:
 def _broker_set(request: Any, epoch: int) -> BrokerSet:
     endpoints = tuple(
         EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
-        for listener in request.listeners)
-    return BrokerSet(request.broker_id, epoch, request.incarnation_id, endpoints, request.rack, _features(request),
-                     tuple(request.log_dirs))
+        for listener in request.listeners
+    )
+    return BrokerSet(
+        request.broker_id,
+        epoch,
+        request.incarnation_id,
+        endpoints,
+        request.rack,
+        _features(request),
+        tuple(request.log_dirs),
+    )
 
 
 Condition = Callable[[State, Claim, Now], bool]

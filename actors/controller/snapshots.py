@@ -37,8 +37,11 @@ def controller_heartbeat(state: State, request: Any, now: Now, random: Random) -
     kind = message("v28:ControllerHeartbeatResponse")
     if request.controller_id not in state.controllers:
         return Result((), kind(error_code=int(ErrorCode.INVALID_REQUEST)), seen=0)
-    features = tuple(sorted(
-        (feature.name, feature.min_supported_version, feature.max_supported_version) for feature in request.features))
+    features = tuple(
+        sorted(
+            (feature.name, feature.min_supported_version, feature.max_supported_version) for feature in request.features
+        )
+    )
     report(state, request.controller_id, request.last_snapshot_offset, features, now)
     slot = state.soft.snapshot
     start = slot is not None and slot.controller_id == request.controller_id
@@ -72,7 +75,9 @@ def next_snapshot(state: State, progress: Progress, now: Now) -> int | None:
         covered = max(0, known.snapshot_offset)
         grown = progress.bytes_since(covered)
         old = now.mono_ms - soft.commits.since_ms >= options.snapshot_interval_ms[which] and (
-            now.mono_ms - soft.snapshot_times.get(controller, soft.commits.since_ms) >= options.snapshot_interval_ms[which])
+            now.mono_ms - soft.snapshot_times.get(controller, soft.commits.since_ms)
+            >= options.snapshot_interval_ms[which]
+        )
         if state.high_watermark > covered and (grown >= options.snapshot_bytes[which] or (old and grown > 0)):
             behind.append((controller == state.me, known.snapshot_offset, controller))
     if not behind:

@@ -148,7 +148,8 @@ class Soft:
         """The brokers that may be given something."""
         if self._usable is None:
             racks = tuple(
-                (broker.id, broker.rack) for broker in image.brokers()
+                (broker.id, broker.rack)
+                for broker in image.brokers()
                 if broker.id in self.leases and broker.id not in self.leaving and broker.id not in self.stopping
             )
             self._usable = Usable(frozenset(id for id, _ in racks), racks)

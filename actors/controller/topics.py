@@ -84,8 +84,14 @@ def _create(state: State, topic: Any, partitions_max: int, random: Random) -> tu
     group.append(PartitionsSet(topic_id, range(count), assignment.replicas, assignment.isr))
     group += [ConfigSet(TOPIC, name, key, value) for key, value in configs.items()]
     result = message("CreateTopicsResponse").CreatableTopicResult(
-        name=name, topic_id=topic_id, error_code=0, error_message=None, num_partitions=count,
-        replication_factor=len(assignment.replicas[0]), configs=effective_topic_configs(state, configs))
+        name=name,
+        topic_id=topic_id,
+        error_code=0,
+        error_message=None,
+        num_partitions=count,
+        replication_factor=len(assignment.replicas[0]),
+        configs=effective_topic_configs(state, configs),
+    )
     return group, result
 
 
@@ -130,36 +136,47 @@ def _assignment(state: State, topic: Any, partitions_max: int, random: Random) -
         if factor is None:
             factor = min(REPLICAS_FOLLOW_MAX, max(1, len(usable.racks)))
     elif factor < 1:
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the "
-                      "default value.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if count == -1:
         count = state.options.partitions_default
     elif count < 1:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 to use the "
-                      "default value.")
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 to use the default value."
+        )
     _check_count(count, partitions_max)
     try:
         replicas = place(usable, count, factor, random)
     except TooFewBrokers as error:
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): "
-                      f"{error}") from None
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
+        ) from None
     return Assignment(replicas, replicas)
 
 
 def _manual(state: State, topic: Any, partitions_max: int) -> Assignment:
     if topic.replication_factor != -1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was "
-                      "not set to -1.")
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
     if topic.num_partitions != -1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not "
-                      "set to -1.")
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
     _check_count(len(topic.assignments), partitions_max)
     by_number = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if len(by_number) != len(topic.assignments):
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one "
-                      "partition.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Found multiple manual partition assignments for one partition."
+        )
     if sorted(by_number) != list(range(len(by_number))):
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partition numbers should be a consecutive sequence from 0.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Partition numbers should be a consecutive sequence from 0."
+        )
     replicas = [by_number[number] for number in range(len(by_number))]
     return manual_assignment(state, replicas, len(replicas[0]))
 
@@ -171,13 +188,18 @@ def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int
     for members in replicas:
         check_replicas(state, members)
         if len(members) != factor:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes a partition "
-                          f"with {len(members)} replica(s), but this is not consistent with previous partitions, which "
-                          f"have {factor} replica(s).")
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment includes a partition "
+                f"with {len(members)} replica(s), but this is not consistent with previous partitions, which "
+                f"have {factor} replica(s).",
+            )
         isr = tuple(broker for broker in members if broker in usable)
         if not isr:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "All brokers specified in a manual partition assignment "
-                          "are fenced or in controlled shutdown.")
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "All brokers specified in a manual partition assignment are fenced or in controlled shutdown.",
+            )
         isrs.append(isr)
     return Assignment(replicas, isrs)
 
@@ -185,15 +207,20 @@ def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int
 def check_replicas(state: State, members: tuple[int, ...]) -> None:
     """A list of replicas must name registered brokers, each once. Raises Refused."""
     if not members:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica "
-                      "list.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
+        )
     if len(set(members)) != len(members):
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes a broker more than "
-                      f"once: {list(members)}.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"The manual partition assignment includes a broker more than once: {list(members)}.",
+        )
     for broker in members:
         if state.image.broker(broker) is None:
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes broker "
-                          f"{broker}, but no such broker is registered.")
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The manual partition assignment includes broker {broker}, but no such broker is registered.",
+            )
 
 
 def _check_count(count: int, partitions_max: int) -> None:
@@ -210,8 +237,14 @@ def _new_id(state: State, random: Random) -> bytes:
 
 def _refusal(name: str, code: ErrorCode, text: str) -> Any:
     return message("CreateTopicsResponse").CreatableTopicResult(
-        name=name, topic_id=NO_ID, error_code=int(code), error_message=text, num_partitions=-1, replication_factor=-1,
-        configs=None)
+        name=name,
+        topic_id=NO_ID,
+        error_code=int(code),
+        error_message=text,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=None,
+    )
 
 
 # ---- deletion
@@ -228,8 +261,10 @@ def delete_topics(state: State, request: Any, now: Now, random: Random) -> Resul
     for (name, topic_id), row in zip(wanted, rows, strict=True):
         try:
             if not state.options.delete_topics:
-                raise Refused(ErrorCode.TOPIC_DELETION_DISABLED, "This cluster does not delete topics "
-                              "(delete.topic.enable=false).")
+                raise Refused(
+                    ErrorCode.TOPIC_DELETION_DISABLED,
+                    "This cluster does not delete topics (delete.topic.enable=false).",
+                )
             _check_deletion(name, topic_id, row, rows)
         except Refused as refused:
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
@@ -259,4 +294,5 @@ def _check_deletion(name: str | None, topic_id: bytes, row: int, rows: list[int]
 
 def _deleted(name: str | None, topic_id: bytes, code: ErrorCode, text: str | None) -> Any:
     return message("DeleteTopicsResponse").DeletableTopicResult(
-        name=name, topic_id=topic_id, error_code=int(code), error_message=text)
+        name=name, topic_id=topic_id, error_code=int(code), error_message=text
+    )

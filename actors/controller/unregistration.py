@@ -22,8 +22,13 @@ def unregister_broker(state: State, request: Any, now: Now, random: Random) -> R
         state.soft.unregistered.discard(broker)
         return Result((), kind())
     if not known:
-        return Result((), kind(error_code=int(ErrorCode.BROKER_ID_NOT_REGISTERED),
-                               error_message=f"Broker ID {broker} is not currently registered."))
+        return Result(
+            (),
+            kind(
+                error_code=int(ErrorCode.BROKER_ID_NOT_REGISTERED),
+                error_message=f"Broker ID {broker} is not currently registered.",
+            ),
+        )
     state.soft.unregistered.add(broker)
     leases.revoke(state.soft, broker, "unregistered", give_up=True)
     late = kind(error_code=int(ErrorCode.REQUEST_TIMED_OUT), error_message=ErrorCode.REQUEST_TIMED_OUT.text)

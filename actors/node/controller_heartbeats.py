@@ -49,9 +49,13 @@ class ControllerHeartbeats:
     def _report(self) -> None:
         kind = message("v28:ControllerHeartbeatRequest")
         request = kind(
-            controller_id=self._role.me, last_snapshot_offset=self._role.snapshotting.offset,
-            features=[kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                      for name, low, high in FEATURES])
+            controller_id=self._role.me,
+            last_snapshot_offset=self._role.snapshotting.offset,
+            features=[
+                kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, low, high in FEATURES
+            ],
+        )
         self._in_flight = True
         self._node.channels.controller("ControllerHeartbeat", request, self._answered, purpose="controller-heartbeat")
 

@@ -182,8 +182,16 @@ class ControllerRole:
     def state(self) -> State:
         """What an operation reads."""
         node = self._node
-        return State(self.image, self.soft, self.options, self.image.next_offset, self.me, self._level(),
-                     node.quorum.high_watermark, self._controllers)
+        return State(
+            self.image,
+            self.soft,
+            self.options,
+            self.image.next_offset,
+            self.me,
+            self._level(),
+            node.quorum.high_watermark,
+            self._controllers,
+        )
 
     def _quorum_ids(self) -> frozenset[int]:
         return frozenset(self._node.quorum.voter_ids()) | {self.me}
@@ -198,8 +206,11 @@ class ControllerRole:
         result = operation(self.state(), request, node.now, node.random)
         self._apply(result)
         if result.wait is not None:
-            return Parked([result.wait], node.now.mono_ms + WAIT_MS, lambda expired: (
-                Done(result.reply) if expired else self.submit(operation, request, call)))
+            return Parked(
+                [result.wait],
+                node.now.mono_ms + WAIT_MS,
+                lambda expired: Done(result.reply) if expired else self.submit(operation, request, call),
+            )
         seen = self.image.next_offset if result.seen is None else result.seen
         return Held(seen - 1, result.reply)
 

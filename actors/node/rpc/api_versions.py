@@ -29,8 +29,12 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
     response = message("ApiVersionsResponse")
     if request is None:
         own = TABLE[call.listener, KEY].advertised
-        return Done(response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[
-            response.ApiVersion(api_key=KEY, min_version=own.start, max_version=own.stop - 1)]))
+        return Done(
+            response(
+                error_code=ErrorCode.UNSUPPORTED_VERSION,
+                api_keys=[response.ApiVersion(api_key=KEY, min_version=own.start, max_version=own.stop - 1)],
+            )
+        )
     if call.api_version >= NAMED_FROM and not (
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     ):
@@ -43,11 +47,17 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
     role = node.broker if node.broker is not None else node.controller
     assert role is not None
     image = role.image
-    return Done(response(
-        api_keys=keys,
-        supported_features=[response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-                            for name, low, high in FEATURES],
-        finalized_features_epoch=image.next_offset - 1,
-        finalized_features=[response.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                            for name, level in sorted(image.features().items())],
-    ))
+    return Done(
+        response(
+            api_keys=keys,
+            supported_features=[
+                response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                for name, low, high in FEATURES
+            ],
+            finalized_features_epoch=image.next_offset - 1,
+            finalized_features=[
+                response.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(image.features().items())
+            ],
+        )
+    )

@@ -83,5 +83,8 @@ def _wait(node: "Node", role: "BrokerRole", response: Any, pending: list[_Pendin
             waiting.append(one)
     if not waiting:
         return Done(response)
-    return Parked((), min(deadline_ms, node.now.mono_ms + POLL_MS),
-                  lambda expired: _wait(node, role, response, waiting, deadline_ms))
+    return Parked(
+        (),
+        min(deadline_ms, node.now.mono_ms + POLL_MS),
+        lambda expired: _wait(node, role, response, waiting, deadline_ms),
+    )

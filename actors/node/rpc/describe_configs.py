@@ -45,7 +45,8 @@ def describe_configs(node: "Node", request: Any, call: Call) -> Answer:
 
 def _result(node: "Node", role: "BrokerRole", kind: Any, one: Any, request: Any) -> Any:
     result = kind.DescribeConfigsResult(
-        error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[])
+        error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
+    )
     error, rows = _rows(node, role, one)
     if error is not None:
         result.error_code, result.error_message = error
@@ -57,21 +58,26 @@ def _result(node: "Node", role: "BrokerRole", kind: Any, one: Any, request: Any)
     return result
 
 
-def _rows(node: "Node", role: "BrokerRole", one: Any) -> tuple[tuple[ErrorCode, str] | None,
-                                                             Iterable[tuple[ConfigKey, list[Value]]]]:
+def _rows(
+    node: "Node", role: "BrokerRole", one: Any
+) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, list[Value]]]]:
     image = role.image
     if one.resource_type == TOPIC:
         if image.topic(one.resource_name) < 0:
-            code = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(one.resource_name)
-                    else ErrorCode.INVALID_TOPIC_EXCEPTION)
+            code = (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(one.resource_name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+            )
             return (code, code.text), ()
         overrides = image.config(TOPIC, one.resource_name)
         return None, [(key, _topic_values(node, role, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
     if one.resource_type == BROKER:
         if one.resource_name == "":
             defaults = image.config(BROKER, "")
-            return None, [(BROKER_CONFIGS[name], [Value(name, text, DYNAMIC_DEFAULT)])
-                          for name, text in sorted(defaults.items()) if name in BROKER_CONFIGS]
+            return None, [
+                (BROKER_CONFIGS[name], [Value(name, text, DYNAMIC_DEFAULT)])
+                for name, text in sorted(defaults.items())
+                if name in BROKER_CONFIGS
+            ]
         if one.resource_name != str(role.me):
             text = f"this is broker {role.me}; ask broker {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
@@ -114,8 +120,17 @@ def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resour
     hidden = key.sensitive or key.type is ConfigType.PASSWORD
     first = values[0] if values else Value(key.name, None, DEFAULT)
     return kind.DescribeConfigsResourceResult(
-        name=key.name, value=None if hidden else first.text,
-        read_only=resource_type == BROKER and not key.dynamic, config_source=first.source, is_sensitive=hidden,
-        synonyms=[kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
-                  for one in values] if request.include_synonyms else [],
-        config_type=key.type, documentation=key.doc if request.include_documentation else None)
+        name=key.name,
+        value=None if hidden else first.text,
+        read_only=resource_type == BROKER and not key.dynamic,
+        config_source=first.source,
+        is_sensitive=hidden,
+        synonyms=[
+            kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
+            for one in values
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=key.type,
+        documentation=key.doc if request.include_documentation else None,
+    )

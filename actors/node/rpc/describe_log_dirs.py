@@ -33,7 +33,10 @@ def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
             if topic is None:
                 topic = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
             lag = 0 if partition.leads else max(0, partition.high_watermark - partition.log.log_end_offset)
-            topic.partitions.append(kind.DescribeLogDirsPartition(
-                partition_index=partition.number, partition_size=partition.log.size, offset_lag=lag))
+            topic.partitions.append(
+                kind.DescribeLogDirsPartition(
+                    partition_index=partition.number, partition_size=partition.log.size, offset_lag=lag
+                )
+            )
         results.append(kind.DescribeLogDirsResult(log_dir=path, topics=list(topics.values())))
     return Done(kind(results=results))

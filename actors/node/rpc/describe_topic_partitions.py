@@ -27,7 +27,9 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
     kind = message("DescribeTopicPartitionsResponse")
     image, cursor = role.image, request.cursor
     everything = not request.topics
-    names = [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
+    names = (
+        [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
+    )
     start = 0
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -44,10 +46,15 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
             topics.append(kind.DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
             continue
         rows = [one for one in image.topic_partitions(row) if image.number(one) >= start]
-        topics.append(kind.DescribeTopicPartitionsResponseTopic(
-            name=name, topic_id=image.topic_id(row), is_internal=name in INTERNAL,
-            partitions=[_partition(role, kind, one) for one in rows[:left]],
-            topic_authorized_operations=TOPIC_OPERATIONS))
+        topics.append(
+            kind.DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=image.topic_id(row),
+                is_internal=name in INTERNAL,
+                partitions=[_partition(role, kind, one) for one in rows[:left]],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
         if len(rows) > left:
             following = kind.Cursor(topic_name=name, partition_index=image.number(rows[left]))
             return Done(kind(topics=topics, next_cursor=following))
@@ -62,7 +69,12 @@ def _partition(role: "BrokerRole", kind: Any, row: int) -> Any:
     available = leader in registered
     return kind.DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE if available else ErrorCode.LEADER_NOT_AVAILABLE,
-        partition_index=image.number(row), leader_id=leader if available else -1, leader_epoch=image.leader_epoch(row),
-        replica_nodes=list(replicas), isr_nodes=list(image.isr(row)),
-        eligible_leader_replicas=list(image.elr(row)), last_known_elr=list(image.last_known_elr(row)),
-        offline_replicas=[replica for replica in replicas if replica not in registered])
+        partition_index=image.number(row),
+        leader_id=leader if available else -1,
+        leader_epoch=image.leader_epoch(row),
+        replica_nodes=list(replicas),
+        isr_nodes=list(image.isr(row)),
+        eligible_leader_replicas=list(image.elr(row)),
+        last_known_elr=list(image.last_known_elr(row)),
+        offline_replicas=[replica for replica in replicas if replica not in registered],
+    )

@@ -86,8 +86,15 @@ def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
     for topic in request.topics:
         name = topic.topic_id if uses_ids else topic.topic
         for one in topic.partitions:
-            yield Wanted(name, one.partition, one.fetch_offset, one.current_leader_epoch, one.last_fetched_epoch,
-                         one.log_start_offset, one.partition_max_bytes)
+            yield Wanted(
+                name,
+                one.partition,
+                one.fetch_offset,
+                one.current_leader_epoch,
+                one.last_fetched_epoch,
+                one.log_start_offset,
+                one.partition_max_bytes,
+            )
 
 
 def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]]:
@@ -112,8 +119,16 @@ class _Fetch:
         "_uses_ids",
     )
 
-    def __init__(self, node: "Node", role: "BrokerRole", request: Any, session: Session, incremental: bool, reader: Reader,
-                 uses_ids: bool) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        role: "BrokerRole",
+        request: Any,
+        session: Session,
+        incremental: bool,
+        reader: Reader,
+        uses_ids: bool,
+    ) -> None:
         self._node = node
         self._role = role
         self._session = session
@@ -203,8 +218,12 @@ class _Fetch:
 
 def _partition_data(found: Look) -> Any:
     data = _RESPONSE.PartitionData(
-        partition_index=found.entry.number, error_code=found.error, high_watermark=found.high_watermark,
-        last_stable_offset=found.high_watermark, log_start_offset=found.log_start, records=found.records or b"",
+        partition_index=found.entry.number,
+        error_code=found.error,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.high_watermark,
+        log_start_offset=found.log_start,
+        records=found.records or b"",
     )
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])

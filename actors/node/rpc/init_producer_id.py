@@ -24,7 +24,9 @@ WAIT_MS = 1000
 def init_producer_id(node: "Node", request: Any, call: Call) -> Answer:
     """Give the next id."""
     if request.transactional_id is not None:
-        return Done(_reply(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION))
+        return Done(
+            _reply(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION)
+        )
     return _give(node, node.now.mono_ms + WAIT_MS, False)
 
 
@@ -43,4 +45,5 @@ def _give(node: "Node", deadline_ms: int, expired: bool) -> Answer:
 
 def _reply(error: ErrorCode, producer_id: int = -1) -> Any:
     return message("InitProducerIdResponse")(
-        error_code=error, producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1)
+        error_code=error, producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1
+    )

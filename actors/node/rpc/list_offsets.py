@@ -57,8 +57,9 @@ def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
                 _fill(data, found)
     if not searches:
         return Done(response)
-    return Later(lambda: [_run(search) for _, search in searches],
-                 lambda results: _searched(response, searches, results))
+    return Later(
+        lambda: [_run(search) for _, search in searches], lambda results: _searched(response, searches, results)
+    )
 
 
 def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) -> Any:
@@ -69,11 +70,15 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
     upper = partition.log.log_end_offset if replica >= 0 else partition.high_watermark
-    if replica < 0 and partition.leads and partition.high_watermark < partition.epoch_start and (
-        one.timestamp == LATEST or one.timestamp >= 0
+    if (
+        replica < 0
+        and partition.leads
+        and partition.high_watermark < partition.epoch_start
+        and (one.timestamp == LATEST or one.timestamp >= 0)
     ):
-        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM
-                      else ErrorCode.LEADER_NOT_AVAILABLE)
+        raise Refused(
+            ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE
+        )
     return partition.log.offset_for_time(one.timestamp, upper)
 
 

@@ -57,8 +57,15 @@ def metadata(node: "Node", request: Any, call: Call) -> Answer:
 class _Wait:
     """A request whose topics are being made."""
 
-    def __init__(self, node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]],
-                 deadline_ms: int) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        role: "BrokerRole",
+        request: Any,
+        call: Call,
+        wanted: list[tuple[str | None, bytes]],
+        deadline_ms: int,
+    ) -> None:
         self._node, self._role, self._request, self._call = node, role, request, call
         self._wanted, self._deadline_ms = wanted, deadline_ms
 
@@ -76,8 +83,11 @@ class _Wait:
 def _missing(node: "Node", role: "BrokerRole", wanted: list[tuple[str | None, bytes]] | None) -> list[str]:
     if wanted is None or not node.config.value("auto.create.topics.enable"):
         return []
-    return [name for name, topic_id in wanted
-            if name is not None and topic_id == NO_ID and role.image.topic(name) < 0 and legal(name)]
+    return [
+        name
+        for name, topic_id in wanted
+        if name is not None and topic_id == NO_ID and role.image.topic(name) < 0 and legal(name)
+    ]
 
 
 def legal(name: str) -> bool:
@@ -85,24 +95,32 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None) -> Any:
+def _reply(
+    node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None
+) -> Any:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
     for broker in role.image.brokers():
         endpoint = role.endpoint(broker.id, call.listener_name)
         if endpoint is not None:
-            brokers.append(kind.MetadataResponseBroker(
-                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack))
-    reply = kind(brokers=brokers, cluster_id=node.storage.cluster_id, controller_id=role.me,
-                 topics=list(_topics(role, kind, request, call, wanted)))
+            brokers.append(
+                kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            )
+    reply = kind(
+        brokers=brokers,
+        cluster_id=node.storage.cluster_id,
+        controller_id=role.me,
+        topics=list(_topics(role, kind, request, call, wanted)),
+    )
     if version >= 8 and request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = CLUSTER_OPERATIONS
     return reply
 
 
-def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call,
-            wanted: list[tuple[str | None, bytes]] | None) -> Iterator[Any]:
+def _topics(
+    role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None
+) -> Iterator[Any]:
     image = role.image
     if wanted is None:
         for row in image.topics():
@@ -123,8 +141,11 @@ def _topic(role: "BrokerRole", kind: Any, request: Any, call: Call, row: int) ->
     image = role.image
     name = image.topic_name(row)
     topic = kind.MetadataResponseTopic(
-        name=name, topic_id=image.topic_id(row), is_internal=name in INTERNAL,
-        partitions=[_partition(role, kind, call, partition) for partition in image.topic_partitions(row)])
+        name=name,
+        topic_id=image.topic_id(row),
+        is_internal=name in INTERNAL,
+        partitions=[_partition(role, kind, call, partition) for partition in image.topic_partitions(row)],
+    )
     if call.api_version >= 8 and request.include_topic_authorized_operations:
         topic.topic_authorized_operations = TOPIC_OPERATIONS
     return topic
@@ -138,9 +159,15 @@ def _partition(role: "BrokerRole", kind: Any, call: Call, row: int) -> Any:
         leader, error = -1, ErrorCode.LEADER_NOT_AVAILABLE
     elif role.endpoint(leader, call.listener_name) is None:
         leader = -1
-        error = (ErrorCode.LISTENER_NOT_FOUND if call.api_version >= LISTENER_ERROR_FROM
-                 else ErrorCode.LEADER_NOT_AVAILABLE)
+        error = (
+            ErrorCode.LISTENER_NOT_FOUND if call.api_version >= LISTENER_ERROR_FROM else ErrorCode.LEADER_NOT_AVAILABLE
+        )
     return kind.MetadataResponsePartition(
-        error_code=error, partition_index=image.number(row), leader_id=leader, leader_epoch=image.leader_epoch(row),
-        replica_nodes=list(replicas), isr_nodes=list(image.isr(row)),
-        offline_replicas=[replica for replica in replicas if replica not in registered])
+        error_code=error,
+        partition_index=image.number(row),
+        leader_id=leader,
+        leader_epoch=image.leader_epoch(row),
+        replica_nodes=list(replicas),
+        isr_nodes=list(image.isr(row)),
+        offline_replicas=[replica for replica in replicas if replica not in registered],
+    )

@@ -22,11 +22,16 @@ def offset_for_leader_epoch(node: "Node", request: Any, call: Call) -> Answer:
     role = node.broker
     assert role is not None
     kind = message("OffsetForLeaderEpochResponse")
-    return Done(kind(topics=[
-        kind.OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=[_end(role, kind, topic.topic, one) for one in topic.partitions])
-        for topic in request.topics
-    ]))
+    return Done(
+        kind(
+            topics=[
+                kind.OffsetForLeaderTopicResult(
+                    topic=topic.topic, partitions=[_end(role, kind, topic.topic, one) for one in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
+    )
 
 
 def _end(role: "BrokerRole", kind: Any, topic: str, one: Any) -> Any:

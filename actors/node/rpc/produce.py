@@ -45,8 +45,14 @@ class _Pending(NamedTuple):
     """Its part of the response."""
 
 
-@rpc(0, "Produce", range(3, 14), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA,
-     advertised=range(0, 14))
+@rpc(
+    0,
+    "Produce",
+    range(3, 14),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    advertised=range(0, 14),
+)
 def produce(node: "Node", request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     role = node.broker
@@ -85,8 +91,16 @@ def produce(node: "Node", request: Any, call: Call) -> Answer:
     return _Wait(node, role, response, pending, node.now.mono_ms + max(request.timeout_ms, 0)).again(False)
 
 
-def _append(role: "BrokerRole", partition: Partition | None, topic: bytes | str, one: Any, acks: int, version: int,
-            transactional_id: str | None, pending: list[_Pending]) -> Any:
+def _append(
+    role: "BrokerRole",
+    partition: Partition | None,
+    topic: bytes | str,
+    one: Any,
+    acks: int,
+    version: int,
+    transactional_id: str | None,
+    pending: list[_Pending],
+) -> Any:
     if not -1 <= acks <= 1:
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
     if partition is None:
@@ -99,7 +113,8 @@ def _append(role: "BrokerRole", partition: Partition | None, topic: bytes | str,
     appended = partition.append(records, role.node.now.wall_ms, client=True)
     log = partition.log
     data = _RESPONSE.PartitionProduceResponse(
-        index=one.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset)
+        index=one.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset
+    )
     if not appended.duplicate:
         role.grown(partition)
         if partition.settings.message_timestamp_type == "LogAppendTime":
@@ -113,8 +128,10 @@ def _append(role: "BrokerRole", partition: Partition | None, topic: bytes | str,
 
 def _check(records: Any, partition: Partition, version: int, transactional_id: str | None) -> None:
     if records is None or len(records) < HEADER_BYTES:
-        raise Refused(ErrorCode.INVALID_RECORD if not records else ErrorCode.CORRUPT_MESSAGE,
-                      "a produce request holds one whole record batch a partition")
+        raise Refused(
+            ErrorCode.INVALID_RECORD if not records else ErrorCode.CORRUPT_MESSAGE,
+            "a produce request holds one whole record batch a partition",
+        )
     size = int.from_bytes(records[8:12], "big") + 12
     if size < len(records):
         raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one record batch a partition")
@@ -122,8 +139,10 @@ def _check(records: Any, partition: Partition, version: int, transactional_id: s
         raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic 2 here, not {records[16]}")
     settings = partition.settings
     if size > settings.max_message_bytes:
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE,
-                      f"a batch of {size} bytes is larger than max.message.bytes={settings.max_message_bytes}")
+        raise Refused(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes is larger than max.message.bytes={settings.max_message_bytes}",
+        )
     if size > settings.segment_bytes:
         raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
     attributes = records[22]
@@ -135,7 +154,8 @@ def _check(records: Any, partition: Partition, version: int, transactional_id: s
 
 def _refusal(index: int, refused: Refused) -> Any:
     return _RESPONSE.PartitionProduceResponse(
-        index=index, error_code=refused.code, base_offset=-1, error_message=str(refused))
+        index=index, error_code=refused.code, base_offset=-1, error_message=str(refused)
+    )
 
 
 def _name_leader(data: Any, partition: Partition, moved: dict[int, None]) -> None:
@@ -148,7 +168,9 @@ class _Wait:
 
     __slots__ = ("_deadline_ms", "_node", "_pending", "_response", "_role")
 
-    def __init__(self, node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int) -> None:
+    def __init__(
+        self, node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int
+    ) -> None:
         self._node = node
         self._role = role
         self._response = response
