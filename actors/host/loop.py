@@ -61,6 +61,8 @@ class Loop:
         self._syncs = Syncs(self._wake)
         self._node: Node
         self._links: dict[int, Link] = {}
+        self._open: set[str] = set()
+        """Listeners that accept."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         self._control, self._data = Reader(), Reader()
         self._next_conn = 1
@@ -170,9 +172,11 @@ class Loop:
         for name in effects.listen:
             self._listen(name)
         for name in effects.unlisten:
-            self._loop.remove_reader(self._listeners.fileno(name))
-            self._listeners.unlisten(name)
-            self._event("refusing", name)
+            if name in self._open:
+                self._open.remove(name)
+                self._loop.remove_reader(self._listeners.fileno(name))
+                self._listeners.unlisten(name)
+                self._event("refusing", name)
         for conn in effects.close:
             self._close(conn)
         for conn in effects.pause:
@@ -185,6 +189,10 @@ class Loop:
             self._end(effects.stop)
 
     def _listen(self, name: str) -> None:
+        """Accept on a listener; the node may say so again of one that is open."""
+        if name in self._open:
+            return
+        self._open.add(name)
         try:
             self._listeners.listen(name)
         except PortTaken as error:

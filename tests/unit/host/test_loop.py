@@ -175,10 +175,10 @@ def test_the_port_refuses_until_the_node_listens_and_again_after() -> None:
         for _ in range(2):
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", one.port), timeout=5)
-            one.node.extra = {"listen": ["PLAINTEXT"]}
+            one.node.extra = {"listen": ["PLAINTEXT", "PLAINTEXT"]}
             one.wake()
             one.connect().close()
-            one.node.extra = {"unlisten": ["PLAINTEXT"]}
+            one.node.extra = {"unlisten": ["PLAINTEXT", "PLAINTEXT"]}
             one.wake()
             one.until(lambda: one.events[-1] == ("refusing", "PLAINTEXT"))
     finally:
@@ -266,13 +266,13 @@ def test_work_and_its_errors_come_back(running: Running) -> None:
 
 def test_the_node_is_woken_at_its_deadline(running: Running) -> None:
     running.until(lambda: running.node.turns > 0)
-    time.sleep(0.05)
+    time.sleep(0.2)
     turns = running.node.turns
-    time.sleep(0.1)
+    time.sleep(0.2)
     assert running.node.turns == turns, "an idle node sleeps"
-    running.node.deadline = time.monotonic_ns() // 1_000_000 + 50
+    running.node.deadline = time.monotonic_ns() // 1_000_000 + 600
     running.wake()
-    time.sleep(0.03)
+    time.sleep(0.2)
     assert running.node.turns == turns + 1
     running.until(lambda: running.node.turns > turns + 1)
     running.node.deadline = 1 << 62
