@@ -23,17 +23,25 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     role = node.controller
     assert role is not None
-    answer = role.submit(broker_heartbeat, request, call)
-    lease = role.soft.leases.get(request.broker_id)
-    if lease is not None and lease.epoch == request.broker_epoch:
-        role.heard(request.broker_id, call)
-    return mapped(answer, _level_1) if role.layout_level(call) == 1 else answer
+    level = role.layout_level(call)
+
+    def told(reply: Any) -> Any:
+        lease = role.soft.leases.get(request.broker_id)
+        if lease is not None and reply.broker_epoch == lease.epoch:
+            role.heard(request.broker_id, call)
+        return _level_1(reply) if level == 1 else reply
+
+    return mapped(role.submit(broker_heartbeat, request, call), told)
 
 
 def _level_1(reply: Any) -> Any:
     return message("v19:BrokerHeartbeatResponse")(
-        error_code=reply.error_code, active_controller_id=reply.active_controller_id, next_state=reply.next_state,
-        broker_epoch=reply.broker_epoch, lease_end_time_ms=reply.lease_end_time_ms)
+        error_code=reply.error_code,
+        active_controller_id=reply.active_controller_id,
+        next_state=reply.next_state,
+        broker_epoch=reply.broker_epoch,
+        lease_end_time_ms=reply.lease_end_time_ms,
+    )
 
 
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER])

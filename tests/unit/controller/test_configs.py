@@ -1,0 +1,170 @@
+"""Settings and features: which change is legal."""
+
+import pytest
+
+from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed
+from actors.controller.features import update_features
+from actors.controller.snapshots import report
+from actors.metadata.ops import FeatureSet
+from actors.wire.messages import message
+from tests.unit.controller.cluster import Cluster
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def alter(c, *changes, kind=TOPIC, name="t", validate_only=False):
+    request = message("IncrementalAlterConfigsRequest")
+    configs = [request.AlterableConfig(name=n, config_operation=o, value=v) for n, o, v in changes]
+    resource = request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    reply = c.run(incremental_alter_configs, request(resources=[resource], validate_only=validate_only))
+    return reply.responses[0].error_code
+
+
+def replace(c, **values):
+    request = message("AlterConfigsRequest")
+    configs = [request.AlterableConfig(name=n.replace("_", "."), value=v) for n, v in values.items()]
+    resource = request.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
+    return c.run(alter_configs, request(resources=[resource])).responses[0].error_code
+
+
+def cluster():
+    c = Cluster(brokers=1)
+    c.topic("t")
+    return c
+
+
+def test_set_delete_append_subtract():
+    c = cluster()
+    assert alter(c, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact,delete")) == 0
+    assert c.image.config(TOPIC, "t") == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
+    assert alter(c, ("retention.ms", DELETE, None), ("cleanup.policy", SUBTRACT, "delete")) == 0
+    assert c.image.config(TOPIC, "t") == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize("changes, fields, code", [
+    ([("no.such", SET, "1")], {}, 40),
+    ([("no.such", DELETE, None)], {}, 40),
+    ([("retention.ms", SET, "soon")], {}, 40),
+    ([("retention.ms", SET, None)], {}, 42),
+    ([("retention.ms", APPEND, "1")], {}, 40),
+    ([("retention.ms", 9, "1")], {}, 42),
+    ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], {}, 42),
+    ([("cleanup.policy", SUBTRACT, "delete")], {}, 40),
+    ([("retention.ms", SET, "1")], dict(name="x"), 3),
+    ([("retention.ms", SET, "1")], dict(name=""), 42),
+    ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="one"), 42),
+    ([("log.retention.ms", SET, "soon")], dict(kind=BROKER, name=""), 40),
+    ([("broker.id", SET, "1")], dict(kind=BROKER, name="1"), 42),
+    ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
+    ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
+    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),
+    ([("x", SET, "1")], dict(kind=8, name="1"), 42),
+])  # fmt: skip
+def test_what_is_legal(changes, fields, code):
+    c = cluster()
+    assert alter(c, *changes, **fields) == code
+    assert bool(c.ops) == (code == 0)
+
+
+def test_validate_only_and_no_change_write_nothing():
+    c = cluster()
+    assert alter(c, ("retention.ms", SET, "5"), validate_only=True) == 0 and c.ops == []
+    alter(c, ("retention.ms", SET, "5"))
+    assert alter(c, ("retention.ms", SET, "5")) == 0 and c.ops == []
+
+
+def test_a_resource_is_changed_as_a_whole_or_not():
+    c = cluster()
+    assert alter(c, ("retention.ms", SET, "5"), ("no.such", SET, "1")) == 40
+    assert c.image.config(TOPIC, "t") == {}
+
+
+def test_alter_configs_removes_what_it_does_not_name():
+    c = cluster()
+    assert replace(c, retention_ms="5", segment_bytes="1048576") == 0
+    assert replace(c, segment_bytes="1048576") == 0
+    assert c.image.config(TOPIC, "t") == {"segment.bytes": "1048576"}
+    assert replace(c, segment_bytes=None) == 42
+
+
+def test_a_resource_named_twice_is_refused():
+    request = message("AlterConfigsRequest")
+    resource = request.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[])
+    reply = cluster().run(alter_configs, request(resources=[resource, resource]))
+    assert [r.error_code for r in reply.responses] == [42, 42]
+
+
+def test_unclean_by_topic_then_all_brokers_then_the_node():
+    c = cluster()
+    topic = c.image.topic("t")
+    assert not unclean_allowed(c.state, topic)
+    alter(c, ("unclean.leader.election.enable", SET, "true"), kind=BROKER, name="")
+    assert unclean_allowed(c.state, topic)
+    alter(c, ("unclean.leader.election.enable", SET, "false"))
+    assert not unclean_allowed(c.state, topic)
+    node = Cluster(brokers=1, unclean_default=True)
+    node.topic("t")
+    assert unclean_allowed(node.state, node.image.topic("t"))
+
+
+# ---- features
+
+
+def update(c, *updates, validate_only=False):
+    kind = message("UpdateFeaturesRequest")
+    request = kind(
+        feature_updates=[kind.FeatureUpdateKey(feature=f, max_version_level=v, upgrade_type=t) for f, v, t in updates],
+        validate_only=validate_only,
+    )
+    return c.run(update_features, request)
+
+
+def upgradable():
+    c = Cluster(level=1, brokers=2)
+    for id in (1002, 1003):
+        report(c.state, id, -1, (("metadata.format", 1, 2),), c.now)
+    return c
+
+
+def test_r631_217_from_1_to_2():
+    c = upgradable()
+    assert update(c, ("metadata.format", 2, 1), validate_only=True).error_code == 0 and c.ops == []
+    assert update(c, ("metadata.format", 2, 1)).error_code == 0
+    assert c.ops == [FeatureSet("metadata.format", 2)] and c.state.level == 2
+    assert update(c, ("metadata.format", 2, 1)).error_code == 0 and c.ops == []
+
+
+@pytest.mark.parametrize("upgrade_type", [1, 2, 3])
+def test_r631_218_never_back(upgrade_type):
+    c = Cluster(level=2)
+    reply = update(c, ("metadata.format", 1, upgrade_type))
+    assert reply.error_code == 95 and reply.error_message and c.ops == []
+
+
+@pytest.mark.parametrize("feature, level, upgrade_type, code", [
+    ("metadata.format", 3, 1, 95), ("metadata.format", -1, 1, 95), ("no.such", 1, 1, 95), ("metadata.format", 2, 9, 42),
+    ("no.such", 0, 1, 0), ("metadata.format", 0, 2, 95),
+])  # fmt: skip
+def test_r631_219_steps_that_do_not_exist(feature, level, upgrade_type, code):
+    assert update(upgradable(), (feature, level, upgrade_type)).error_code == code
+
+
+def test_r631_091_everybody_must_support_the_level():
+    c = Cluster(level=1, brokers=2)
+    assert "Controller 1002" in update(c, ("metadata.format", 2, 1)).error_message
+    c = upgradable()
+    kind = message("v28:BrokerHeartbeatRequest")
+    old = [kind.Feature(name="metadata.format", min_supported_version=1, max_supported_version=1)]
+    c.beat(2, features=old)
+    assert "Broker 2" in update(c, ("metadata.format", 2, 1)).error_message
+    c.beat(2)
+    report(c.state, 1003, -1, (("metadata.format", 1, 1),), c.now)
+    assert "Controller 1003" in update(c, ("metadata.format", 2, 1)).error_message and c.ops == []
+
+
+def test_all_updates_or_none():
+    c = upgradable()
+    reply = update(c, ("metadata.format", 2, 1), ("no.such", 3, 1))
+    assert [r.error_code for r in reply.results] == [95, 95] and reply.error_code == 95 and c.ops == []
+    assert update(c, ("metadata.format", 2, 1), ("metadata.format", 2, 1)).error_code == 42

@@ -1,0 +1,215 @@
+"""Fencing, return, elections: what becomes of the partitions of a broker that goes or comes."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.controller import fencing, leases
+from actors.controller.changes import leave
+from actors.controller.elections import elect_leaders
+from actors.controller.isr import alter_isr
+from actors.controller.unregistration import unregister_broker
+from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
+from actors.wire.messages import message
+from fastpath.departures import departures
+from tests.unit.controller.cluster import Cluster
+
+
+def gone(c, broker):
+    leases.revoke(c.soft, broker, "test")
+    c.settle()
+
+
+def test_r631_162_leaders_move_and_isrs_shrink_before_the_broker_goes():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3), (2, 1, 3), (2, 3, 1))
+    gone(c, 1)
+    assert [c.partition("t", n) for n in range(3)] == [((2, 3), 2, 1), ((2, 3), 2, 1), ((2, 3), 2, 1)]
+    assert [type(op) for op in c.ops] == [PartitionsChanged, BrokerGone]  # A38: every prefix is a valid state
+
+
+def test_a32_the_last_member_stays_and_leads_again():
+    c = Cluster(brokers=2)
+    c.topic("t", (1,))
+    gone(c, 1)
+    assert c.partition("t") == ((1,), -1, 1)
+    c.join(1)
+    assert c.partition("t") == ((1,), 1, 2)
+
+
+def test_the_next_leader_is_the_most_preferred_usable_member():
+    c = Cluster(brokers=4)
+    c.topic("t", (1, 4, 3, 2))
+    gone(c, 4)
+    gone(c, 1)
+    assert c.partition("t") == ((3, 2), 3, 2)
+
+
+def test_i6_all_go_one_after_the_other_and_the_last_one_leads_again():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3))
+    for broker in (1, 3, 2):
+        gone(c, broker)
+    assert c.partition("t") == ((2,), -1, 3)
+    c.join(1)
+    assert c.partition("t")[:2] == ((2,), -1)  # it lacks records
+    c.join(2)
+    assert c.partition("t") == ((2,), 2, 4)
+
+
+def test_an_unclean_election_where_the_topic_allows_it():
+    c = Cluster(brokers=2)
+    c.topic("t", (1, 2), configs={"unclean.leader.election.enable": "true"})
+    c.topic("u", (1, 2))
+    for name in "tu":
+        kind = message("AlterIsrRequest")
+        entry = kind.PartitionData(partition_id=0, leader=1, isr=[1])
+        topic = kind.TopicData(topic=name, partitions=[entry])
+        c.run(alter_isr, kind(broker_id=1, broker_epoch=c.epochs[1], topics=[topic]))
+    gone(c, 1)
+    assert c.partition("t") == ((2,), 2, 2) and c.partition("u") == ((1,), -1, 2)
+
+
+def test_g12_unregistering_gives_the_last_copy_up():
+    c = Cluster(brokers=2)
+    c.topic("t", (1,))
+    kind = message("UnregisterBrokerRequest")
+    c.run(unregister_broker, kind(broker_id=1))
+    assert c.result.wait == ("registration", 1)
+    c.settle()
+    assert c.run(unregister_broker, kind(broker_id=1)).error_code == 0
+    assert c.partition("t") == ((), -1, 1) and c.image.broker(1) is None
+    assert c.run(unregister_broker, kind(broker_id=1)).error_code == 102
+    assert c.run(unregister_broker, kind(broker_id=9)).error_code == 102
+
+
+def test_slices_are_resumed_and_add_up(monkeypatch):
+    whole, sliced = Cluster(brokers=3), Cluster(brokers=3)
+    for c in (whole, sliced):
+        c.topic("t", num_partitions=50, replication_factor=3)
+        c.topic("u", num_partitions=20, replication_factor=1)
+    gone(whole, 2)
+    monkeypatch.setattr(fencing, "SLICE_ROWS", 7)
+    gone(sliced, 2)
+    assert len([op for op in sliced.ops if type(op) is PartitionsChanged]) > 7
+    for name, count in (("t", 50), ("u", 20)):
+        assert [whole.partition(name, n) for n in range(count)] == [sliced.partition(name, n) for n in range(count)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_compiled_pass_equals_its_twin(data):
+    brokers = data.draw(st.integers(1, 6))
+    c = Cluster(brokers=brokers)
+    ids = list(range(1, brokers + 3))  # two of them are not registered
+    topic_id = b"\x07" * 16
+    c.image.replay(c.image.next_offset, TopicSet("t", topic_id))
+    count = data.draw(st.integers(1, 12))
+    for number in range(count):
+        replicas = data.draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
+        isr = data.draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
+        leader = data.draw(st.sampled_from([*isr, -1]))
+        adding = replicas[:1] if data.draw(st.booleans()) else ()
+        op = PartitionsSet.one(topic_id, number, replicas, isr, leader, number, adding=adding)
+        c.image.replay(c.image.next_offset, op)
+    broker = data.draw(st.sampled_from(ids))
+    leases.revoke(c.soft, broker, "test")
+    step = data.draw(st.integers(1, 5))
+    found, row = {}, 0
+    while row >= 0:
+        block, judged, row = departures(c.image, broker, c.soft.usable(c.image).ids, row, step)
+        for state in block:
+            found[state.number] = (set(state.isr), state.leader, state.leader_epoch)
+        for one in judged:
+            change = leave(c.state, one, broker)
+            if change is not None:
+                found[c.image.number(one)] = (set(change.isr), change.leader, c.image.leader_epoch(one) + 1)
+    expected = {}
+    for one in c.image.topic_partitions(c.image.topic("t")):
+        change = leave(c.state, one, broker)
+        if change is not None:
+            expected[c.image.number(one)] = (set(change.isr), change.leader, c.image.leader_epoch(one) + 1)
+    assert found == expected
+
+
+# ---- leases
+
+
+def test_r631_145_a_lease_ends_after_exactly_one_period():
+    c = Cluster(brokers=1)
+    c.later(19_999)
+    assert leases.expired(c.soft, c.now) == []
+    c.later(1)
+    assert leases.expired(c.soft, c.now) == [1]
+    c.beat(1)
+    c.later(19_999)
+    assert leases.expired(c.soft, c.now) == []
+
+
+def test_time_that_stood_still_is_given_back():
+    c = Cluster(brokers=1)
+    due = c.mono_ms + 500
+    c.later(30_000)
+    assert leases.credit(c.soft, due, c.now) == 29_500
+    assert leases.expired(c.soft, c.now) == []
+    assert leases.credit(c.soft, c.mono_ms - 100, c.now) == 0
+
+
+def test_a_second_reason_to_go_begins_anew_only_if_more_is_given_up():
+    c = Cluster(brokers=1)
+    leases.revoke(c.soft, 1, "first")
+    c.soft.leaving[1] = c.soft.leaving[1]._replace(next_row=5)
+    leases.revoke(c.soft, 1, "second", newcomer=True)
+    assert c.soft.leaving[1] == ("first", True, False, 5)
+    leases.revoke(c.soft, 1, "third", give_up=True)
+    assert c.soft.leaving[1] == ("first", True, True, 0)
+
+
+# ---- ElectLeaders
+
+
+def elect(c, kind_of, *partitions, everything=False):
+    kind = message("ElectLeadersRequest")
+    named = None if everything else [kind.TopicPartitions(topic=t, partitions=list(p)) for t, *p in partitions]
+    reply = c.run(elect_leaders, kind(election_type=kind_of, topic_partitions=named))
+    if reply.error_code:
+        return reply.error_code
+    return {(r.topic, p.partition_id): p.error_code for r in reply.replica_election_results for p in r.partition_result}
+
+
+def test_r631_073_preferred_leaders():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2), (2, 1), (1, 3))
+    gone(c, 1)
+    assert elect(c, 0, ("t", 0, 1, 9), ("x", 0)) == {("t", 0): 80, ("t", 1): 84, ("t", 9): 3, ("x", 0): 3}
+    c.join(1)
+    assert elect(c, 0, ("t", 0)) == {("t", 0): 80}  # not in the ISR yet
+    kind = message("AlterIsrRequest")
+    entry = kind.PartitionData(partition_id=0, leader=2, leader_epoch=1, isr=[1, 2], current_zk_version=1)
+    topic = kind.TopicData(topic="t", partitions=[entry])
+    c.run(alter_isr, kind(broker_id=2, broker_epoch=c.epochs[2], topics=[topic]))
+    assert elect(c, 0, everything=True) == {("t", 0): 0, ("t", 2): 80}
+    assert c.partition("t") == ((1, 2), 1, 3)
+
+
+def test_unclean_elections_by_request():
+    c = Cluster(brokers=2)
+    c.topic("t", (1,), (2,))
+    c.topic("u", (1, 2))
+    gone(c, 1)
+    assert elect(c, 1, ("t", 0, 1), ("u", 0)) == {("t", 0): 83, ("t", 1): 84, ("u", 0): 84}
+    gone(c, 2)
+    c.join(1)
+    assert c.partition("u")[:2] == ((2,), -1)
+    assert elect(c, 1, ("u", 0)) == {("u", 0): 0}
+    assert c.partition("u")[:2] == ((1,), 1)
+    assert elect(c, 7, ("t", 0)) == 42
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_r631_083_both_levels_have_the_same_effect(level):
+    c = Cluster(level=level, brokers=2)
+    c.topic("t", (1, 2))
+    gone(c, 1)
+    assert c.partition("t") == ((2,), 2, 1) and c.image.broker(1) is None
+    assert isinstance(c.image.broker(2), BrokerSet)
