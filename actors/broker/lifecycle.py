@@ -98,6 +98,11 @@ class Metadata(NamedTuple):
     high_watermark: int
     leader_known: bool
 
+    @property
+    def caught_up(self) -> bool:
+        """Everything that is known to be committed is replayed."""
+        return self.leader_known and 0 <= self.high_watermark <= self.next_offset
+
 
 class Lifecycle:
     """State of one broker process. Feed it `tick`, `answered`, `lost`, `stop`; it says what to send."""
@@ -135,7 +140,7 @@ class Lifecycle:
             self._limit_stop(now)
         if self.state is State.SHUTDOWN or self._sent is not None or now.mono_ms < self._due_ms:
             return None
-        if not self._started and not self._caught_up(metadata):
+        if not self._started and not metadata.caught_up:
             return None
         self._started = True
         beat = Heartbeat(self._target(), self.epoch, now.wall_ms, metadata.next_offset - 1)
@@ -208,10 +213,6 @@ class Lifecycle:
         if self._stopping_since_ms >= 0:
             return State.SHUTDOWN
         return State.FENCED if self._tell_fenced else State.ACTIVE
-
-    @staticmethod
-    def _caught_up(metadata: Metadata) -> bool:
-        return metadata.leader_known and 0 <= metadata.high_watermark <= metadata.next_offset
 
     def _obey(self, answer: Answer, sent: Now, beat: Heartbeat, now: Now) -> None:
         if answer.error:

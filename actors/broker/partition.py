@@ -162,7 +162,8 @@ class Partition:
         self._know_followers(mono_ms)
         if again or not led:
             self.epoch_start = self.log.log_end_offset
-            self.log.start_epoch(self.leader_epoch)
+            if self.leader_epoch > self.log.epochs.latest:
+                self.log.start_epoch(self.leader_epoch)
         self.alone = len(self.replicas) == 1
         return (Became.SAME if led else Became.LEADER), row
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from actors.broker.fetchers import Fetcher, Limits, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
-from actors.broker.partition import Assignment, Became, Cluster, Partition
+from actors.broker.partition import NO_LEADER, Assignment, Became, Cluster, Partition
 from actors.broker.producer_ids import ProducerIds
 from actors.broker.replicas import Flush, Replicas
 from actors.broker.sender import Sender
@@ -63,6 +63,10 @@ class BrokerRole:
         self._incarnation_id = node.random.uuid()
         self._replica_connections: set[int] = set()
         self._started = False
+        self._caught_up = False
+        """The image has once reached the high watermark. Only then do partitions follow it: older assignments are history."""
+        self._registered = False
+        """The registration in the image is of this process; until then it leads nothing, whatever an older one led."""
         self._was_serving = False
         self._previous_epoch = -1
         self._lag_check_ms = 0
@@ -77,7 +81,7 @@ class BrokerRole:
         """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
         self._previous_epoch = self.storage.recover()
         self._started = True
-        self._diff_all()
+        self._catch_up()
         for listener in self.node.config.listeners:
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self.node.listen(listener.name)
@@ -86,7 +90,7 @@ class BrokerRole:
         """Replace the image by a snapshot and diff everything."""
         self.image = Image()
         load_snapshot(data, self.image, snapshot.end_offset, self.node.storage.family)
-        if self._started:
+        if self._caught_up:
             self._diff_all()
 
     def replay(self, batch: Batch) -> None:
@@ -99,7 +103,7 @@ class BrokerRole:
             which = (image.feature(FORMAT) or family) if family == "drafts" else family
             for offset, op in dialect(which).decode(batch):
                 touched = image.replay(offset, op)
-                if self._started:
+                if self._caught_up:
                     self._diff(touched)
         if image.next_offset <= batch.last_offset:
             image.advance(batch.last_offset + 1)
@@ -107,12 +111,14 @@ class BrokerRole:
 
     def committed(self, high_watermark: int) -> None:
         """The replays of this turn are done."""
+        self._catch_up()
         self._after_changes()
 
     def tick(self, now: Now) -> None:
         """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
         if not self._started:
             return
+        self._catch_up()
         self._tick_lifecycle(now)
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
@@ -218,6 +224,13 @@ class BrokerRole:
 
     # ---- metadata
 
+    def _catch_up(self) -> None:
+        metadata = self._metadata()
+        if self._started and not self._caught_up and metadata.caught_up:
+            self._caught_up = True
+            self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(self.image.feature(FORMAT))
+            self._diff_all()
+
     def _diff_all(self) -> None:
         image = self.image
         self.cluster.registered.clear()
@@ -257,16 +270,24 @@ class BrokerRole:
         usable = registration is not None and not registration.fenced
         self.replicas.registered(broker, registration.epoch if usable and registration is not None else None)
         self._fetch_retry_ms.pop(broker, None)
+        if broker == self.me:
+            own = registration is not None and registration.incarnation_id == self._incarnation_id
+            if own is not self._registered:
+                self._registered = own
+                for row in self.image.rows_led_by(self.me):
+                    self._assign(int(row))
 
     def _assign(self, row: int) -> tuple[bytes, int]:
         image = self.image
         topic, number = image.topic_of(row), image.number(row)
         topic_id = image.topic_id(topic)
         assert topic_id is not None, "a partition's topic has an id"
+        leader = image.leader(row)
+        if leader == self.me and not self._registered:
+            leader = NO_LEADER
         self.replicas.assign(
             image.topic_name(topic), topic_id, number,
-            Assignment(image.replicas(row), image.isr(row), image.leader(row), image.leader_epoch(row),
-                       image.partition_epoch(row)),
+            Assignment(image.replicas(row), image.isr(row), leader, image.leader_epoch(row), image.partition_epoch(row)),
             self.node.now.mono_ms)
         return topic_id, number
 
@@ -357,7 +378,7 @@ class BrokerRole:
         if serving and not self._was_serving:
             self._open_clients()
         elif self._was_serving and not serving:
-            self._close_clients("this broker is fenced")
+            self._close_clients("this broker stops" if self.lifecycle.stop_at else "this broker is fenced")
         self._was_serving = serving
         if self.lifecycle.epoch >= 0:
             for fetcher in self.replicas.fetchers.values():
@@ -385,8 +406,6 @@ class BrokerRole:
     def _leave(self) -> None:
         stop = self.lifecycle.stop_at
         assert stop is not None
-        self._close_clients("this broker stops")
-        self.node.channels.drop_all() if stop.code else None
         if stop.code:
             self.node.stop(stop.code, stop.why)
             return

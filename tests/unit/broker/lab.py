@@ -202,6 +202,8 @@ class Lab:
         self.controller_up = True
         self.hold_controller: list[Callable[[], None]] | None = None
         """A list: answers of the controller stay in it instead of arriving."""
+        self.hold_heartbeats = False
+        """Heartbeats are lost."""
         self.alter: Callable[[Any], Any] | None = None
         """Answers AlterIsr; None: everything is applied and committed."""
         self.asked: list[tuple[int, str, Any]] = []
@@ -286,6 +288,9 @@ class Lab:
 
     def answer_controller(self, node: Facade, name: str, request: Any, then: Callable[[Any], None]) -> None:
         """The active controller, simple minded."""
+        if name == "BrokerHeartbeat" and self.hold_heartbeats:
+            then(ChannelError("timeout", "held"))
+            return
         answer = getattr(self, f"_answer_{name}")(node, request)
 
         def arrive() -> None:
@@ -307,7 +312,9 @@ class Lab:
             if registered is not None:
                 self.commit(ops.BrokerGone(node.id))
             return reply(next_state=2, broker_epoch=-1)
-        if registered is not None and registered.epoch == request.broker_epoch:
+        if request.broker_epoch < 0 and registered is not None and registered.incarnation_id != request.incarnation_id:
+            self.commit(ops.BrokerGone(node.id))
+        elif registered is not None and registered.epoch == request.broker_epoch:
             return reply(next_state=3, broker_epoch=registered.epoch, lease_end_time_ms=end_ms)
         endpoints = tuple(ops.EndPoint(one.name, one.host, one.port, 0) for one in request.listeners)
         epoch = self.commit(

@@ -1,6 +1,7 @@
 """Three brokers: in-sync sets, leader changes, cuts, crashes; every case ends with equal logs."""
 
 from actors.metadata import ops
+from actors.ports import Sync
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.batch import records
@@ -231,3 +232,40 @@ def test_a_deleted_topic_is_answered_unknown_and_its_directory_goes() -> None:
     assert not lab.disks[1].exists("t-0")
     lab.pass_ms(61_000, 5000)
     assert not [name for name in lab.disks[1].names("") if name.endswith("-delete")]
+
+
+def test_a_restart_does_not_live_through_old_assignments() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    for leader in (2, 1, 2):
+        lab.change([1, 2], leader)
+        lab.settle()
+        lab.produce(leader, b"by %d" % leader, acks=1)
+        lab.pass_ms(300)
+    log = lab.partition(1).log
+    before = (list(log.epochs.epochs), list(log.epochs.starts))
+    lab.disks[1].sync(Sync(0, log.flush().files, []))
+    lab.dead.add(1)
+    lab.start(1)
+    lab.pass_ms(500)
+    log = lab.partition(1).log
+    assert (list(log.epochs.epochs), list(log.epochs.starts)) == before
+    assert not [line for line in lab.nodes[1].log.lines if "cut" in line]
+
+
+def test_a_new_process_leads_nothing_before_its_own_registration() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    lab.controller_up = False
+    lab.dead.add(1)
+    lab.start(1)
+    lab.controller_up = True
+    lab.hold_heartbeats = True
+    lab.settle()
+    assert not lab.partition(1).leads
+    lab.hold_heartbeats = False
+    lab.pass_ms(3000)
+    assert lab.partition(1).leads
