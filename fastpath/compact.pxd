@@ -1,6 +1,6 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
-from fastpath.columns cimport View
+from fastpath.view cimport View
 
 
 cdef struct Partition:                  # a partition on its way into a record; lists by reference

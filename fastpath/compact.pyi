@@ -1,5 +1,5 @@
 from fastpath.block import Block
-from fastpath.columns import View
+from fastpath.view import View
 
 class Writer:
     next_offset: int

@@ -20,7 +20,7 @@ from libc.string cimport memcpy
 
 from fastpath.batch cimport CRC_FROM, FINE, HEADER_BYTES, SIZE_BYTES, RecordView, read_record, store16, store32, store64
 from fastpath.block cimport UNCHANGED, Block, Row
-from fastpath.columns cimport CHUNK, RARE, Extent, Table, View
+from fastpath.view cimport CHUNK, RARE, Extent, Table, View
 from fastpath.crc32c cimport extend
 from fastpath.varint cimport size_uvarlong, size_varint, write_uvarlong, write_varint
 

@@ -10,7 +10,8 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from fastpath.block cimport Block, Row
-from fastpath.columns cimport CHUNK, CHUNK_BITS, LIVE, RARE, Columns, Table
+from fastpath.columns cimport Columns
+from fastpath.view cimport CHUNK, LIVE, RARE, Table
 
 
 cdef bint _holds(const int32_t* ids, Py_ssize_t count, int32_t broker) noexcept nogil:

@@ -38,8 +38,9 @@ from actors.metadata.ops import (
     records,
 )
 from fastpath.block import Block
-from fastpath.columns import Columns, View
+from fastpath.columns import Columns
 from fastpath.pages import PagedList, PagedMap
+from fastpath.view import View
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Partition rows: a list when few, an array when many."""
