@@ -24,8 +24,14 @@ def directory_id(node: int) -> bytes:
 class Cluster:
     """`controllers` voters (1001, ...) and `brokers` brokers (1, ...), each a process of its own."""
 
-    def __init__(self, world: World, controllers: int = 3, brokers: int = 3, level: int = 2,
-                 config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        controllers: int = 3,
+        brokers: int = 3,
+        level: int = 2,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
@@ -35,19 +41,29 @@ class Cluster:
         connect = ",".join(f"{id}@c{id}:{PORT}" for id in ids)
         for id in ids:
             settings = {
-                "process.roles": "controller", "controller.id": str(id), "controller.connect": connect,
-                "controller.listeners": "CONTROLLER", "listeners": f"CONTROLLER://c{id}:{PORT}",
+                "process.roles": "controller",
+                "controller.id": str(id),
+                "controller.connect": connect,
+                "controller.listeners": "CONTROLLER",
+                "listeners": f"CONTROLLER://c{id}:{PORT}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                "log.dirs": "data", **(config or {})}
+                "log.dirs": "data",
+                **(config or {}),
+            }
             process = self._process(f"c{id}", node_config(settings), directory_id(id))
             process.disk.replace(FIRST_CHECKPOINT, first_checkpoint(voters))
             self.controllers[id] = process
         for id in range(1, brokers + 1):
             settings = {
-                "process.roles": "broker", "broker.id": str(id), "controller.connect": connect,
+                "process.roles": "broker",
+                "broker.id": str(id),
+                "controller.connect": connect,
                 "listeners": f"PLAINTEXT://b{id}:{PORT}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                "log.dirs": "data", "group.initial.rebalance.delay.ms": "0", **(config or {})}
+                "log.dirs": "data",
+                "group.initial.rebalance.delay.ms": "0",
+                **(config or {}),
+            }
             self.brokers[id] = self._process(f"b{id}", node_config(settings), directory_id(id))
 
     def start(self) -> None:
@@ -65,7 +81,8 @@ class Cluster:
     def ready(self) -> bool:
         """Whether every running broker serves clients."""
         return self.active() is not None and all(
-            "PLAINTEXT" in process.listening for process in self.brokers.values() if process.alive)
+            "PLAINTEXT" in process.listening for process in self.brokers.values() if process.alive
+        )
 
     def _process(self, name: str, config: NodeConfig, id: bytes) -> Process:
         def storage(disk: VirtualDisk) -> Storage:

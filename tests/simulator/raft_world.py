@@ -249,7 +249,9 @@ class World:
             self.note(f"{source} -> {target} {message}")
         asked = isinstance(message, REQUESTS)
         if asked and ((source, target) in self.refusing or self.replicas[target].raft is None):
-            self.after(self.random.randint(0, 1), self._refuse, source, self.replicas[source].incarnation, target, message)
+            self.after(
+                self.random.randint(0, 1), self._refuse, source, self.replicas[source].incarnation, target, message
+            )
         elif (source, target) in self.cut or self.random.random() < self.loss:
             if asked and self.random.random() < 0.3:
                 self.after(3, self._fail, source, self.replicas[source].incarnation, target, message)

@@ -91,7 +91,9 @@ def test_the_table_has_every_row_once_by_name() -> None:
     assert names == {f"T{number}" for number in range(1, 24)}
 
 
-@pytest.mark.parametrize(("stage", "event"), [(S, Event.FLUSH), (S, Event.APPLIED), (Q, Event.FINAL), (R, Event.APPLIED)])
+@pytest.mark.parametrize(
+    ("stage", "event"), [(S, Event.FLUSH), (S, Event.APPLIED), (Q, Event.FINAL), (R, Event.APPLIED)]
+)
 def test_an_illegal_move_is_an_assertion_and_changes_nothing(stage: Stage, event: Event) -> None:
     isr = at(stage)
     before = (isr.stage, isr.isr, isr.maximal, isr.wish)
@@ -138,21 +140,51 @@ def caught_up(replica: int, log_end: int = 10, epoch: int | None = None, at_ms: 
     return follower
 
 
-def view(*, mono_ms: int = 0, followers: dict[int, Follower] | None = None, replicas: tuple[int, ...] = (1, 2, 3),
-         high: int = 5, epoch_start: int = 6, registered: dict[int, int] | None = None, own_end: int = 10) -> View:
-    return View(1, replicas, followers or {}, {1: 11, 2: 22, 3: 33} if registered is None else registered, 10, own_end,
-                high, epoch_start, 30_000, mono_ms)
+def view(
+    *,
+    mono_ms: int = 0,
+    followers: dict[int, Follower] | None = None,
+    replicas: tuple[int, ...] = (1, 2, 3),
+    high: int = 5,
+    epoch_start: int = 6,
+    registered: dict[int, int] | None = None,
+    own_end: int = 10,
+) -> View:
+    return View(
+        1,
+        replicas,
+        followers or {},
+        {1: 11, 2: 22, 3: 33} if registered is None else registered,
+        10,
+        own_end,
+        high,
+        epoch_start,
+        30_000,
+        mono_ms,
+    )
 
 
-@pytest.mark.parametrize(("follower", "registered", "may"), [
-    (caught_up(3), None, True),
-    (caught_up(3, log_end=4), None, False),
-    (caught_up(3, log_end=5), None, False),
-    (caught_up(3, log_end=6), None, True),
-    (caught_up(3), {1: 11, 2: 22}, False),
-    (caught_up(3, epoch=32), None, False),
-    (caught_up(3, epoch=-1), None, False),
-], ids=["joins", "below the high watermark", "below the epoch's start", "at both", "fenced", "older epoch", "no epoch"])
+@pytest.mark.parametrize(
+    ("follower", "registered", "may"),
+    [
+        (caught_up(3), None, True),
+        (caught_up(3, log_end=4), None, False),
+        (caught_up(3, log_end=5), None, False),
+        (caught_up(3, log_end=6), None, True),
+        (caught_up(3), {1: 11, 2: 22}, False),
+        (caught_up(3, epoch=32), None, False),
+        (caught_up(3, epoch=-1), None, False),
+    ],
+    ids=[
+        "joins",
+        "below the high watermark",
+        "below the epoch's start",
+        "at both",
+        "fenced",
+        "older epoch",
+        "no epoch",
+    ],
+)
 def test_r497_43_each_condition_alone(follower: Follower, registered: dict[int, int] | None, may: bool) -> None:
     isr = Isr((1, 2), 7)
     found = view(followers={2: caught_up(2), 3: follower}, registered=registered)
@@ -215,8 +247,11 @@ def test_r497_23_twin_of_the_high_watermark() -> None:
     dice = random.Random(4)
     for _ in range(3000):
         replicas = tuple(range(1, dice.randint(2, 5)))
-        followers = {r: caught_up(r, dice.randint(0, 10), dice.choice((r * 11, -1)), dice.choice((0, 50_000)))
-                     for r in replicas if r != 1}
+        followers = {
+            r: caught_up(r, dice.randint(0, 10), dice.choice((r * 11, -1)), dice.choice((0, 50_000)))
+            for r in replicas
+            if r != 1
+        }
         registered = {r: r * 11 for r in replicas if dice.random() < 0.8}
         found = view(followers=followers, replicas=replicas, registered=registered, mono_ms=60_000, high=0)
         isr = Isr({1} | {r for r in replicas if dice.random() < 0.6}, 7)
@@ -224,8 +259,11 @@ def test_r497_23_twin_of_the_high_watermark() -> None:
         isr.decide(want, {})
         ends = {r: followers[r].log_end for r in replicas if r != 1} | {1: 10}
         maximal = isr.isr | want
-        awaited = {r for r, one in followers.items() if registered.get(r) == one.broker_epoch
-                   and (one.log_end == 10 or 60_000 - one.caught_up_ms <= 30_000)}
+        awaited = {
+            r
+            for r, one in followers.items()
+            if registered.get(r) == one.broker_epoch and (one.log_end == 10 or 60_000 - one.caught_up_ms <= 30_000)
+        }
         assert high_watermark(found, isr, 1) == min(ends[r] for r in replicas if r in maximal | awaited)
 
 

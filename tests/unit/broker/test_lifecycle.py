@@ -58,14 +58,24 @@ class Story:
 
 def test_r631_182_numbers_on_the_wire() -> None:
     assert [(state.name, state.value) for state in State] == [
-        ("UNKNOWN", 0), ("INITIAL", 1), ("FENCED", 2), ("ACTIVE", 3), ("SHUTDOWN", 4)]
+        ("UNKNOWN", 0),
+        ("INITIAL", 1),
+        ("FENCED", 2),
+        ("ACTIVE", 3),
+        ("SHUTDOWN", 4),
+    ]
 
 
 def test_r631_188_only_the_edges_of_the_diagram_exist() -> None:
     edges = {(a.name, b.name) for (a, _), b in TRANSITIONS.items() if a is not b}
     assert edges == {
-        ("INITIAL", "ACTIVE"), ("ACTIVE", "FENCED"), ("FENCED", "ACTIVE"), ("ACTIVE", "SHUTDOWN"), ("FENCED", "SHUTDOWN"),
-        ("INITIAL", "SHUTDOWN")}
+        ("INITIAL", "ACTIVE"),
+        ("ACTIVE", "FENCED"),
+        ("FENCED", "ACTIVE"),
+        ("ACTIVE", "SHUTDOWN"),
+        ("FENCED", "SHUTDOWN"),
+        ("INITIAL", "SHUTDOWN"),
+    }
     assert not [one for one in TRANSITIONS if one[0] in (State.SHUTDOWN, State.UNKNOWN)]
 
 

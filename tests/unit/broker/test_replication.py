@@ -203,8 +203,17 @@ def test_delete_records_moves_the_start_on_every_replica() -> None:
         lab.produce(1, value)
         lab.settle()
     kind = message("DeleteRecordsRequest")
-    sent = lab.call(1, "DeleteRecords", 2, kind(timeout_ms=5000, topics=[kind.DeleteRecordsTopic(
-        name="t", partitions=[kind.DeleteRecordsPartition(partition_index=0, offset=2)])]))
+    sent = lab.call(
+        1,
+        "DeleteRecords",
+        2,
+        kind(
+            timeout_ms=5000,
+            topics=[
+                kind.DeleteRecordsTopic(name="t", partitions=[kind.DeleteRecordsPartition(partition_index=0, offset=2)])
+            ],
+        ),
+    )
     lab.pass_ms(1000, 50)
     assert sent.reply.topics[0].partitions[0].low_watermark == 2
     assert lab.partition(2).log.log_start_offset == 2

@@ -1,0 +1,68 @@
+"""What the integration tests share: one real cluster of local processes, and Apache Kafka's jars where they are."""
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rayft
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL_SECONDS_MAX = 120
+CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "10"}
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator["rayft.Cluster"]:
+    """Three controllers and three brokers."""
+    with rayft.Cluster(controllers=3, brokers=3, config=CONFIG) as running:
+        yield running
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+def kafka_libs() -> Path | None:
+    """The folder with Apache Kafka's jars."""
+    folder = Path(os.environ.get("KAFKA_LIBS", ROOT / ".kafka" / "libs"))
+    return folder if any(folder.glob("kafka-tools-*.jar")) else None
+
+
+class Java:
+    """Runs Kafka's own tools."""
+
+    def __init__(self, libs: Path) -> None:
+        self.libs = libs
+
+    def run(self, main: str, *arguments: str, stdin: str = "", check: bool = True) -> str:
+        """Standard output of a tool; its errors fail the test."""
+        done = subprocess.run(
+            ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{self.libs}/*", main, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_SECONDS_MAX,
+        )
+        if check and done.returncode:
+            raise AssertionError(
+                f"{main} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    """Kafka's tools; skipped where there is no Java or no jars."""
+    libs = kafka_libs()
+    if shutil.which("java") is None:
+        pytest.skip("no java on the path: `make kafka` installs it where it may")
+    if libs is None:
+        pytest.skip("Apache Kafka's jars are not in .kafka/libs: `make kafka` fetches them with Maven")
+    return Java(libs)
