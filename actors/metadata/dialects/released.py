@@ -87,7 +87,7 @@ def _broker(body: Any) -> Op:
         body.incarnation_id,
         tuple(EndPoint(one.name, one.host, one.port, one.security_protocol) for one in body.end_points),
         body.rack,
-        tuple((one.name, one.min_supported_version, one.max_supported_version) for one in body.features),
+        tuple(sorted((one.name, one.min_supported_version, one.max_supported_version) for one in body.features)),
         tuple(body.log_dirs),
         body.fenced,
         body.in_controlled_shutdown,
