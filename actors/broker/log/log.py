@@ -21,9 +21,9 @@ from typing import NamedTuple
 from actors.broker.log.checkpoints import LEADER_EPOCHS
 from actors.broker.log.directory import write_topic_id
 from actors.broker.log.epochs import EpochCache, EpochEnd
-from actors.broker.log.history import learn
+from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
+from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
 from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
 from actors.broker.log.times import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, TimeOffset, TimeSearch
 from actors.config import TopicSettings
@@ -158,7 +158,9 @@ class PartitionLog:
         self._write(data, headers, now_ms)
         if producing:
             for header in headers:
-                self.producers.append(header, now_ms)
+                marker = header.producer_id >= 0 and header.attributes & CONTROL
+                coordinator = marker_epoch(memoryview(data), header.position - first.position) if marker else -1
+                self.producers.append(header, now_ms, coordinator)
         return Appended(first.base_offset, last.last_offset)
 
     def append_fetched(self, data: bytes | bytearray | memoryview, now_ms: int) -> Appended | None:
@@ -186,11 +188,10 @@ class PartitionLog:
     def _write(self, data: bytes | bytearray | memoryview, headers: Sequence[Header], now_ms: int) -> None:
         first, last = headers[0], headers[-1]
         segment = self.active
-        if segment is None:
-            segment = self._open_first(first.base_offset, now_ms)
-        elif self._must_roll(segment, len(data), last, now_ms):
+        if segment is None or self._must_roll(segment, len(data), last, now_ms):
             far = last.last_offset - self.log_end_offset > SPAN_MAX
-            segment = self.roll(now_ms, first.base_offset if far else None)
+            base_offset = first.base_offset if far else self.log_end_offset
+            segment = self._open_first(base_offset, now_ms) if segment is None else self.roll(now_ms, base_offset)
         position = segment.append(data, first.max_timestamp)
         hints = self._hints
         hints[first.base_offset] = (segment, position)
@@ -429,7 +430,7 @@ class PartitionLog:
         del self.segments[place + 1 :]
         self.active = self.segments[place]
         self.indexes.forget(self.active)
-        end = self.active.truncate(offset)
+        end = max(self.active.truncate(offset), self.log_start_offset)
         self.shortened.append(self.active)
         self._ends_at(end)
         self.epochs.truncate_end(end)

@@ -31,6 +31,8 @@ class Retained(NamedTuple):
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
     """Delete what the settings say. `now_ms`: wall clock. Raises DiskFull when a new segment finds no room."""
     warm: list[Job] = []
+    if not log.segments:
+        return Retained(0, log.log_start_offset, [], warm)
     if log.settings.delete:
         count = max(_too_old(log, now_ms, high_watermark, warm), _too_many(log, high_watermark))
     else:

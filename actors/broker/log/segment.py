@@ -306,28 +306,24 @@ class Segment:
             self.last_timestamp = self.index.max_timestamp
 
     def truncate(self, offset: int) -> int:
-        """Cut off the batch that holds `offset` and all after it; the log's new end offset. Blocking, little."""
+        """Cut off the batch that holds `offset` and all after it; where the last batch left ends. Blocking, little."""
         index = self.index or self.load_index(cold=True)
         assert index is not None
         self.index = index
         end = self.read(offset, NO_LIMIT, 0, cold=True)
         assert end is not None
         if end.data:
-            first = _int(end.data[:8])
-            new_end = offset if first >= offset else first
             self.log.truncate(end.start)
-        else:
-            new_end = offset
-        index.truncate(new_end)
+            offset = min(offset, _int(end.data[:8]))
+        index.truncate(offset)
         self._cut_index_files(index)
         # The part behind the last entry counts towards the next one, and may hold the largest timestamp.
         count = len(index.offsets)
         position = index.offsets.entry(count - 1)[1] if count else 0
-        self.scan(index, position, self.base_offset, check_from=NO_LIMIT)
         self.last_timestamp = None
-        if position == 0 and self.log.size == 0:
+        if self.log.size == 0:
             self.first_timestamp = -1
-        return new_end
+        return self.scan(index, position, self.base_offset, check_from=NO_LIMIT).next_offset
 
     def _cut_index_files(self, index: SegmentIndex) -> None:
         for suffix, entries in ((INDEX, index.offsets), (TIME_INDEX, index.times)):

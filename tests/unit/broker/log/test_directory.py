@@ -1,0 +1,105 @@
+"""Names and small files of a log directory."""
+
+import pytest
+
+from actors.broker.log.directory import (
+    LogDirectory,
+    parse_name,
+    partition_name,
+    read_topic_id,
+    retired_name,
+    write_topic_id,
+)
+from actors.ports import Sync
+from tests.simulator.disk import VirtualDisk
+
+ID = bytes(range(240, 256))
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("topic-0", ("topic", 0, "")),
+        ("a.b_c-d-17", ("a.b_c-d", 17, "")),
+        (f"t-3.{'0a' * 16}-delete", ("t", 3, "delete")),
+        (f"t.u-3.{'0a' * 16}-stray", ("t.u", 3, "stray")),
+        (f"t-3.{'0a' * 16}-future", ("t", 3, "future")),
+        (f"t-3.{'0a' * 16}-other", None),
+        ("__cluster_metadata-0", ("__cluster_metadata", 0, "")),
+        ("meta.properties", None),
+        ("-1", None),
+        ("topic-", None),
+        ("topic-x", None),
+        ("topic-¹", None),
+    ],
+)
+def test_names_are_read(name: str, parsed: tuple[str, int, str] | None) -> None:
+    assert parse_name(name) == parsed
+
+
+def test_names_of_retired_directories_fit() -> None:
+    name = retired_name("t" * 249, 12, "delete", ID)
+    assert len(name) == 255
+    assert parse_name(name) is not None and parse_name(name)[1:] == (12, "delete")  # type: ignore[index]
+    assert parse_name(retired_name("a.b", 1, "stray", ID)) == ("a.b", 1, "stray")
+    assert partition_name("a.b", 1) == "a.b-1"
+
+
+def test_partition_metadata_is_kafkas() -> None:
+    disk = VirtualDisk()
+    write_topic_id(disk, "t-0", ID)
+    write_topic_id(disk, "t-0", bytes(16))
+    assert bytes(disk.files["t-0/partition.metadata"].data) == b"version: 0\ntopic_id: 8PHy8_T19vf4-fr7_P3-_w"
+    assert read_topic_id(disk, "t-0") == ID
+    assert read_topic_id(disk, "none-0") is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"version: 0", b"version: 1\ntopic_id: 8PHy8_T19vf4-fr7_P3-_w", b"version: 0\ntopic_id: short", b"\xff"],
+)
+def test_unreadable_partition_metadata_is_none(content: bytes) -> None:
+    disk = VirtualDisk()
+    disk.replace("t-0/partition.metadata", content)
+    assert read_topic_id(disk, "t-0") is None
+
+
+def test_a_directory_tells_its_partitions() -> None:
+    disk = VirtualDisk()
+    write_topic_id(disk, "t-1", ID)
+    disk.open("u-0/00000000000000000000.log", create=True)
+    disk.open("__cluster_metadata-0/00000000000000000000.log", create=True)
+    disk.open("meta.properties", create=True)
+    retired = retired_name("v", 2, "delete", ID)
+    write_topic_id(disk, retired, ID)
+    found = LogDirectory(disk).partitions()
+    assert found == [("t-1", "t", 1, "", ID), ("u-0", "u", 0, "", None), (retired, "v", 2, "delete", ID)]
+
+
+def test_checkpoints_come_back() -> None:
+    disk = VirtualDisk()
+    disk.sync(Sync(0, (), LogDirectory(disk).checkpoints({("t", 0): 5}, {("t", 0): 4}, {})))
+    again = LogDirectory(disk)
+    assert (again.recovery_points, again.high_watermarks, again.log_starts) == ({("t", 0): 5}, {("t", 0): 4}, {})
+    assert again.faults == []
+    disk.corrupt("recovery-point-offset-checkpoint", 0)
+    again = LogDirectory(disk)
+    assert again.recovery_points == {} and again.high_watermarks == {("t", 0): 4}
+    assert len(again.faults) == 1 and "recovery-point-offset-checkpoint" in again.faults[0]
+
+
+def test_a_clean_stop_is_believed_once() -> None:
+    disk = VirtualDisk()
+    assert not LogDirectory(disk).clean
+    disk.sync(Sync(0, (), [LogDirectory(disk).clean_shutdown(77)]))
+    assert bytes(disk.files[".kafka_cleanshutdown"].data) == b'{"version":0,"brokerEpoch":77}'
+    first, second = LogDirectory(disk), LogDirectory(disk)
+    assert (first.clean, first.broker_epoch) == (True, 77)
+    assert (second.clean, second.broker_epoch) == (False, -1)
+
+
+def test_an_empty_mark_of_a_clean_stop_has_no_epoch() -> None:
+    disk = VirtualDisk()
+    disk.replace(".kafka_cleanshutdown", b"")
+    found = LogDirectory(disk)
+    assert (found.clean, found.broker_epoch) == (True, -1)

@@ -1,0 +1,237 @@
+"""Idempotent producers: what is a repetition, what is out of order, and what survives files and cuts."""
+
+from typing import Any
+
+import pytest
+
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers import (
+    SEQUENCE_MAX,
+    CorruptSnapshot,
+    InvalidProducerBatches,
+    InvalidProducerEpoch,
+    OutOfOrderSequence,
+    Producers,
+)
+from fastpath import batch
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
+
+
+def send(log: PartitionLog, sequence: int, count: int = 1, epoch: int = 0, producer: int = 9, **more: Any) -> Any:
+    data = build(count, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **more)
+    return put(log, data)
+
+
+def test_the_last_five_batches_are_recognised() -> None:
+    log = new()
+    for sequence in range(0, 14, 2):
+        send(log, sequence, 2)
+    before = content(log)
+    for sequence in range(4, 14, 2):
+        assert send(log, sequence, 2) == (sequence, sequence + 1, True)
+    with pytest.raises(OutOfOrderSequence):
+        send(log, 2, 2)
+    assert content(log) == before
+
+
+def test_a_repetition_has_the_same_first_and_last_sequence() -> None:
+    log = new()
+    send(log, 0, 3)
+    for first, count in ((0, 2), (1, 2), (0, 4)):
+        with pytest.raises(OutOfOrderSequence):
+            send(log, first, count)
+
+
+@pytest.mark.parametrize("sequence", [1, 3, 100, SEQUENCE_MAX])
+def test_a_gap_is_out_of_order(sequence: int) -> None:
+    log = new()
+    send(log, 0, 2)
+    with pytest.raises(OutOfOrderSequence) as caught:
+        send(log, sequence, 1)
+    assert caught.value.code == 45
+    assert log.log_end_offset == 2
+
+
+def test_sequences_wrap() -> None:
+    log = new()
+    send(log, SEQUENCE_MAX - 2, 2)
+    send(log, SEQUENCE_MAX, 3)
+    assert log.producers.by_id[9].batches[-1].last_sequence == 1
+    assert send(log, SEQUENCE_MAX, 3).duplicate
+    send(log, 2)
+    with pytest.raises(OutOfOrderSequence):
+        send(log, 4)
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    log = new()
+    assert send(log, 77, 2) == (0, 1, False)
+    assert send(log, 79) == (2, 2, False)
+
+
+def test_epochs_of_a_producer_only_rise() -> None:
+    log = new()
+    send(log, 0, 2, epoch=3)
+    with pytest.raises(InvalidProducerEpoch) as caught:
+        send(log, 2, epoch=2)
+    assert caught.value.code == 47
+    with pytest.raises(OutOfOrderSequence):
+        send(log, 2, epoch=4)
+    assert send(log, 0, 2, epoch=4) == (2, 3, False)
+    assert send(log, 0, 2, epoch=4) == (2, 3, True)
+    with pytest.raises(InvalidProducerEpoch):
+        send(log, 2, epoch=3)
+
+
+def test_several_batches_of_a_producer_in_one_request_are_refused() -> None:
+    log = new()
+    data = build(producer_id=9, producer_epoch=0, base_sequence=0) + build(
+        producer_id=9, producer_epoch=0, base_sequence=1
+    )
+    with pytest.raises(InvalidProducerBatches):
+        put(log, data)
+    assert log.log_end_offset == 0
+
+
+def test_a_follower_remembers_and_does_not_judge() -> None:
+    leader, follower = new(), new()
+    for sequence in range(8):
+        send(leader, sequence)
+    follower.append_fetched(content(leader, offset=5), 0)
+    assert follower.producers.by_id[9].batches == leader.producers.by_id[9].batches[-3:]
+    assert send(follower, 7).duplicate
+
+
+def test_silent_producers_are_forgotten() -> None:
+    log = new()
+    put(log, build(producer_id=1, producer_epoch=0, base_sequence=0, timestamp_ms=1000), now_ms=5000)
+    put(log, build(producer_id=2, producer_epoch=0, base_sequence=0, timestamp_ms=9000), now_ms=5000)
+    assert log.producers.expire(5999, 1000) == 0
+    assert log.producers.expire(6000, 1000) == 1
+    assert list(log.producers.by_id) == [2]
+    assert log.producers.expire(10_000, 1000) == 1
+
+
+def test_a_snapshot_keeps_the_last_batch() -> None:
+    log = new()
+    for sequence in range(7):
+        send(log, sequence, producer=1)
+    send(log, SEQUENCE_MAX, 3, producer=2, epoch=5)
+    again = Producers.parse(log.producers.snapshot())
+    assert again.by_id[1].batches == log.producers.by_id[1].batches[-1:]
+    assert again.by_id[2].batches == log.producers.by_id[2].batches
+    assert again.by_id[2].epoch == 5
+    assert Producers.parse(Producers().snapshot()).by_id == {}
+
+
+def test_a_snapshot_is_kafkas_bytes() -> None:
+    state = Producers()
+    state.append(batch.header(build(3, producer_id=258, producer_epoch=2, base_sequence=4, timestamp_ms=1000)), 0)
+    assert state.snapshot()[6:] == bytes.fromhex(
+        "00000001 0000000000000102 0002 00000006 0000000000000002 00000002 00000000000003e8 ffffffff ffffffffffffffff"
+    )
+
+
+def test_every_damaged_byte_of_a_snapshot_is_noticed() -> None:
+    log = new()
+    send(log, 0)
+    data = log.producers.snapshot()
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x10
+        with pytest.raises(CorruptSnapshot):
+            Producers.parse(damaged)
+    for size in range(len(data)):
+        with pytest.raises(CorruptSnapshot):
+            Producers.parse(data[:size])
+
+
+def test_rolls_and_clean_stops_write_snapshots() -> None:
+    log = new(segment_bytes=400)
+    for sequence in range(10):
+        send(log, sequence, size=100)
+    flush(log)
+    assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
+    stop(log)
+    assert log.snapshots[-1] == 10
+    again = reopen(log, clean=True).log
+    assert again.producers.by_id[9].batches == log.producers.by_id[9].batches[-1:]
+
+
+def test_a_log_without_producers_writes_no_snapshot() -> None:
+    log = new(segment_bytes=100)
+    put(log, build())
+    put(log, build())
+    stop(log)
+    assert [name for name in log.disk.names("topic-0") if name.endswith(".snapshot")] == []
+
+
+@pytest.mark.parametrize("recovery", ["nothing flushed", "flushed", "damaged snapshot"])
+def test_producers_are_rebuilt_after_an_unclean_stop(recovery: str) -> None:
+    log = new(segment_bytes=400)
+    for sequence in range(10):
+        send(log, sequence, size=100)
+        if sequence == 7 and recovery != "nothing flushed":
+            flush(log)
+    if recovery == "damaged snapshot":
+        for offset in log.snapshots:
+            log.disk.corrupt(f"topic-0/{offset:020d}.snapshot", 12)  # type: ignore[attr-defined]
+    again = reopen(log).log
+    expected = log.producers.by_id[9].batches
+    found = again.producers.by_id[9].batches
+    assert found == expected[-len(found) :] and len(found) >= 2
+    assert send(again, 9, size=100).duplicate
+    assert not send(again, 10).duplicate
+
+
+@pytest.mark.parametrize("target", range(12))
+def test_a_truncation_takes_producers_back(target: int) -> None:
+    log = new(segment_bytes=400)
+    for sequence in range(12):
+        send(log, sequence, size=100)
+    log.truncate_to(target)
+    if target:
+        assert log.producers.by_id[9].batches[-1].last_sequence == target - 1
+        assert send(log, target - 1, size=100).duplicate
+        with pytest.raises(OutOfOrderSequence):
+            send(log, target + 1)
+    else:
+        assert len(log.producers) == 0
+    assert send(log, target).base_offset == target
+
+
+def test_a_truncation_takes_an_epoch_back() -> None:
+    log = new()
+    send(log, 0, epoch=1)
+    send(log, 1, epoch=1)
+    send(log, 0, epoch=2)
+    log.truncate_to(2)
+    assert send(log, 1, epoch=1).duplicate
+    assert not send(log, 2, epoch=1).duplicate
+
+
+def test_a_flush_outrun_by_a_truncation_leaves_no_snapshot_behind() -> None:
+    from tests.unit.broker.log.logs import sync
+
+    log = new(segment_bytes=400)
+    for sequence in range(6):
+        send(log, sequence, size=100)
+    wanted = log.flush()
+    log.truncate_to(1)
+    sync(log, wanted)
+    log.flushed(wanted)
+    assert [name for name in log.disk.names("topic-0") if name.endswith(".snapshot")] == []
+
+
+def test_transactions_leave_their_mark_in_the_snapshot() -> None:
+    log = new()
+    send(log, 0, 2, attributes=0x10)
+    assert log.producers.open_transaction_offset() == 0
+    assert Producers.parse(log.producers.snapshot()).by_id[9].transaction_offset == 0
+    assert log.producers.expire(1 << 60, 1) == 0
+    marker = batch.Builder(base_offset=2, attributes=0x30, producer_id=9, producer_epoch=0, timestamp_ms=5)
+    marker.append(b"\0\0\0\1", b"\0\0\0\0\0\7", 5)
+    log.append_fetched(marker.build(), 0)
+    assert log.producers.open_transaction_offset() == -1
+    assert log.producers.by_id[9].coordinator_epoch == 7
+    assert reopen(log, recovery_point=0).log.producers.by_id[9].coordinator_epoch == 7

@@ -1,0 +1,114 @@
+"""What goes, what stays, and when."""
+
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.retention import Retained, retain
+from tests.unit.broker.log.logs import DIRECTORY, build, content, new, offsets, put, reopen, settings, stop
+
+DAY = 86_400_000
+
+
+def _filled(**changes: object) -> PartitionLog:
+    """Ten segments of one batch, at 0, 1000, ... ms."""
+    log = new(**{"segment_bytes": 100, "retention_ms": -1, "retention_bytes": -1, **changes})
+    for number in range(10):
+        put(log, build(1, 20, timestamp_ms=number * 1000), epoch=number // 4)
+    assert len(log.segments) == 10
+    return log
+
+
+def _run(log: PartitionLog, now_ms: int, high_watermark: int = 1 << 60) -> Retained:
+    """Checks until nothing has to be read first."""
+    while True:
+        result = retain(log, now_ms, high_watermark)
+        if not result.warm:
+            return result
+        for job in result.warm:
+            job()
+
+
+def test_segments_go_when_their_newest_record_is_too_old() -> None:
+    log = _filled(retention_ms=5000)
+    assert _run(log, 5000).deleted == 0
+    result = _run(log, 7001)
+    assert (result.deleted, result.log_start_offset) == (3, 3)
+    assert offsets(content(log)) == list(range(3, 10))
+    assert log.epochs.starts[0] == 3
+
+
+def test_files_are_renamed_first_and_unlinked_by_the_jobs() -> None:
+    log = _filled(retention_ms=5000)
+    result = _run(log, 7001)
+    gone = [name for name in log.disk.names(DIRECTORY) if name.endswith(".deleted")]
+    assert gone == [f"{n:020d}.log.deleted" for n in range(3)]
+    for job in result.jobs:
+        job()
+    assert [name for name in log.disk.names(DIRECTORY) if name.endswith(".deleted")] == []
+
+
+def test_the_oldest_go_while_the_rest_is_large_enough() -> None:
+    log = _filled()
+    size = log.segments[0].size
+    log.settings = settings(retention_ms=-1, retention_bytes=4 * size + 1)
+    assert _run(log, 0).log_start_offset == 5
+    log.settings = settings(retention_ms=-1, retention_bytes=5 * size)
+    assert _run(log, 0).deleted == 0
+
+
+def test_nothing_goes_beyond_the_high_watermark() -> None:
+    log = _filled(retention_ms=0)
+    assert _run(log, DAY, high_watermark=4).log_start_offset == 4
+    assert log.log_end_offset == 10
+
+
+def test_a_log_that_is_too_old_as_a_whole_keeps_its_end() -> None:
+    log = _filled(retention_ms=1)
+    result = _run(log, DAY)
+    assert (result.deleted, log.log_start_offset, log.log_end_offset) == (10, 10, 10)
+    assert _run(log, 2 * DAY).deleted == 0
+    assert reopen(log, log_start_offset=0).log.log_end_offset == 10
+    put(log, build())
+    assert offsets(content(log)) == [10]
+
+
+def test_a_compacted_topic_loses_nothing() -> None:
+    log = _filled(retention_ms=1, retention_bytes=1, cleanup_policy=("compact",))
+    assert _run(log, DAY).deleted == 0
+    log.settings = settings(retention_ms=1, cleanup_policy=("compact", "delete"))
+    assert _run(log, DAY).deleted == 10
+
+
+def test_deleted_records_take_their_segments_with_them() -> None:
+    log = _filled(cleanup_policy=("compact",))
+    log.delete_records(4)
+    assert len(log.segments) == 10
+    assert _run(log, 0).deleted == 4
+    assert [segment.base_offset for segment in log.segments] == list(range(4, 10))
+
+
+def test_a_segment_without_timestamps_counts_from_when_it_was_seen() -> None:
+    log = new(segment_bytes=100, retention_ms=1000)
+    put(log, build(1, 20, timestamp_ms=-1), now_ms=50)
+    put(log, build(1, 20, timestamp_ms=-1), now_ms=60)
+    assert _run(log, 1050).deleted == 0
+    assert _run(log, 1055).deleted == 1
+
+
+def test_what_is_not_in_memory_is_read_by_a_job_first() -> None:
+    log = _filled(retention_ms=5000)
+    stop(log)
+    log = reopen(log, clean=True).log
+    log.disk.cold = lambda path, position, size: True  # type: ignore[attr-defined]
+    first = retain(log, 7001, 1 << 60)
+    assert first.deleted == 0 and len(first.warm) == 1
+    assert _run(log, 7001).log_start_offset == 3
+
+
+def test_snapshots_of_deleted_segments_go() -> None:
+    log = new(segment_bytes=120, retention_ms=5000)
+    for number in range(10):
+        put(log, build(1, 20, timestamp_ms=number * 1000, producer_id=3, producer_epoch=0, base_sequence=number))
+    stop(log)
+    for job in _run(log, 9001).jobs:
+        job()
+    left = [int(name[:20]) for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot")]
+    assert left == log.snapshots == [5, 6, 7, 8, 9, 10]

@@ -1,0 +1,84 @@
+"""Offsets by time, against reading every record."""
+
+from random import Random
+
+import pytest
+
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.times import TimeOffset, TimeSearch
+from fastpath import batch
+from tests.unit.broker.log.logs import content, new, put, reopen, stop
+
+
+def _search(log: PartitionLog, timestamp: int, upper: int | None = None) -> TimeOffset | None:
+    answer = log.offset_for_time(timestamp, upper)
+    assert isinstance(answer, TimeSearch)
+    return answer()
+
+
+def _filled(seed: int) -> tuple[PartitionLog, list[TimeOffset]]:
+    random = Random(seed)
+    log = new(segment_bytes=random.choice([600, 3000]), index_interval_bytes=random.choice([0, 200, 4096]))
+    clock = 1000
+    for number in range(60):
+        builder = batch.Builder(timestamp_ms=clock)
+        for _ in range(random.randrange(1, 4)):
+            builder.append(None, bytes(random.randrange(60)), clock + random.randrange(-300, 300))
+        put(log, builder.build(), epoch=number // 20)
+        clock += random.randrange(0, 100)
+    records = []
+    for header in batch.headers(content(log)):
+        for record in batch.records(content(log), header.position):
+            records.append(TimeOffset(record.offset, record.timestamp, header.epoch))
+    return log, records
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_first_record_at_or_after_a_time(seed: int) -> None:
+    log, records = _filled(seed)
+    log.delete_records(7)
+    times = sorted({record.timestamp for record in records})
+    for timestamp in [0, *(t + d for t in times for d in (0, 1)), times[-1] + 1]:
+        expected = next((r for r in records if r.timestamp >= timestamp and r.offset >= 7), None)
+        assert _search(log, timestamp) == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_largest_timestamp(seed: int) -> None:
+    log, records = _filled(seed)
+    largest = max(record.timestamp for record in records)
+    expected = next(record for record in records if record.timestamp == largest)
+    assert _search(log, -3) == expected
+    stop(log)
+    assert _search(reopen(log, clean=True).log, -3) == expected
+
+
+def test_the_ends_of_the_log() -> None:
+    log, _ = _filled(1)
+    end = log.log_end_offset
+    assert log.offset_for_time(-1) == (end, -1, 2)
+    assert log.offset_for_time(-1, 5) == (5, -1, 2)
+    assert log.offset_for_time(-2) == log.offset_for_time(-4) == (0, -1, 0)
+    log.delete_records(end - 1)
+    assert log.offset_for_time(-2) == (end - 1, -1, 2)
+    assert log.offset_for_time(-5) is None
+
+
+def test_nothing_at_or_above_the_upper_offset_is_found() -> None:
+    log, records = _filled(2)
+    last = records[-1]
+    assert _search(log, last.timestamp, last.offset) != last
+    assert _search(new(), 0) is None
+    assert _search(new(), -3) is None
+
+
+def test_the_logs_own_time_is_that_of_the_batch() -> None:
+    log = new()
+    builder = batch.Builder(timestamp_ms=5)
+    for _ in range(3):
+        builder.append(None, b"x", 5)
+    data = builder.build()
+    accepted = batch.accept(data, 0, len(data), 0, 0, now_ms=900, append_time=True)
+    log.append(data, accepted.headers, 900)
+    assert _search(log, 900) == (0, 900, 0)
+    assert _search(log, 901) is None
