@@ -72,6 +72,16 @@ _COMPRESS: Mapping[int, Callable[[Any], Any]] = {
 }
 
 
+def decompress_into(codec: int, data: Bytes, out: memoryview) -> int:
+    """The same into memory that is there; the bytes filled. CompressionError also when `out` is too small."""
+    try:
+        return _DECOMPRESS[codec](data, out)
+    except KeyError:
+        raise CompressionError(f"no compression codec has the number {codec}") from None
+    except cramjam.DecompressionError as error:
+        raise CompressionError(f"codec {codec} within {len(out)} bytes: {error}") from error
+
+
 def decompress(codec: int, data: Bytes, bytes_max: int) -> memoryview:
     """The bytes of a compressed batch body, in memory of their own.
 

@@ -1,0 +1,230 @@
+"""Which files are read, and what they are: segments and checkpoints of a metadata log, segments of topics.
+
+This file alone decides what a path means (a file, a partition's directory, a node's directory) and which family of
+records a metadata file holds (DESIGN, section 6): the option, then meta.properties, then the directory's name (A09), then
+the first byte of data at offset 0 or in a checkpoint. A lone later segment needs the option, else FamilyUnknown.
+"""
+
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from fastpath import batch
+from fastpath.scan import scan
+
+METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
+"""Topic of the metadata -> family."""
+FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
+"""First byte of the first record that is data: a FeatureLevelRecord without a frame; a frame of version 1."""
+BOOTSTRAP = "bootstrap.checkpoint"
+
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_DIRECTORY = re.compile(r"(.+)-(\d+)")
+
+
+class CorruptLog(ValueError):
+    """Bytes that cannot be read. Names the file and the position of the batch."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path}, byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class FamilyUnknown(ValueError):
+    """Nothing says which records a metadata file holds."""
+
+
+class NothingToRead(ValueError):
+    """The path holds no log and no checkpoint."""
+
+
+class Damage(NamedTuple):
+    """Bytes that were skipped: `[position, end)` of a file."""
+
+    path: str
+    position: int
+    end: int
+    reason: str
+
+
+class Segment(NamedTuple):
+    """One log file. `next_offset`: base offset of the segment behind it, -1 for the last."""
+
+    path: Path
+    base_offset: int
+    next_offset: int = -1
+
+
+class Checkpoint(NamedTuple):
+    """A snapshot of the metadata: everything below `end_offset`."""
+
+    path: Path
+    end_offset: int
+    epoch: int
+
+
+class Partition(NamedTuple):
+    """The log of one partition: segments and checkpoints by offset."""
+
+    topic: str
+    number: int
+    segments: tuple[Segment, ...]
+    checkpoints: tuple[Checkpoint, ...]
+
+    @property
+    def metadata(self) -> bool:
+        """Whether its records are the cluster's metadata."""
+        return self.topic in METADATA or bool(self.checkpoints)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files, checkpoints first."""
+        return (*(one.path for one in self.checkpoints), *(one.path for one in self.segments))
+
+
+def partitions(path: str | Path) -> list[Partition]:
+    """What lies under a path, by topic and number. Raises NothingToRead, FileNotFoundError."""
+    path = Path(path)
+    if path.is_file():
+        found = [_of_file(path)]
+    elif not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    else:
+        found = list(_of_directory(path)) or [one for child in _children(path) for one in _of_directory(child)]
+        if not found:  # a cluster's directory: nodes below it
+            found = [one for node in _children(path) for child in _children(node) for one in _of_directory(child)]
+    if not found:
+        raise NothingToRead(f"{path} holds no log and no checkpoint: give a file, a partition's or a node's directory.")
+    return sorted(found, key=lambda one: (one.topic, one.number))
+
+
+def metadata_log(path: str | Path) -> Partition:
+    """The one metadata log under a path. Raises NothingToRead when there is none, or several."""
+    found = [one for one in partitions(path) if one.metadata or Path(path).is_file()]
+    if not found:  # a directory that was copied and renamed
+        found = [one for one in partitions(path) if _DIRECTORY.fullmatch(one.files[0].parent.name) is None]
+    if len(found) != 1:
+        names = ", ".join(str(one.files[0].parent) for one in found[:5])
+        raise NothingToRead(f"{path} holds {len(found)} metadata logs{': ' + names if names else ''}; give one of them.")
+    return found[0]
+
+
+def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
+    """Logs of topics under a path; only `topics` if given. Raises NothingToRead."""
+    found = [one for one in partitions(path) if one.segments and one.topic not in METADATA]
+    found = [one for one in found if not topics or one.topic in topics]
+    if not found:
+        raise NothingToRead(f"{path} holds no log of {' or '.join(topics) or 'a topic'}.")
+    return found
+
+
+def _children(path: Path) -> list[Path]:
+    return sorted(child for child in path.iterdir() if child.is_dir())
+
+
+def _of_file(path: Path) -> Partition:
+    directory = _DIRECTORY.fullmatch(path.parent.name)
+    topic, number = (directory[1], int(directory[2])) if directory else (path.parent.name, 0)
+    checkpoint = _CHECKPOINT.fullmatch(path.name)
+    if checkpoint or path.name == BOOTSTRAP:
+        end, epoch = (int(checkpoint[1]), int(checkpoint[2])) if checkpoint else (0, 0)
+        return Partition(topic, number, (), (Checkpoint(path, end, epoch),))
+    segment = _SEGMENT.fullmatch(path.name)
+    return Partition(topic, number, (Segment(path, int(segment[1]) if segment else -1),), ())
+
+
+def _of_directory(path: Path) -> Iterator[Partition]:
+    """The partition whose directory this is; none for another directory, or one that is being deleted."""
+    directory = _DIRECTORY.fullmatch(path.name)
+    names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
+    found = [(int(match[1]), path / name) for name in names if (match := _SEGMENT.fullmatch(name))]
+    checkpoints = tuple(
+        Checkpoint(path / name, int(match[1]), int(match[2])) for name in names if (match := _CHECKPOINT.fullmatch(name))
+    )
+    if not (found or checkpoints):
+        return
+    following = [base for base, _ in found[1:]] + [-1]
+    segments = tuple(Segment(file, base, after) for (base, file), after in zip(found, following, strict=True))
+    yield Partition(
+        directory[1] if directory else path.name, int(directory[2]) if directory else 0, segments, checkpoints
+    )
+
+
+# ---- families -----------------------------------------------------------------------------------------------------
+
+
+def family(log: Partition, given: str | None = None) -> str:
+    """`drafts` or `released`, by the rule above. Raises FamilyUnknown, ValueError for a family that does not exist."""
+    if given is not None:
+        if given not in FIRST_BYTE.values():
+            raise ValueError(f"there is no family {given!r}: write drafts or released.")
+        return given
+    folder = log.files[0].parent
+    for directory in (folder.parent, folder):
+        found = _property(directory / "meta.properties", "rayft.metadata.family")
+        if found in FIRST_BYTE.values():
+            return str(found)
+    directory = _DIRECTORY.fullmatch(folder.name)
+    if directory and directory[1] in METADATA:
+        return METADATA[directory[1]]
+    for file in log.files:
+        first = first_byte(file)
+        if first in FIRST_BYTE:
+            return FIRST_BYTE[first]
+    raise FamilyUnknown(
+        f"nothing says whether {log.files[0]} was written by Apache Kafka or by rayft: "
+        f"give the family, released or drafts."
+    )
+
+
+def _property(path: Path, name: str) -> str | None:
+    try:
+        lines = path.read_text("latin-1").splitlines()
+    except OSError:
+        return None
+    values = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip() == name]
+    return values[-1] if values else None
+
+
+def first_byte(path: Path) -> int:
+    """The first byte of the first record that is data, where it says something: at the beginning of a log or in a
+    checkpoint; else -1."""
+    data = mapped(path)
+    if len(data) == 0:
+        return -1
+    checkpoint = path.name.endswith(".checkpoint")
+    headers, _, _ = scan(data, 0, len(data), False, 4096)
+    if not checkpoint and (not len(headers) or headers[0]["base_offset"] != 0):
+        return -1
+    for one in headers:
+        if not one["attributes"] & 0x20:
+            try:
+                for record in batch.records(data, int(one["position"])):
+                    return record.value[0] if record.value else -1
+            except batch.CorruptBatch:
+                return -1
+    return -1
+
+
+def mapped(path: Path) -> memoryview:
+    """The bytes of a file, mapped and read ahead of use."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            return memoryview(b"")
+        held = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    held.madvise(mmap.MADV_SEQUENTIAL)
+    return memoryview(held)
+
+
+def bytes_of(data: memoryview) -> np.ndarray:  # type: ignore[type-arg]
+    """The same bytes as a numpy array, without a copy."""
+    return np.frombuffer(data, dtype=np.uint8)

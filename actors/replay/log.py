@@ -1,0 +1,149 @@
+"""From files to chunks: runs of sound batches whose records lie uncompressed in one buffer.
+
+This file alone decides how much is read at once, what happens to damaged bytes, and how compressed batches are opened.
+
+Rules:
+
+1. A chunk is cut behind a batch, and where compressed and uncompressed batches meet. Uncompressed records are read where
+   they lie, in the mapped file; compressed ones share one buffer a chunk.
+2. A batch that is not sound is fatal (CorruptLog with file and position), or is skipped and told to `on_damage`: reading
+   goes on at the next place where a header and its CRC are right.
+3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.ports import Buffer
+from actors.replay.files import CorruptLog, Damage, mapped
+from fastpath import compression
+from fastpath.batch import HEADER_SIZE, OUTPUT_BYTES_MAX
+from fastpath.scan import resync, scan
+
+CODEC, CONTROL = 0x07, 0x20
+CHUNK_BYTES = 16 << 20
+"""Of the file, about; a compressed chunk holds at most ROOM_BYTES uncompressed, or one batch."""
+ROOM_BYTES = 64 << 20
+
+Headers = NDArray[np.void]
+
+
+class Chunk(NamedTuple):
+    """Some batches of one file. `starts`, `ends`: where the records of each lie in `data`."""
+
+    path: Path
+    data: Buffer
+    headers: Headers
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    position: int
+    """Behind the last batch, in the file."""
+
+    def part(self, chosen: "NDArray[np.bool_] | slice") -> "Chunk":
+        """The same with some of the batches."""
+        return self._replace(headers=self.headers[chosen], starts=self.starts[chosen], ends=self.ends[chosen])
+
+
+class Reading(NamedTuple):
+    """How files are read."""
+
+    crc: bool = True
+    """Whether checksums are verified."""
+    damage: str = "fatal"
+    """`fatal` or `skip`."""
+    on_damage: Callable[[Damage], None] = lambda _: None
+    """Told of what is skipped."""
+    chunk_bytes: int = CHUNK_BYTES
+    on_progress: Callable[[int], None] = lambda _: None
+    """Told how many bytes of files were read since the last time."""
+
+    def damaged(self, path: Path, position: int, end: int, reason: str) -> None:
+        """Raise CorruptLog, or tell and go on."""
+        if self.damage != "skip":
+            raise CorruptLog(str(path), position, reason)
+        self.on_damage(Damage(str(path), position, end, reason))
+
+
+def batches(
+    path: Path, reading: Reading, start: int = 0, end: int | None = None, data: memoryview | None = None
+) -> Iterator[tuple[memoryview, Headers, int]]:
+    """(file, headers, position behind them) of all sound batches that start in `[start, end)`, a chunk at a time."""
+    data = mapped(path) if data is None else data
+    stop = len(data)
+    position, limit = start, stop if end is None else min(end, stop)
+    while position < limit:
+        found, after, fault = scan(data, position, stop, reading.crc, bytes_max=min(reading.chunk_bytes, limit - position))
+        if len(found):
+            reading.on_progress(after - position)
+            yield data, found, after
+        position = after
+        if fault is None:
+            continue
+        after = resync(data, position + 1, stop)
+        if after == stop and fault == "the bytes end inside the batch":
+            return
+        reading.damaged(path, position, after, fault)
+        position = after
+
+
+def chunks(
+    path: Path,
+    reading: Reading,
+    start: int = 0,
+    end: int | None = None,
+    keep: Callable[[Headers], NDArray[np.bool_]] | None = None,
+    data: memoryview | None = None,
+) -> Iterator[Chunk]:
+    """The same, ready to be decoded; of batches that `keep` chooses."""
+    for whole, headers, after in batches(path, reading, start, end, data):
+        if keep is not None:
+            headers = headers[keep(headers)]
+        compressed = headers["attributes"] & CODEC != 0
+        edges = np.flatnonzero(np.diff(compressed)) + 1
+        for run in np.split(headers, edges):
+            if not len(run):
+                continue
+            if run[0]["attributes"] & CODEC:
+                yield from _opened(path, whole, run, after, reading)
+            else:
+                starts = run["position"] + HEADER_SIZE
+                yield Chunk(path, whole, run, starts, run["position"] + run["size"], after)
+
+
+def _opened(path: Path, data: memoryview, headers: Headers, after: int, reading: Reading) -> Iterator[Chunk]:
+    """Compressed batches, each decompressed once into the room of its chunk."""
+    room = np.empty(ROOM_BYTES, dtype=np.uint8)
+    done: list[int] = []
+    ends: list[int] = []
+    used = 0
+
+    def chunk() -> Chunk:
+        stops = np.array(ends, dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), stops[:-1]])
+        return Chunk(path, room[:used].data, headers[done], starts, stops, after)
+
+    for index in range(len(headers)):
+        codec = int(headers[index]["attributes"]) & CODEC
+        position = int(headers[index]["position"])
+        body = data[position + HEADER_SIZE : position + int(headers[index]["size"])]
+        try:
+            size = compression.decompress_into(codec, body, room[used:].data)
+        except compression.CompressionError:
+            if done:
+                yield chunk()
+            done, ends, used = [], [], 0
+            room = np.empty(max(ROOM_BYTES, OUTPUT_BYTES_MAX), dtype=np.uint8)
+            try:
+                size = compression.decompress_into(codec, body, room.data)
+            except compression.CompressionError as error:
+                reading.damaged(path, position, position + len(body) + HEADER_SIZE, str(error))
+                continue
+        used += size
+        done.append(index)
+        ends.append(used)
+    if done:
+        yield chunk()

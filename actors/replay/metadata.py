@@ -1,0 +1,249 @@
+"""Metadata records as Arrow: typed columns, one set a record type, or all records in one table.
+
+    offset int64, epoch int32, timestamp timestamp[us, UTC], type string, version int16, <record type> struct ...
+
+This file alone decides the `records` table and its JSON (the form of Kafka's own dump: field names in camelCase, tagged
+fields at their default left out). Values of configurations that hold secrets are replaced by HIDDEN.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from actors.replay.files import Partition
+from actors.replay.log import Chunk, Reading, chunks
+from actors.replay.programs import Family, Kind, Tree, array, family
+from actors.wire.schema import snake_case
+from fastpath import typed
+from fastpath.typed import CONTROL_SLOT
+
+HIDDEN = "(hidden)"
+SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
+COMMON = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("type", pa.string()),
+        ("version", pa.int16()),
+    ]
+)
+
+
+class Decoded:
+    """Typed columns of one chunk: `rows` by slot, and what a Family says about `columns`."""
+
+    def __init__(self, found: Family, chunk: Chunk, reading: Reading) -> None:
+        while True:
+            try:
+                self.rows, self.columns = typed.decode(found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends)
+                break
+            except typed.BadRecord as error:
+                bad = chunk.headers[error.batch]
+                position = int(bad["position"])
+                reading.damaged(chunk.path, position, position + int(bad["size"]), str(error))
+                good = np.ones(len(chunk.headers), dtype=bool)
+                good[error.batch] = False
+                chunk = chunk.part(good)
+        self.family = found
+
+    def fields(self, kind: Kind) -> list[pa.Array]:
+        """The columns of a record type, in its schema's order. Secrets are hidden."""
+        count = len(self.rows[kind.slot][0])
+        arrays = [array(tree, self.columns, count) for tree in kind.trees]
+        names = [tree.field.attribute for tree in kind.trees]
+        if kind.name == "ConfigRecord" and "value" in names and "name" in names:
+            secret = pc.match_substring_regex(arrays[names.index("name")], SECRET_NAMES)
+            at = names.index("value")
+            if pc.any(secret).as_py():
+                hidden = pc.and_(secret, pc.is_valid(arrays[at]))
+                arrays[at] = pc.if_else(hidden, HIDDEN, arrays[at])
+        return arrays
+
+    def table(self, kind: Kind) -> pa.RecordBatch:
+        """The records of one type: offset, epoch, timestamp, version, and its fields."""
+        offset, time, epoch, version = self.rows[kind.slot]
+        arrays = [pa.array(offset), pa.array(epoch), _time(time), pa.array(version), *self.fields(kind)]
+        return pa.RecordBatch.from_arrays(arrays, schema=kind_schema(kind))
+
+
+def _time(time: Any) -> pa.Array:
+    return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(time), [None, pa.py_buffer(time)])
+
+
+def kind_schema(kind: Kind) -> pa.Schema:
+    """Columns of the table of one record type. A field that is called like a common column has `_` behind its name."""
+    common = [COMMON.field(name) for name in ("offset", "epoch", "timestamp", "version")]
+    taken = {one.name for one in common}
+    return pa.schema(
+        common
+        + [
+            pa.field(tree.field.attribute + ("_" if tree.field.attribute in taken else ""), tree.type)
+            for tree in kind.trees
+        ]
+    )
+
+
+def typed_chunks(
+    log: Partition, which: str, reading: Reading, only: Sequence[str] | None = None, end_offset: int = -1
+) -> Iterator[tuple[Family, Decoded]]:
+    """Every chunk of a metadata log's files in typed columns; `only`: names of the record types whose fields are built."""
+    found = family(which, None if only is None else frozenset(only))
+    for path in log.files if not log.segments else [one.path for one in log.segments]:
+        for chunk in chunks(path, reading, keep=_below(end_offset) if end_offset >= 0 else None):
+            yield found, Decoded(found, chunk, reading)
+
+
+def _below(end_offset: int) -> Any:
+    return lambda headers: headers["base_offset"] < end_offset
+
+
+def tables(log: Partition, which: str, reading: Reading | None = None, only: Sequence[str] | None = None) -> dict[str, pa.Table]:
+    """One table a record type, by name: every record of the log in typed columns."""
+    parts: dict[str, list[pa.RecordBatch]] = {}
+    for found, decoded in typed_chunks(log, which, reading or Reading(), only):
+        for slot in decoded.rows:
+            kind = found.kinds[slot]
+            if only is None or kind.name in only:
+                parts.setdefault(kind.name, []).append(decoded.table(kind))
+    return {name: pa.Table.from_batches(batches) for name, batches in parts.items()}
+
+
+# ---- all records in one table -------------------------------------------------------------------------------------
+
+
+def struct_name(kind: Kind) -> str:
+    """The column that holds a record type's fields: `PartitionChangeRecord` -> `partition_change`."""
+    return snake_case(kind.name).removesuffix("_record").removesuffix("_message")
+
+
+def records_schema(which: str, only: Sequence[str] | None = None, as_json: bool = False) -> pa.Schema:
+    """Schema of `records`: the common columns, a struct a record type that has fields, and `json` if asked."""
+    found = family(which, None if only is None else frozenset(only))
+    kinds = [kind for kind in found.kinds.values() if kind.trees]
+    fields = [*COMMON, *(pa.field(struct_name(kind), kind.type) for kind in kinds)]
+    return pa.schema([*fields, pa.field("json", pa.string())] if as_json else fields)
+
+
+def records(
+    log: Partition,
+    which: str,
+    reading: Reading | None = None,
+    only: Sequence[str] | None = None,
+    as_json: bool = False,
+    end_offset: int = -1,
+) -> Iterator[pa.RecordBatch]:
+    """All records in order; fields of the types in `only` (None: of all) as structs that are null elsewhere."""
+    schema = records_schema(which, only, as_json)
+    for found, decoded in typed_chunks(log, which, reading or Reading(), None if as_json else only, end_offset):
+        made = _merged(found, decoded, schema, as_json)
+        if end_offset >= 0:
+            made = made.filter(pc.less(made.column("offset"), end_offset))
+        if made.num_rows:
+            yield made
+
+
+def _merged(found: Family, decoded: Decoded, schema: pa.Schema, as_json: bool) -> pa.RecordBatch:
+    slots = sorted(decoded.rows)
+    counts = [len(decoded.rows[slot][0]) for slot in slots]
+    together = [np.concatenate([decoded.rows[slot][i] for slot in slots] or [np.empty(0, np.int64)]) for i in range(4)]
+    order = np.argsort(together[0], kind="stable")
+    offset, time, epoch, version = (column[order] for column in together)
+    names = pa.DictionaryArray.from_arrays(
+        np.repeat(np.arange(len(slots), dtype=np.int32), counts)[order],
+        pa.array([found.kinds[slot].name for slot in slots], pa.string()),
+    )
+    arrays: dict[str, Any] = {
+        "offset": pa.array(offset),
+        "epoch": pa.array(epoch.astype(np.int32)),
+        "timestamp": _time(time),
+        "type": names.cast(pa.string()),
+        "version": pa.array(version.astype(np.int16)),
+    }
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    texts: list[str] = [""] * len(order) if as_json else []
+    begin = 0
+    for slot, count in zip(slots, counts, strict=True):
+        kind = found.kinds[slot]
+        own = place[begin : begin + count]
+        begin += count
+        if not kind.trees or not (as_json or struct_name(kind) in schema.names):
+            continue
+        values = pa.StructArray.from_arrays(decoded.fields(kind), fields=list(kind.type))
+        if struct_name(kind) in schema.names:
+            index = np.zeros(len(order), dtype=np.int64)
+            absent = np.ones(len(order), dtype=bool)
+            index[own], absent[own] = np.arange(count), False
+            arrays[struct_name(kind)] = values.take(pa.array(index, mask=absent))
+        if as_json:
+            for at, row, number in zip(own.tolist(), values.to_pylist(), decoded.rows[slot][3].tolist(), strict=True):
+                texts[at] = json_text(kind, number, row)
+    if as_json:
+        for slot in slots:
+            if not found.kinds[slot].trees:
+                for at in np.flatnonzero(np.isin(offset, decoded.rows[slot][0])).tolist():
+                    texts[at] = texts[at] or json_text(found.kinds[slot], int(version[at]), {})
+        arrays["json"] = pa.array(texts, pa.string())
+    rows = len(order)
+    return pa.RecordBatch.from_arrays(
+        [arrays[one.name] if one.name in arrays else pa.nulls(rows, one.type) for one in schema], schema=schema
+    )
+
+
+# ---- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def json_text(kind: Kind, version: int, row: Mapping[str, Any]) -> str:
+    """A record as Kafka's dump writes it: {"type", "version", "data"}; a control record without the frame."""
+    data = value(kind.trees, version, row)
+    if kind.slot >= CONTROL_SLOT:
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    name = snake_case(kind.name).upper()
+    return json.dumps({"type": name, "version": version, "data": data}, separators=(",", ":"), ensure_ascii=False)
+
+
+def value(trees: Sequence[Tree], version: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that a version of a record has, tagged ones only away from their default."""
+    shown = {}
+    for tree in trees:
+        one = tree.field
+        if version not in one.versions and version not in one.tagged:
+            continue
+        found = row[one.attribute]
+        if version in one.tagged and found == _default(tree):
+            continue
+        shown[one.name[0].lower() + one.name[1:]] = _json(tree, version, found)
+    return shown
+
+
+def _default(tree: Tree) -> Any:
+    one = tree.field
+    if one.default == "null":
+        return None
+    if one.array:
+        return []
+    plain = {"string": "", "bytes": b"", "uuid": "AAAAAAAAAAAAAAAAAAAAAA", "bool": False}
+    if one.type in plain:
+        return plain[one.type]
+    return int(one.default or 0)
+
+
+def _json(tree: Tree, version: int, found: Any) -> Any:
+    if found is None:
+        return None
+    if tree.children:
+        if tree.field.array:
+            return [value(tree.children, version, row) for row in found]
+        return value(tree.children, version, found)
+    if isinstance(found, bytes):
+        return base64.b64encode(found).decode()
+    if isinstance(found, float) and not math.isfinite(found):
+        return str(found)
+    return found

@@ -1,0 +1,160 @@
+"""Topics as Arrow: the columns of Spark's own kafka source, from the bytes of segments.
+
+    key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
+    timestampType int32, headers list<struct<key string, value binary>>
+
+This file alone decides these columns. Control batches (markers of transactions) are no records; what a transaction aborted
+is there, as for a consumer that reads uncommitted.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from actors.replay.files import Partition
+from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
+from fastpath import unpack
+from fastpath.batch import CorruptBatch
+
+HEADER = pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.binary())])
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestampType", pa.int32()),
+        ("headers", pa.list_(HEADER)),
+    ]
+)
+COLUMNS = tuple(SCHEMA.names[:-1])
+"""What is given unless asked otherwise: headers only when asked for, as with Spark's own source."""
+WANT = {
+    "key": unpack.KEY,
+    "value": unpack.VALUE,
+    "offset": unpack.OFFSET,
+    "timestamp": unpack.TIMESTAMP,
+    "timestampType": unpack.TIMESTAMP_TYPE,
+    "headers": unpack.HEADERS,
+}
+
+
+def schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
+    """The Arrow schema of some columns. Raises ValueError for one that does not exist."""
+    unknown = [name for name in columns if name not in SCHEMA.names]
+    if unknown:
+        raise ValueError(f"a topic's log has no column {unknown[0]!r}, only {', '.join(SCHEMA.names)}")
+    return pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def log(
+    partition: Partition,
+    columns: Sequence[str] = COLUMNS,
+    reading: Reading | None = None,
+    first_offset: int = 0,
+    end_offset: int = -1,
+) -> Iterator[pa.RecordBatch]:
+    """The records of one partition with offsets in `[first_offset, end_offset)`, a chunk at a time, in order."""
+    reading = reading or Reading()
+    for segment in partition.segments:
+        if 0 <= segment.next_offset <= first_offset or 0 <= end_offset <= segment.base_offset:
+            continue
+        for chunk in chunks(segment.path, reading, keep=keep(first_offset, end_offset)):
+            for found in decoded(partition.topic, partition.number, chunk, columns, reading, first_offset, end_offset):
+                yield found
+
+
+def keep(first_offset: int, end_offset: int) -> Any:
+    """Which batches hold data of `[first_offset, end_offset)`; -1: no end."""
+
+    def chosen(headers: Headers) -> Any:
+        good = (headers["attributes"] & CONTROL == 0) & (headers["last_offset"] >= first_offset) & (headers["count"] > 0)
+        return good & (headers["base_offset"] < end_offset) if end_offset >= 0 else good
+
+    return chosen
+
+
+def decoded(
+    topic: str,
+    number: int,
+    chunk: Chunk,
+    columns: Sequence[str],
+    reading: Reading,
+    first_offset: int = 0,
+    end_offset: int = -1,
+) -> Iterator[pa.RecordBatch]:
+    """The Arrow batches of a chunk: one, or those around a batch whose records make no sense though its CRC is right."""
+    want = sum(WANT.get(name, 0) for name in columns)
+    headers = chunk.headers
+    cut = (headers[0]["base_offset"] < first_offset) or (0 <= end_offset <= headers[-1]["last_offset"])
+    while len(chunk.headers):
+        try:
+            found = unpack.unpack(
+                chunk.data, chunk.headers, chunk.starts, chunk.ends, want | unpack.OFFSET if cut else want
+            )
+        except CorruptBatch as error:
+            bad = chunk.headers[error.position]
+            position = int(bad["position"])
+            reading.damaged(chunk.path, position, position + int(bad["size"]), error.reason)
+            yield from decoded(
+                topic, number, chunk.part(slice(0, error.position)), columns, reading, first_offset, end_offset
+            ) if error.position else ()
+            chunk = chunk.part(slice(error.position + 1, None))
+            continue
+        rows = int(chunk.headers["count"].sum())
+        made = _batch(topic, number, found, rows, columns)
+        if cut:
+            low = int(np.searchsorted(found["offset"], first_offset))
+            high = int(np.searchsorted(found["offset"], end_offset)) if end_offset >= 0 else rows
+            made = made.slice(low, high - low)
+        if made.num_rows:
+            yield made
+        return
+
+
+def _batch(topic: str, number: int, found: dict[str, Any], rows: int, columns: Sequence[str]) -> pa.RecordBatch:
+    arrays = []
+    for name in columns:
+        if name == "topic":
+            arrays.append(_repeated(topic, rows))
+        elif name == "partition":
+            arrays.append(pa.array(np.full(rows, number, dtype=np.int32)))
+        elif name == "offset":
+            arrays.append(pa.array(found["offset"]))
+        elif name == "timestamp":
+            arrays.append(pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])]))
+        elif name == "timestampType":
+            arrays.append(pa.array(found["timestamp_type"]))
+        elif name == "headers":
+            arrays.append(_headers(found["headers"], rows))
+        else:
+            arrays.append(varied(pa.binary(), rows, *found[name]))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema(columns))
+
+
+def varied(kind: Any, rows: int, offsets: Any, data: Any, bits: Any, nulls: int) -> Any:
+    """An Arrow array of strings or bytes over numpy's memory."""
+    valid = pa.py_buffer(bits) if nulls else None
+    return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+
+
+def _repeated(text: str, rows: int) -> Any:
+    raw = text.encode()
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(raw))
+    data = np.frombuffer(raw * rows, dtype=np.uint8)
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _headers(found: Any, rows: int) -> Any:
+    ends, name_ends, names, value_ends, values, absent = found
+    count = len(absent)
+    bits = np.packbits(absent == 0, bitorder="little")
+    nulls = int(absent.sum())
+    keys = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(name_ends), pa.py_buffer(names)])
+    inner = varied(pa.binary(), count, value_ends, values, bits, nulls)
+    structs = pa.StructArray.from_arrays([keys, inner], fields=list(HEADER))
+    return pa.ListArray.from_arrays(pa.array(ends), structs)

@@ -1,0 +1,511 @@
+"""Metadata records into typed columns: a schema's fields as Arrow buffers, no Python object a record.
+
+This file alone decides how a plan of fields runs over records, and what it leaves behind: for each column its values (fixed
+width, or bytes behind 32-bit offsets), a byte a row where something is null, and offsets where a field is a list. Which
+messages there are it does not know: a `Program` is made of plans by actors/replay.
+
+    metadata record     (released: frame version 1 uvarint) type uvarint, version uvarint, flexible body
+    control record      key: version int16, type int16; value: flexible body, whose first field is the version int16
+
+Rules: a field that the version does not have is null; a tagged field that is absent has its default, which the plan gives
+as bytes of the wire; unknown tags are skipped; every byte of a value is accounted for. A record that breaks a rule stops
+the run: nothing of it is returned.
+"""
+
+import numpy as np
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from fastpath.batch cimport CONTROL, FINE, LOG_APPEND_TIME, BatchHeader, RecordView, load16, load32, load64, read_record
+from fastpath.growth cimport Growth, extend_by, own, push_int32, push_int64
+from fastpath.varint cimport read_uvarint
+
+from fastpath.batch import HEADER_DTYPE
+
+cdef enum:
+    SLOTS = 64                          # record types, control types from CONTROL_SLOT on
+    FIRST_CONTROL = 48
+    VERSIONS = 16
+
+cdef enum Code:
+    NULLS                               # not in this version
+    BOOL
+    INT8
+    INT16
+    UINT16
+    INT32
+    UINT32
+    INT64
+    FLOAT64
+    UUID
+    STRING
+    BYTES
+    HIDDEN                              # bytes that are a secret: null
+    ARRAY
+    STRUCT
+
+CONTROL_SLOT = FIRST_CONTROL
+CODES = {"null": NULLS, "bool": BOOL, "int8": INT8, "int16": INT16, "uint16": UINT16, "int32": INT32, "uint32": UINT32,
+         "int64": INT64, "float64": FLOAT64, "uuid": UUID, "string": STRING, "bytes": BYTES, "hidden": HIDDEN,
+         "array": ARRAY, "struct": STRUCT}
+
+cdef enum Wrong:
+    RIGHT
+    BAD_FRAME
+    NO_KEY
+    UNKNOWN_TYPE
+    UNKNOWN_VERSION
+    CUT_FIELD
+    LEFT_OVER
+    TOO_DEEP
+    NO_MEMORY
+
+REASONS = {
+    BAD_FRAME: "the record's bytes make no sense",
+    NO_KEY: "a metadata record has a null key and a value, a control record a key of 4 bytes",
+    UNKNOWN_TYPE: "no record has type {type}",
+    UNKNOWN_VERSION: "record type {type} has no version {version} that is known",
+    CUT_FIELD: "a field of record type {type} version {version} ends outside the record",
+    LEFT_OVER: "bytes left over behind record type {type} version {version}",
+    TOO_DEEP: "more than 2 GiB in one column",
+}
+
+
+class BadRecord(ValueError):
+    """A record that cannot be read. `batch`: index of its batch; `offset`: of the record; `reason`: a sentence."""
+
+    def __init__(self, batch, offset, reason):
+        super().__init__(f"offset {offset}: {reason}")
+        self.batch = batch
+        self.offset = offset
+        self.reason = reason
+
+
+cdef struct Node:
+    int code
+    int column                          # -1: not asked for
+    bint nullable
+    uint32_t tag                        # of NULLS: the width of a value, 0 where there are offsets
+    int element                         # of an array: node
+    int child, children                 # of a struct: nodes in the order of the wire
+    int tagged, tags                    # and its tagged fields
+    const uint8_t* fallback             # what stands for an absent tagged field
+    Py_ssize_t fallback_size
+
+
+cdef struct Column:
+    Growth data
+    Growth offsets                      # of strings, bytes and lists: int32, rows + 1
+    Growth valid                        # a byte a row, from the first null on
+    int64_t rows
+    int64_t nulls
+
+
+cdef struct Rows:                       # what every record of a slot has
+    Growth offset, time, epoch, version
+
+
+cdef const char* ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+cdef class Program:
+    """Plans by slot and version. A plan is a tuple (code, column, nullable, tag, fallback, element, children, tagged).
+
+    `plans`: {(slot, version): plan of code STRUCT}; `columns`: how many columns they name; `released`: records have a frame.
+    """
+    cdef Node* nodes
+    cdef int count, room
+    cdef int roots[SLOTS][VERSIONS]
+    cdef readonly int columns
+    cdef readonly bint released
+    cdef list kept                      # the bytes that fallbacks point into
+
+    def __cinit__(self, dict plans, int columns, bint released):
+        self.columns, self.released = columns, released
+        self.kept = []
+        self.room = sum([weight(plan) for plan in plans.values()])
+        self.nodes = <Node*>calloc(self.room + 1, sizeof(Node))
+        if self.nodes == NULL:
+            raise MemoryError
+        memset(self.roots, 0xFF, sizeof(self.roots))
+        for (slot, version), plan in plans.items():
+            if not (0 <= slot < SLOTS and 0 <= version < VERSIONS):
+                raise ValueError(f"no place for record type {slot} version {version}")
+            self.roots[slot][version] = self.count
+            self.count += 1
+            self.fill(self.roots[slot][version], plan)
+
+    def __dealloc__(self):
+        free(self.nodes)
+
+    cdef int fill(self, int at, tuple plan) except -1:
+        code, column, nullable, tag, fallback, element, children, tagged = plan
+        cdef Node* node = &self.nodes[at]
+        cdef int i, first
+        node.code, node.column, node.nullable, node.tag = code, column, nullable, tag
+        if fallback is not None:
+            self.kept.append(fallback)
+            node.fallback, node.fallback_size = <const uint8_t*><const char*>(<bytes>fallback), len(fallback)
+        if element is not None:
+            node.element = self.count
+            self.count += 1
+            self.fill(node.element, element)
+        node.children, node.tags = len(children), len(tagged)
+        first = self.count
+        self.count += node.children + node.tags
+        node.child, node.tagged = first, first + node.children
+        for i, child in enumerate((*children, *tagged)):
+            self.fill(first + i, child)
+        return 0
+
+
+cdef int weight(tuple plan):
+    return 1 + (weight(plan[5]) if plan[5] is not None else 0) + sum([weight(child) for child in (*plan[6], *plan[7])])
+
+
+cdef inline bint note_null(Column* column) noexcept nogil:
+    """The validity of one more row, which is null."""
+    cdef uint8_t* place = extend_by(&column.valid, <size_t>(column.rows + 1) - column.valid.size)
+    if place == NULL:
+        return False
+    memset(place, 1, <size_t>(column.valid.data + column.valid.size - place))
+    column.valid.data[column.rows] = 0
+    column.nulls += 1
+    return True
+
+
+cdef inline bint close_row(Column* column, bint null) noexcept nogil:
+    cdef uint8_t* place
+    if null:
+        if not note_null(column):
+            return False
+    elif column.nulls:
+        place = extend_by(&column.valid, 1)
+        if place == NULL:
+            return False
+        place[0] = 1
+    column.rows += 1
+    return True
+
+
+cdef inline bint close_varied(Column* column, bint null, int64_t end) noexcept nogil:
+    """A row of a column with offsets, whose values now end at `end`."""
+    if column.rows == 0 and not push_int32(&column.offsets, 0):
+        return False
+    return push_int32(&column.offsets, <int32_t>end) and close_row(column, null)
+
+
+cdef inline bint put_bytes(Column* column, const uint8_t* data, int64_t size) noexcept nogil:
+    cdef uint8_t* place = extend_by(&column.data, <size_t>size)
+    if place == NULL:
+        return False
+    memcpy(place, data, <size_t>size)
+    return close_varied(column, False, <int64_t>column.data.size)
+
+
+cdef inline bint put_uuid(Column* column, const uint8_t* data) noexcept nogil:
+    """16 bytes as 22 characters of base64 for URLs: how Kafka writes them."""
+    cdef uint8_t* out = extend_by(&column.data, 22)
+    cdef int i
+    cdef uint32_t three
+    if out == NULL:
+        return False
+    for i in range(5):
+        three = <uint32_t>data[3 * i] << 16 | <uint32_t>data[3 * i + 1] << 8 | data[3 * i + 2]
+        out[4 * i] = ALPHABET[three >> 18]
+        out[4 * i + 1] = ALPHABET[three >> 12 & 63]
+        out[4 * i + 2] = ALPHABET[three >> 6 & 63]
+        out[4 * i + 3] = ALPHABET[three & 63]
+    out[20] = ALPHABET[data[15] >> 2]
+    out[21] = ALPHABET[(data[15] & 3) << 4]
+    return close_varied(column, False, <int64_t>column.data.size)
+
+
+cdef inline bint put_fixed(Column* column, const void* value, int width) noexcept nogil:
+    cdef uint8_t* place = extend_by(&column.data, width)
+    if place == NULL:
+        return False
+    memcpy(place, value, width)
+    return close_row(column, False)
+
+
+cdef bint put_null(Node* node, Column* column) noexcept nogil:
+    """A null in a column of any kind."""
+    cdef uint8_t* place
+    cdef int width = <int>node.tag      # that the column has where the field exists; 0: it has offsets
+    if width:
+        place = extend_by(&column.data, width)
+        if place == NULL:
+            return False
+        memset(place, 0, width)
+        return close_row(column, True)
+    return close_varied(column, True, load_last(column))
+
+
+cdef inline int64_t load_last(Column* column) noexcept nogil:
+    return 0 if column.rows == 0 else (<int32_t*>(column.offsets.data + column.offsets.size - 4))[0]
+
+
+cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+    """One field; the position behind it, -1: it does not fit, -2: no memory, -3: a column is full."""
+    cdef Node* node = &nodes[at]
+    cdef Column* column = &columns[node.column] if node.column >= 0 else NULL
+    cdef uint32_t size = 0, i
+    cdef int64_t wide
+    cdef int32_t narrow
+    cdef int16_t small
+    cdef int32_t* places
+    cdef int code = node.code, width
+    cdef bint fine = True
+    if code == STRUCT:
+        return read_struct(nodes, at, columns, data, pos, end)
+    if code == INT32:
+        if end - pos < 4:
+            return -1
+        narrow = <int32_t>load32(data + pos)
+        if column != NULL:
+            fine = put_fixed(column, &narrow, 4)
+        return pos + 4 if fine else -2
+    if code == UUID:
+        if end - pos < 16:
+            return -1
+        if column != NULL:
+            fine = put_uuid(column, data + pos)
+        return pos + 16 if fine else -2
+    if code == NULLS:
+        if column != NULL:
+            fine = put_null(node, column)
+        return pos if fine else -2
+    if code == ARRAY:
+        pos = read_uvarint(data, pos, end, &size)
+        if pos < 0 or (size == 0 and not node.nullable) or <Py_ssize_t>size - 1 > end - pos:
+            return -1
+        if size and nodes[node.element].code == INT32:
+            size -= 1
+            if <Py_ssize_t>size > (end - pos) // 4:
+                return -1
+            if column != NULL:
+                places = <int32_t*>extend_by(&columns[nodes[node.element].column].data, 4 * <size_t>size)
+                if places == NULL:
+                    return -2
+                for i in range(size):
+                    places[i] = <int32_t>load32(data + pos + 4 * i)
+                columns[nodes[node.element].column].rows += size
+                fine = close_varied(column, False, columns[nodes[node.element].column].rows)
+            return pos + 4 * <Py_ssize_t>size if fine else -2
+        for i in range(1, size):
+            pos = read_value(nodes, node.element, columns, data, pos, end)
+            if pos < 0:
+                return pos
+        if column != NULL:
+            wide = load_last(column) + (size - 1 if size else 0)
+            fine = close_varied(column, size == 0, wide)
+        return pos if fine else -2
+    if code == STRING or code == BYTES or code == HIDDEN:
+        pos = read_uvarint(data, pos, end, &size)
+        if pos < 0 or (size == 0 and not node.nullable) or <Py_ssize_t>size - 1 > end - pos:
+            return -1
+        if column != NULL:
+            if size == 0 or code == HIDDEN:
+                fine = close_varied(column, True, <int64_t>column.data.size)
+            elif column.data.size + size > 0x7FFFFFFF:
+                return -3
+            else:
+                fine = put_bytes(column, data + pos, <int64_t>size - 1)
+        return pos + (<Py_ssize_t>size - 1 if size else 0) if fine else -2
+    width = 1 if code == BOOL or code == INT8 else 2 if code == INT16 or code == UINT16 else 4 if code == UINT32 else 8
+    if end - pos < width:
+        return -1
+    if column != NULL:
+        if width == 1:
+            fine = put_fixed(column, data + pos, 1)
+        elif code == INT16:
+            small = load16(data + pos)
+            fine = put_fixed(column, &small, 2)
+        elif code == UINT16:
+            narrow = <int32_t>(<uint32_t>data[pos] << 8 | data[pos + 1])
+            fine = put_fixed(column, &narrow, 4)
+        elif code == UINT32:
+            wide = load32(data + pos)
+            fine = put_fixed(column, &wide, 8)
+        else:                           # INT64, and the bits of a FLOAT64
+            wide = load64(data + pos)
+            fine = put_fixed(column, &wide, 8)
+    return pos + width if fine else -2
+
+
+cdef Py_ssize_t read_struct(Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+    cdef Node* node = &nodes[at]
+    cdef uint32_t count = 0, tag = 0, size = 0, i
+    cdef uint64_t seen = 0
+    cdef int j
+    cdef Py_ssize_t after
+    for j in range(node.child, node.child + node.children):
+        pos = read_value(nodes, j, columns, data, pos, end)
+        if pos < 0:
+            return pos
+    pos = read_uvarint(data, pos, end, &count)
+    if pos < 0:
+        return -1
+    for i in range(count):
+        pos = read_uvarint(data, pos, end, &tag)
+        if pos >= 0:
+            pos = read_uvarint(data, pos, end, &size)
+        if pos < 0 or <Py_ssize_t>size > end - pos:
+            return -1
+        after = pos + <Py_ssize_t>size
+        for j in range(node.tags):
+            if nodes[node.tagged + j].tag == tag and nodes[node.tagged + j].code != NULLS:
+                if seen >> j & 1:
+                    return -1
+                seen |= <uint64_t>1 << j
+                pos = read_value(nodes, node.tagged + j, columns, data, pos, after)
+                if pos != after:
+                    return pos if pos < -1 else -1
+                break
+        pos = after
+    for j in range(node.tags):
+        if not seen >> j & 1:
+            after = read_value(
+                nodes, node.tagged + j, columns, nodes[node.tagged + j].fallback, 0, nodes[node.tagged + j].fallback_size
+            )
+            if after < 0:
+                return after
+    return pos
+
+
+def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends):
+    """Typed columns of the records of some batches.
+
+    As fastpath.unpack.unpack for `data`, `headers`, `starts` and `ends`. Returns ({slot: (offset int64, timestamp int64 in
+    microseconds, epoch int32, version int16)}, {column: (rows, nulls, data, offsets or None, validity bytes or None)}), with
+    columns that have rows only; a control record of type n is in slot CONTROL_SLOT + n. Raises BadRecord.
+    """
+    cdef Py_buffer view
+    cdef BatchHeader* h
+    cdef RecordView record
+    cdef Column* columns
+    cdef Rows rows[SLOTS]
+    cdef Wrong wrong = RIGHT
+    cdef Py_ssize_t at, stop, pos, batch = 0, batches = len(headers)
+    cdef uint32_t type_ = 0, version = 0, frame
+    cdef int64_t offset = -1, time
+    cdef int32_t i
+    cdef int root
+    cdef bint append_time, control
+    cdef const uint8_t* bytes_
+    cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
+    if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
+        raise ValueError("one header, start and end a batch")
+    h = <BatchHeader*>&raw[0]
+    memset(rows, 0, sizeof(rows))
+    columns = <Column*>calloc(program.columns + 1, sizeof(Column))
+    if columns == NULL:
+        raise MemoryError
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        bytes_ = <const uint8_t*>view.buf
+        for batch in range(batches):
+            if not 0 <= starts[batch] <= ends[batch] <= view.len:
+                raise ValueError("a batch outside the buffer")
+        with nogil:
+            for batch in range(batches):
+                at, stop = starts[batch], ends[batch]
+                append_time = h[batch].attributes & LOG_APPEND_TIME != 0
+                control = h[batch].attributes & CONTROL != 0
+                offset = h[batch].base_offset
+                for i in range(h[batch].count):
+                    if read_record(bytes_, at, stop, &record) != FINE:
+                        wrong = BAD_FRAME
+                        break
+                    at = record.end
+                    offset = h[batch].base_offset + record.offset_delta
+                    wrong = NO_KEY
+                    pos = record.value
+                    stop = pos + record.value_size
+                    if control:
+                        if record.key_size != 4 or record.value_size < 2:
+                            break
+                        type_ = FIRST_CONTROL + <uint32_t>load16(bytes_ + record.key + 2)
+                        version = <uint32_t>load16(bytes_ + pos)
+                    else:
+                        if record.key_size >= 0 or record.value_size < 0:
+                            break
+                        if program.released:
+                            pos = read_uvarint(bytes_, pos, stop, &frame)
+                            if pos < 0 or frame != 1:
+                                wrong = BAD_FRAME
+                                break
+                        pos = read_uvarint(bytes_, pos, stop, &type_)
+                        if pos >= 0:
+                            pos = read_uvarint(bytes_, pos, stop, &version)
+                        if pos < 0:
+                            wrong = BAD_FRAME
+                            break
+                    wrong = UNKNOWN_TYPE
+                    if type_ >= SLOTS or (type_ >= FIRST_CONTROL) != control:
+                        break
+                    root = program.roots[type_][version] if version < VERSIONS else -1
+                    if root < 0:
+                        wrong = UNKNOWN_VERSION
+                        break
+                    pos = read_struct(program.nodes, root, columns, bytes_, pos, stop)
+                    if pos != stop:
+                        wrong = NO_MEMORY if pos == -2 else CUT_FIELD if pos == -1 else TOO_DEEP if pos == -3 else LEFT_OVER
+                        break
+                    time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
+                    wrong = RIGHT
+                    if not (
+                        push_int64(&rows[type_].offset, offset)
+                        and push_int64(&rows[type_].time, time * 1000)
+                        and push_int32(&rows[type_].epoch, h[batch].epoch)
+                        and push_int32(&rows[type_].version, <int32_t>version)
+                    ):
+                        wrong = NO_MEMORY
+                        break
+                    stop = ends[batch]
+                if wrong == RIGHT and at != ends[batch]:
+                    wrong = BAD_FRAME
+                if wrong != RIGHT:
+                    break
+        if wrong == NO_MEMORY:
+            raise MemoryError
+        if wrong != RIGHT:
+            shown = f"{type_}" if type_ < FIRST_CONTROL else f"{<int64_t>type_ - FIRST_CONTROL} (control)"
+            raise BadRecord(batch, offset, REASONS[wrong].format(type=shown, version=version))
+        return (
+            {slot: taken_rows(&rows[slot]) for slot in range(SLOTS) if rows[slot].offset.size},
+            {column: taken(&columns[column]) for column in range(program.columns) if columns[column].rows},
+        )
+    finally:
+        for i in range(program.columns):
+            free(columns[i].data.data)
+            free(columns[i].offsets.data)
+            free(columns[i].valid.data)
+        free(columns)
+        for i in range(SLOTS):
+            free(rows[i].offset.data)
+            free(rows[i].time.data)
+            free(rows[i].epoch.data)
+            free(rows[i].version.data)
+        PyBuffer_Release(&view)
+
+
+cdef tuple taken_rows(Rows* rows):
+    return (
+        np.frombuffer(own(&rows.offset), dtype=np.int64), np.frombuffer(own(&rows.time), dtype=np.int64),
+        np.frombuffer(own(&rows.epoch), dtype=np.int32),
+        np.frombuffer(own(&rows.version), dtype=np.int32).astype(np.int16),
+    )
+
+
+cdef tuple taken(Column* column):
+    return (
+        column.rows, column.nulls,
+        np.frombuffer(own(&column.data), dtype=np.uint8) if column.data.size else np.empty(0, dtype=np.uint8),
+        np.frombuffer(own(&column.offsets), dtype=np.int32) if column.offsets.size else None,
+        np.frombuffer(own(&column.valid), dtype=np.uint8) if column.nulls else None,
+    )
