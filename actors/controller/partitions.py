@@ -3,9 +3,9 @@
 from typing import Any
 
 from actors.controller.configs import Refused
-from actors.controller.placement import TooFewBrokers, place
+from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
-from actors.controller.topics import PARTITIONS_MAX, Assignment, manual_assignment
+from actors.controller.topics import PARTITIONS_MAX, Assignment, manual_assignment, whole
 from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -16,13 +16,14 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
     """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS."""
     reply = message("CreatePartitionsResponse")()
     names = [topic.name for topic in request.topics]
+    placement = Placement(state.soft.usable(state.image), random)
     groups = []
     for topic in request.topics:
         code, text = ErrorCode.NONE, None
         try:
             if names.count(topic.name) > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            groups.append([_grow(state, topic, random)])
+            groups.append([_grow(state, topic, placement)])
         except Refused as refused:
             code, text = refused.code, refused.text
         reply.results.append(
@@ -33,7 +34,7 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
-def _grow(state: State, topic: Any, random: Random) -> PartitionsSet:
+def _grow(state: State, topic: Any, placement: Placement) -> PartitionsSet:
     image = state.image
     row = image.topic(topic.name)
     if row < 0:
@@ -57,13 +58,13 @@ def _grow(state: State, topic: Any, random: Random) -> PartitionsSet:
         assignment = _manual(state, topic, added, factor)
     else:
         try:
-            replicas = place(state.soft.usable(image), added, factor, random)
+            replicas = placement.place(added, factor)
         except TooFewBrokers as error:
             raise Refused(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
             ) from None
         assignment = Assignment(replicas, replicas)
-    return PartitionsSet(image.topic_id(row) or b"", range(present, topic.count), assignment.replicas, assignment.isr)
+    return whole(image.topic_id(row) or b"", present, assignment)
 
 
 def _manual(state: State, topic: Any, added: int, factor: int) -> Assignment:

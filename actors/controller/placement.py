@@ -10,8 +10,6 @@ Rules:
    Brokers without a rack form one rack of their own.
 """
 
-from collections.abc import Sequence
-
 from actors.controller.soft import Usable
 from actors.ports import Random
 
@@ -61,21 +59,33 @@ def _replicas(brokers: list[int], racks: list[int], factor: int, start: int, shi
     return tuple(chosen)
 
 
-def place(usable: Usable, partitions: int, factor: int, random: Random) -> Sequence[tuple[int, ...]]:
-    """Replicas of `partitions` new partitions, the preferred leader first. Raises TooFewBrokers."""
-    count = len(usable.racks)
-    if factor > count:
-        raise TooFewBrokers(
-            f"The target replication factor of {factor} cannot be reached because only {count} broker(s) "
-            "are registered."
-        )
-    brokers, racks = _circle(usable, random)
-    known: dict[tuple[int, int], tuple[int, ...]] = {}
-    placed = []
-    for number in range(partitions):
-        start, shift = number % count, number // count % max(1, count - 1)
-        replicas = known.get((start, shift))
-        if replicas is None:
-            replicas = known[start, shift] = _replicas(brokers, racks, factor, start, shift)
-        placed.append(replicas)
-    return placed
+class Placement:
+    """The placement of one request; the circle goes on from topic to topic."""
+
+    def __init__(self, usable: Usable, random: Random) -> None:
+        self._usable = usable
+        self._random = random
+        self._circle: tuple[list[int], list[int]] | None = None
+        self._next = 0
+        self._known: dict[tuple[int, int, int], tuple[int, ...]] = {}
+
+    def place(self, partitions: int, factor: int) -> list[tuple[int, ...]]:
+        """Replicas of `partitions` new partitions, the preferred leader first. Raises TooFewBrokers."""
+        count = len(self._usable.racks)
+        if factor > count:
+            raise TooFewBrokers(
+                f"The target replication factor of {factor} cannot be reached because only {count} broker(s) are "
+                "registered."
+            )
+        if self._circle is None:
+            self._circle = _circle(self._usable, self._random)
+        brokers, racks = self._circle
+        known, placed, around = self._known, [], max(1, count - 1)
+        for number in range(self._next, self._next + partitions):
+            key = (factor, number % count, number // count % around)
+            replicas = known.get(key)
+            if replicas is None:
+                replicas = known[key] = _replicas(brokers, racks, *key)
+            placed.append(replicas)
+        self._next += partitions
+        return placed

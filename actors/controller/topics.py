@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
 from actors.controller.names import METADATA_TOPICS, created, name_error, rival
 from actors.controller.options import REPLICAS_FOLLOW_MAX
-from actors.controller.placement import TooFewBrokers, place
+from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
 from actors.ports import Now, Random
@@ -44,6 +44,7 @@ def create_topics(state: State, request: Any, now: Now, random: Random) -> Resul
     seen: dict[str, int] = {}
     for topic in request.topics:
         seen[topic.name] = seen.get(topic.name, 0) + 1
+    placement = Placement(state.soft.usable(state.image), random)
     groups: list[list[Any]] = []
     marked: dict[str, str] = {}
     partitions = 0
@@ -55,7 +56,7 @@ def create_topics(state: State, request: Any, now: Now, random: Random) -> Resul
             continue
         try:
             _check_neighbours(topic.name, marked)
-            group, result = _create(state, topic, PARTITIONS_MAX - partitions, random)
+            group, result = _create(state, topic, PARTITIONS_MAX - partitions, placement, random)
         except Refused as refused:
             reply.topics.append(_refusal(topic.name, refused.code, refused.text))
             continue
@@ -71,17 +72,19 @@ def create_topics(state: State, request: Any, now: Now, random: Random) -> Resul
     return Result([op for group in groups for op in group], reply)
 
 
-def _create(state: State, topic: Any, partitions_max: int, random: Random) -> tuple[list[Any], Any]:
+def _create(
+    state: State, topic: Any, partitions_max: int, placement: Placement, random: Random
+) -> tuple[list[Any], Any]:
     """Ops and result of one topic. Raises Refused."""
     name = topic.name
     _check_name(state, name)
     configs = {config.name: config.value for config in topic.configs}
     _check_configs(state, topic.configs, configs)
-    assignment = _assignment(state, topic, partitions_max, random)
+    assignment = _assignment(state, topic, partitions_max, placement)
     topic_id = _new_id(state, random)
     count = len(assignment.replicas)
     group: list[Any] = [TopicSet(name, topic_id)]
-    group.append(PartitionsSet(topic_id, range(count), assignment.replicas, assignment.isr))
+    group.append(whole(topic_id, 0, assignment))
     group += [ConfigSet(TOPIC, name, key, value) for key, value in configs.items()]
     result = message("CreateTopicsResponse").CreatableTopicResult(
         name=name,
@@ -93,6 +96,13 @@ def _create(state: State, topic: Any, partitions_max: int, random: Random) -> tu
         configs=effective_topic_configs(state, configs),
     )
     return group, result
+
+
+def whole(topic_id: bytes, first: int, assignment: Assignment) -> PartitionsSet:
+    """New partitions from number `first` on; the first of each ISR leads."""
+    leaders = [isr[0] for isr in assignment.isr]
+    numbers = range(first, first + len(leaders))
+    return PartitionsSet(topic_id, numbers, assignment.replicas, assignment.isr, leader=leaders)
 
 
 def _check_name(state: State, name: str) -> None:
@@ -126,15 +136,14 @@ def _check_configs(state: State, given: Any, configs: Mapping[str, str | None]) 
         raise Refused(ErrorCode.INVALID_CONFIG, error)
 
 
-def _assignment(state: State, topic: Any, partitions_max: int, random: Random) -> Assignment:
+def _assignment(state: State, topic: Any, partitions_max: int, placement: Placement) -> Assignment:
     if topic.assignments:
         return _manual(state, topic, partitions_max)
-    usable = state.soft.usable(state.image)
     count, factor = topic.num_partitions, topic.replication_factor
     if factor == -1:
         factor = state.options.replicas_default
         if factor is None:
-            factor = min(REPLICAS_FOLLOW_MAX, max(1, len(usable.racks)))
+            factor = min(REPLICAS_FOLLOW_MAX, max(1, len(state.soft.usable(state.image).ids)))
     elif factor < 1:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -148,7 +157,7 @@ def _assignment(state: State, topic: Any, partitions_max: int, random: Random) -
         )
     _check_count(count, partitions_max)
     try:
-        replicas = place(usable, count, factor, random)
+        replicas = placement.place(count, factor)
     except TooFewBrokers as error:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"

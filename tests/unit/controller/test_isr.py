@@ -169,9 +169,7 @@ def test_checks_stand_in_the_tables_order():
 def move(c, number, replicas, name="t", allow=True):
     kind = message("AlterPartitionReassignmentsRequest")
     one = kind.ReassignablePartition(partition_index=number, replicas=None if replicas is None else list(replicas))
-    request = kind(
-        topics=[kind.ReassignableTopic(name=name, partitions=[one])], allow_replication_factor_change=allow
-    )
+    request = kind(topics=[kind.ReassignableTopic(name=name, partitions=[one])], allow_replication_factor_change=allow)
     return c.run(alter_partition_reassignments, request).responses[0].partitions[0].error_code
 
 
@@ -181,8 +179,11 @@ def shape(c, number=0):
 
 
 def moving(c):
-    return [p.partition_index for t in c.run(
-        list_partition_reassignments, message("ListPartitionReassignmentsRequest")()).topics for p in t.partitions]
+    return [
+        p.partition_index
+        for t in c.run(list_partition_reassignments, message("ListPartitionReassignmentsRequest")()).topics
+        for p in t.partitions
+    ]
 
 
 def test_r497_08_the_wish_that_brings_in_the_last_replica_ends_the_reassignment():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from actors.controller.names import name_error
 from actors.controller.partitions import create_partitions
-from actors.controller.placement import place
+from actors.controller.placement import Placement
 from actors.controller.soft import Usable
 from actors.controller.topics import create_topics, delete_topics
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
@@ -228,7 +228,7 @@ def test_create_partitions():
 def test_placement_is_even_and_spread_over_racks(brokers, racks, partitions, data):
     factor = data.draw(st.integers(1, brokers))
     where = [(id, f"r{id % racks}" if racks else None) for id in range(brokers)]
-    placed = place(Usable(frozenset(range(brokers)), tuple(where)), partitions, factor, Seeded(partitions))
+    placed = Placement(Usable(frozenset(range(brokers)), tuple(where)), Seeded(partitions)).place(partitions, factor)
     racks_there = len({rack for _, rack in where})
     for replicas in placed:
         assert len(set(replicas)) == factor
@@ -238,5 +238,5 @@ def test_placement_is_even_and_spread_over_racks(brokers, racks, partitions, dat
 
 
 def test_followers_of_a_broker_are_many():
-    placed = place(Usable(frozenset(range(6)), tuple((id, None) for id in range(6))), 60, 2, Seeded())
+    placed = Placement(Usable(frozenset(range(6)), tuple((id, None) for id in range(6))), Seeded()).place(60, 2)
     assert {len({b for a, b in placed if a == id}) for id in range(6)} == {5}
