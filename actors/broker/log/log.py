@@ -422,6 +422,8 @@ class PartitionLog:
         Below the log's start nothing is left: the log is empty and begins at `offset`.
         """
         if offset >= self.log_end_offset:
+            # An epoch that began at the end, under this replica's own leadership, may hold no batch: it is not common.
+            self.epochs.truncate_end(self.log_end_offset)
             return []
         if offset < self.log_start_offset:
             return self.truncate_fully(offset)
