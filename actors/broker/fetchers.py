@@ -185,8 +185,9 @@ class Fetcher:
         if data.diverging_epoch is not None:
             before = log.log_end_offset
             outcome.jobs.extend(partition.truncate_for(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
-            outcome.reports.append(
-                f"cut {partition!r} from {before} to {log.log_end_offset}: the leader of epoch {epoch} has other data")
+            if log.log_end_offset < before:
+                outcome.reports.append(f"cut {partition!r} from {before} to {log.log_end_offset}: "
+                                       f"the leader of epoch {epoch} has other data")
             self._changed[partition] = None
             return
         try:

@@ -64,7 +64,7 @@ class BrokerRole:
         self._replica_connections: set[int] = set()
         self._started = False
         self._caught_up = False
-        """The image has once reached the high watermark. Only then do partitions follow it: older assignments are history."""
+        """The image has once reached the high watermark; only then do partitions follow it: what was before is history."""
         self._registered = False
         """The registration in the image is of this process; until then it leads nothing, whatever an older one led."""
         self._was_serving = False

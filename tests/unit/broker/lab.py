@@ -128,7 +128,8 @@ class Facade:
         self.id = id
         self.disk = disk
         self.now = lab.now
-        self.random = Dice(id * 1000)
+        lab.starts += 1
+        self.random = Dice(id * 1000 + lab.starts * 100_000)
         self.log = Book()
         self.waiting = Waiting()
         self.quorum = Quorum(lab)
@@ -210,6 +211,7 @@ class Lab:
         self.later: list[Callable[[], None]] = []
         self.awaited: list[tuple[Pending, Callable[[Any], None], int, int]] = []
         self.fetches = 0
+        self.starts = 0
         self.seen: dict[int, int] = {}
         self.disks = {id: VirtualDisk() for id in range(1, brokers + 1)}
         self.nodes: dict[int, Facade] = {}

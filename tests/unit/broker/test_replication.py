@@ -99,6 +99,26 @@ def test_kip_279_two_fast_leader_changes_leave_equal_logs() -> None:
     assert [value for value in content(lab, 1) if value and value.startswith(b"by")] == [b"by 2", b"by 3", b"by 1"]
 
 
+def test_an_epoch_that_began_at_the_end_and_holds_nothing_is_forgotten_by_a_follower() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.cut.add(1)
+    lab.split.add(frozenset((1, 2)))
+    lab.change([1, 2], 2)
+    lab.change([1, 2], 1)
+    lab.split.clear()
+    lab.cut.clear()
+    lab.partition(2).log.start_epoch(1)
+    lab.pull(lab.nodes[1])
+    lab.partition(1).log.epochs.truncate_end(1)
+    lab.partition(1).log.start_epoch(2)
+    lab.pass_ms(500)
+    assert content(lab, 1) == content(lab, 2) == [b"a"]
+    assert lab.fetches < 40
+
+
 def test_race_6_the_old_leader_acknowledges_nothing_more() -> None:
     lab = Lab(2)
     lab.topic([1, 2])
@@ -277,4 +297,6 @@ def test_a_new_process_leads_nothing_before_its_own_registration() -> None:
     assert not lab.partition(1).leads
     lab.hold_heartbeats = False
     lab.pass_ms(3000)
+    lab.change([1], 1)
+    lab.settle()
     assert lab.partition(1).leads
