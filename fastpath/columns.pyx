@@ -13,6 +13,7 @@ from collections import deque
 
 import numpy as np
 
+from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -26,6 +27,8 @@ from fastpath.block import Extra
 
 cdef enum:
     NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
+
+    KEPT_CHANGES = 1 << 14              # room for undo that is not given back
 
 cdef object USUAL = Extra()
 
@@ -63,6 +66,17 @@ cdef bytes chain_of(list extents):
     chain = (<char*>room)[:used * <Py_ssize_t>sizeof(Extent)]
     free(room)
     return chain
+
+
+cdef int check_replicas(const int32_t* replicas, int32_t size) except -1:
+    cdef int32_t i, j
+    for i in range(size):
+        if replicas[i] < 0:
+            raise ValueError(f"{replicas[i]} is not a broker id")
+        for j in range(i):
+            if replicas[i] == replicas[j]:
+                raise ValueError(f"broker {replicas[i]} is a replica twice")
+    return 0
 
 
 cdef class Columns(View):
@@ -217,6 +231,7 @@ cdef class Columns(View):
         if row.replicas_size >= 0:
             if row.isr_size < 0:
                 kept_isr = self._isr_of(old, wide)
+            check_replicas(block.values + row.replicas_at, row.replicas_size)
             new.replicas = self.lists.intern(block.values + row.replicas_at, row.replicas_size)
             if new.replicas != old.replicas and row.directories_size < 0:
                 new.directories = 0
@@ -481,6 +496,37 @@ cdef class Columns(View):
         free(bits)
         return found[:changed]
 
+    def check(self):
+        """Assert the invariants: every live row is in one chain, the counters are what the rows say, leaders are in sync."""
+        cdef Cells cells
+        cdef Py_ssize_t row, at
+        counted = {}
+        placed = set()
+        for topic in range(len(self.chains)):
+            numbers = [self.number(row) for row in self.topic_partitions(topic)]
+            assert numbers == sorted(set(numbers)), f"topic row {topic} has numbers {numbers}"
+            for row in self.topic_partitions(topic):
+                assert row not in placed and self.topic_of(row) == topic and self.partition(topic, self.number(row)) == row
+                placed.add(row)
+        for row in range(self.row_end):
+            at = row & (CHUNK - 1)
+            load(self.chunk_of(row), at, &cells)
+            rare = (<Chunk>self.chunks[row >> CHUNK_BITS]).rare
+            assert self.is_partition(row) == (row in placed), f"row {row}"
+            assert bool(cells.flags & RARE) == (rare is not None and at in rare), f"row {row}"
+            assert (len(self.replicas(row)) > MASK_BITS) <= bool(cells.flags & RARE), f"row {row}"
+            assert cells.leader in (-1, *self.isr(row)), f"row {row} is led by {cells.leader} and has ISR {self.isr(row)}"
+            for broker in self.replicas(row):
+                of = counted.setdefault(broker, [0, 0, 0])
+                of[0] += 1
+                of[1] += cells.leader == broker
+                of[2] += broker in self.isr(row)
+        assert self.counters.all() == {broker: tuple(of) for broker, of in counted.items()}
+        offsets = [self.changes[i].offset for i in range(self.changes_head, self.changes_end)]
+        assert offsets == sorted(offsets)
+        free_rows = [row for first, count in self.free_rows for row in range(first, first + count)]
+        assert len(free_rows) == len(set(free_rows)) and not placed & set(free_rows)
+
     # ---- commit and undo
 
     def commit(self, int64_t offset):
@@ -489,6 +535,10 @@ cdef class Columns(View):
             self.changes_head += 1
         if self.changes_head == self.changes_end:
             self.changes_head = self.changes_end = 0
+            if self.changes_room > KEPT_CHANGES:
+                free(self.changes)
+                self.changes = NULL
+                self.changes_room = 0
         while self.notes and self.notes[0][0] < offset:
             _, kind, a, _ = self.notes.popleft()
             if kind == NOTE_GONE_ROWS:

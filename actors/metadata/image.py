@@ -121,6 +121,8 @@ class Image(Columns):
         """(kind, key) -> EntitySet"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
+        self._hidden: dict[int, bool] = {}
+        """topic row -> True for topics that are being deleted (A34)"""
         self._brokers: dict[int, Broker] = {}
         self._features: dict[str, int] = {}
         self._producer_ids: dict[int, ProducerIdsSet] = {}
@@ -135,10 +137,7 @@ class Image(Columns):
     @property
     def topic_count(self) -> int:
         """Topics that are not hidden."""
-        return sum(1 for _ in self.topics()) if self._hidden() else len(self._by_id)
-
-    def _hidden(self) -> bool:
-        return any(self.names.get(row).deleting for row in self._by_id.values())
+        return len(self._by_id) - len(self._hidden)
 
     def topic(self, name: str) -> int:
         """The row of a topic; -1: none, or hidden."""
@@ -241,6 +240,17 @@ class Image(Columns):
         if self._transaction >= offset:
             self._transaction = -1
 
+    def check(self) -> None:
+        """Assert the invariants of this class and of the columns; one pass over everything."""
+        super().check()
+        rows = {row for row in range(len(self.names)) if self.names.get(row) is not None}
+        assert set(self._by_id.values()) == rows == set(self._by_name.values())
+        for topic_id, row in self._by_id.items():
+            assert self.topic_id(row) == topic_id and self._by_name[self.names.get(row).name] == row
+            assert self.names.get(row).deleting == (row in self._hidden)
+        offsets = [entry[0] for entry in self._journal]
+        assert offsets == sorted(offsets) and (not offsets or offsets[-1] < self.next_offset)
+
     def _take_back(self, offset: int) -> None:
         super().undo(offset)
         journal = self._journal
@@ -286,6 +296,8 @@ class Image(Columns):
             self._set(offset, self._by_id, op.id, row)
             self._set(offset, self._by_name, op.name, row)
         self._set(offset, self.names, row, TopicName(op.name, op.deleting))
+        if op.deleting or row in self._hidden:
+            self._set(offset, self._hidden, row, op.deleting or None)
         return Touched(topics=(row,))
 
     def _topic_gone(self, offset: int, op: TopicGone) -> Touched:
@@ -297,6 +309,8 @@ class Image(Columns):
         self._set(offset, self._by_id, op.id, None)
         self._set(offset, self._by_name, name, None)
         self._set(offset, self.names, row, None)
+        if row in self._hidden:
+            self._set(offset, self._hidden, row, None)
         configs: tuple[ConfigKey, ...] = ()
         if self.configs.get((TOPIC_RESOURCE, name)) is not None:
             configs = ((TOPIC_RESOURCE, name),)

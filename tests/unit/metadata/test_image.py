@@ -75,6 +75,8 @@ def test_partitions_added_in_any_order_are_found():
         (PartitionsChanged.one(T, 0, [1, 2], 3, 1), "not in its ISR"),
         (PartitionsSet(T, [-1], [[1]], [[1]]), "not a partition number"),
         (PartitionsSet(T, [8, 9], [[1], [1]], [[1], [2]]), "no replica"),
+        (PartitionsSet(T, [8, 9], [[1], [1, -1]], [[1], [1]]), "-1 is not a broker id"),
+        (PartitionsSet(T, [0], [[1, 2, 1]], [[1]]), "broker 1 is a replica twice"),
         (TopicSet("t", U), "another topic id"),
         (TopicGone(U), "does not exist"),
         (BrokerSet(1, 1, endpoints=LISTENER * 2), "twice"),
@@ -86,6 +88,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(op, sentence):
     with pytest.raises(CorruptMetadata, match=f"offset 4: .*{sentence}"):
         image.replay(4, op)
     assert (states(image), image.counts(1), image.next_offset) == before
+    image.check()
 
 
 def test_a_broker_that_leaves_is_taken_out_of_every_isr_but_its_own_last():

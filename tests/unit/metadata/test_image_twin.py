@@ -161,6 +161,9 @@ def contents(image, names, columns):
 
 
 def same(image, slow):
+    image.check()
+    hidden = sum(deleting for _, deleting in slow["topics"].values())
+    assert image.topic_count == len(slow["topics"]) - hidden == len(list(image.topics()))
     topics, partitions = contents(image, image.names, image)
     assert topics == slow["topics"] and partitions == slow["partitions"]
     assert {one.id: one for one in image.brokers()} == slow["brokers"] and image.features() == slow["features"]
