@@ -25,18 +25,21 @@ $(VENV)/.made: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old: write PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "make: no venv: install python3-venv, or write VENV=/path/to/one"; exit 1; }
 	$(PY) -m pip install -q --disable-pip-version-check "setuptools>=77" "cython>=3.1" wheel
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
-	@touch $@
-
-$(VENV)/.developed: $(VENV)/.made
-	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made setup.py $(SOURCES)
 	$(PY) setup.py -q build_ext --inplace -j $(JOBS)
 	@touch $@
 
-build: $(VENV)/.built
+$(VENV)/.installed: $(VENV)/.built
+	@test -e $@ || $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.installed pyproject.toml
+	@test $@ -nt pyproject.toml || $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+build: $(VENV)/.installed
 
 dev: build $(VENV)/.developed
 

@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     down = commands.add_parser("down", help="controlled shutdown of a cluster")
     down.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="then kill (30)")
+    down.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="a cluster on Ray")
     _directory(down)
     down.set_defaults(run=_down)
 
@@ -195,6 +196,10 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _down(options: argparse.Namespace) -> int:
+    if options.ray is not None:
+        from actors.host import on_ray
+
+        return on_ray.down(options)
     from actors.host.on_processes import down
 
     ran = down(options.dir, options.timeout)

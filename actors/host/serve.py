@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
@@ -46,8 +47,15 @@ class Journal:
         self._stream.flush()
 
 
-def serve(config: NodeConfig, log: Journal, event: Event = nobody, *, main_thread: bool = True) -> tuple[int, str]:
-    """Run a node until it stops: (exit code, sentence)."""
+def serve(
+    config: NodeConfig,
+    log: Journal,
+    event: Event = nobody,
+    *,
+    main_thread: bool = True,
+    looping: Callable[[Loop], None] | None = None,
+) -> tuple[int, str]:
+    """Run a node until it stops: (exit code, sentence). `looping` gets the loop, to stop it from another thread."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
     try:
@@ -62,6 +70,8 @@ def serve(config: NodeConfig, log: Journal, event: Event = nobody, *, main_threa
     loop = Loop(config, listeners, log)
     if main_thread:
         loop.signals()
+    if looping is not None:
+        looping(loop)
     try:
         stop = loop.run(lambda: _node(config, found, log), event)
     finally:

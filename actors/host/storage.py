@@ -248,7 +248,7 @@ def first_checkpoint(voters: Sequence[Voter]) -> bytes:
         batches.Voter(voter.id, voter.directory_id, ((voter.listener, voter.host, voter.port),))
         for voter in sorted(voters)
     )
-    head = [batches.SnapshotHeader(0), batches.KRaftVersion(1), batches.Voters(members)]
+    head: list[batches.Control] = [batches.SnapshotHeader(0), batches.KRaftVersion(1), batches.Voters(members)]
     foot = batches.control_batch(len(head), 0, 0, [batches.SnapshotFooter()])
     return bytes(batches.control_batch(0, 0, 0, head).data) + bytes(foot.data)
 

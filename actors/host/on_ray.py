@@ -1,0 +1,251 @@
+"""A cluster on Ray: one detached named actor a node, hosting the same loop as a local process does.
+
+This file alone knows Ray. Ray places, supervises and answers for a node; no message of the protocol travels as an actor
+call. A node is pinned to its machine, because its data is there: by the custom resource `rayft-<node>` where a machine
+offers one, else by `node:<ip>`. `up` spreads the nodes over the machines and writes its choice down; with that file it
+adopts the same directories again after a head has been replaced.
+
+Ray starts an actor again after any exit code, so an actor that must not come back (78: another process holds its id; 0: as
+asked) leaves through `ray.actor.exit_actor()`, which only a call of the actor may do: it calls itself.
+"""
+
+import argparse
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from actors.config import node_config
+from actors.host import plan as plans
+from actors.host import storage
+from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
+from actors.host.on_processes import ClusterError
+
+NAMESPACE = "rayft"
+CHOICE = "ray.json"
+SLIVER = 0.001
+"""Of the pinning resource: any amount pins, and a whole one would allow one node a machine only."""
+READY_TIMEOUT_S = 60.0
+REFUSED_PAUSE_S = 5.0
+
+
+class RayNode:
+    """What runs inside the actor: a node in a thread. It does not know Ray, save for how to leave."""
+
+    def __init__(self, name: str, own: Mapping[str, str], cluster_id: str, directory_id: bytes,
+                 voters: Sequence[tuple[int, str, int, bytes]]) -> None:  # fmt: skip
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        self._name = name
+        self._config = node_config(own)
+        self._listening: set[str] = set()
+        self._loop: Any = None
+        self._ended: tuple[int, str] | None = None
+        storage.format_node(
+            self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters], directory_id=directory_id,
+            ignore_formatted=True,
+        )  # fmt: skip
+        self._thread = threading.Thread(target=self._serve, name=f"rayft-{name}", daemon=True)
+        self._thread.start()
+
+    def state(self) -> dict[str, Any]:
+        """Process id, listeners that accept, and how it ended if it did."""
+        return {"pid": os.getpid(), "listening": sorted(self._listening), "ended": self._ended}
+
+    def shutdown(self, timeout_s: float) -> bool:
+        """Controlled shutdown; whether the node is gone after it."""
+        if self._loop is not None:
+            self._loop.shutdown()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def leave(self) -> None:
+        """End the actor for good."""
+        import ray
+
+        ray.actor.exit_actor()  # type: ignore[no-untyped-call]
+
+    def _serve(self) -> None:
+        from actors.host.serve import REFUSED, Journal, serve
+
+        journal = Journal((Path(self._config.metadata_log_dir).parent / f"{self._name}.log").open("a"))
+
+        def event(what: str, listener: str) -> None:
+            (self._listening.add if what == "listening" else self._listening.discard)(listener)
+
+        def looping(loop: Any) -> None:
+            self._loop = loop
+
+        self._ended = serve(self._config, journal, event, main_thread=False, looping=looping)
+        if self._ended[0] in (0, 78):
+            import ray
+
+            ray.get_runtime_context().current_actor.leave.remote()
+        else:
+            if self._ended[0] == REFUSED:
+                time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask why
+            os._exit(self._ended[0])
+
+
+def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
+    """`rayft up --ray`: place, start, wait; the cluster outlives this command."""
+    import ray
+
+    _connect(options.ray)
+    directory = Path(options.dir).absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    machines = _machines(ray.nodes())  # type: ignore[no-untyped-call]
+    choice = _chosen(directory) or _choose(directory, options, common, machines)
+    actors = {name: _actor(ray, name, choice) for name in choice["nodes"]}
+    plan = plans.load(directory)
+    assert plan is not None, "the choice and the properties are written together"
+    pids = _wait(ray, actors, plan)
+    plans.write_json(directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], pids))
+    print(f"ready on Ray: {plan.bootstrap_servers}")
+    print(f"stop it with: rayft down --ray {options.ray} --dir {options.dir}")
+    return 0
+
+
+def down(options: argparse.Namespace) -> int:
+    """`rayft down --ray`: brokers first, then controllers."""
+    import ray
+
+    _connect(options.ray)
+    directory = Path(options.dir).absolute()
+    choice, plan = _chosen(directory), plans.load(directory)
+    if choice is None or plan is None:
+        raise ClusterError(f"{directory} holds no cluster on Ray: name its directory with --dir.")
+    for members in ([m for m in plan.members if m not in plan.controllers], plan.controllers):
+        found = {m.name: _existing(ray, m.name) for m in members}
+        calls = [actor.shutdown.remote(options.timeout) for actor in found.values() if actor is not None]
+        ray.wait(calls, num_returns=len(calls), timeout=options.timeout + 5) if calls else None
+        for actor in found.values():
+            if actor is not None:
+                ray.kill(actor, no_restart=True)
+    (directory / plans.CLUSTER_JSON).unlink(missing_ok=True)
+    print("stopped")
+    return 0
+
+
+def _connect(address: str) -> None:
+    """To a running Ray cluster; `local` starts one in this machine for as long as this process lives."""
+    import ray
+
+    if not ray.is_initialized():
+        arguments: dict[str, Any] = {} if address == "local" else {"address": address}
+        ray.init(namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **arguments)
+
+
+def _machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[str]]]:
+    """(ip, names of rayft's custom resources) of every machine that is alive, in a stable order."""
+    found = {
+        str(node["NodeManagerAddress"]): frozenset(r for r in node["Resources"] if r.startswith("rayft-"))
+        for node in nodes
+        if node["Alive"]
+    }
+    if not found:
+        raise ClusterError("Ray has no machine that is alive: start one with `ray start`.")
+    return sorted(found.items())
+
+
+def place(names: Sequence[str], machines: Sequence[tuple[str, frozenset[str]]]) -> dict[str, tuple[str, str]]:
+    """Node -> (ip, resource that pins it): where the machine offers `rayft-<node>`, else in turn over all machines."""
+    placed: dict[str, tuple[str, str]] = {}
+    turn = 0
+    for name in names:
+        own = f"rayft-{name}"
+        offering = [ip for ip, resources in machines if own in resources]
+        if offering:
+            placed[name] = (offering[0], own)
+        else:
+            ip = machines[turn % len(machines)][0]
+            placed[name] = (ip, f"node:{ip}")
+            turn += 1
+    return placed
+
+
+def _chosen(directory: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((directory / CHOICE).read_text())
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, str],
+            machines: Sequence[tuple[str, frozenset[str]]]) -> dict[str, Any]:  # fmt: skip
+    """Invent ids and addresses; written down before anything is started."""
+    controllers = 3 if options.controllers is None else options.controllers
+    brokers = 3 if options.brokers is None else options.brokers
+    if options.port == 0:
+        raise ClusterError("on Ray ports are chosen beforehand: write --port 9092, or another first port.")
+    names = [f"controller-{plans.FIRST_CONTROLLER + i}" for i in range(controllers)]
+    placed = place(names, machines) | place([f"broker-{1 + i}" for i in range(brokers)], machines)
+    addresses = [(placed[name][0], options.port + (100 + i if i < controllers else i - controllers))
+                 for i, name in enumerate(placed)]  # fmt: skip
+    files = plans.describe(directory, addresses[:controllers], addresses[controllers:], common)
+    random = SystemRandom()
+    choice: dict[str, Any] = {
+        "cluster_id": uuid_text(random.uuid()),
+        "nodes": {name: {"ip": placed[name][0], "resource": placed[name][1], "directory_id": uuid_text(random.uuid()),
+                         "properties": files[name]} for name in files},
+        "voters": [],
+    }  # fmt: skip
+    for id, (host, port) in enumerate(addresses[:controllers], plans.FIRST_CONTROLLER):
+        choice["voters"].append([id, host, port, choice["nodes"][f"controller-{id}"]["directory_id"]])
+    plans.write(directory, files)
+    plans.write_json(directory / CHOICE, choice)
+    return choice
+
+
+def _existing(ray: Any, name: str) -> Any:
+    try:
+        return ray.get_actor(f"rayft-{name}", namespace=NAMESPACE)
+    except ValueError:
+        return None
+
+
+def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
+    """The node's actor: the one that is there, or a new one over the same directory."""
+    found = _existing(ray, name)
+    if found is not None:
+        return found
+    node = choice["nodes"][name]
+    options = {
+        "name": f"rayft-{name}",
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "num_cpus": 0,
+        "max_restarts": -1,
+        "max_concurrency": 4,
+        "resources": {node["resource"]: SLIVER},
+    }
+    voters = [(id, host, port, uuid_bytes(directory)) for id, host, port, directory in choice["voters"]]
+    return ray.remote(RayNode).options(**options).remote(
+        name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]), voters
+    )  # fmt: skip
+
+
+def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, int]:
+    """Until every node serves; pids by name."""
+    until = time.monotonic() + READY_TIMEOUT_S
+    while True:
+        states = dict(
+            zip(
+                actors,
+                ray.get([actor.state.remote() for actor in actors.values()], timeout=READY_TIMEOUT_S),
+                strict=True,
+            )
+        )
+        for name, state in states.items():
+            if state["ended"] is not None:
+                raise ClusterError(f"{name}: {state['ended'][1]}")
+        wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
+        if all(wanted[name] <= set(state["listening"]) for name, state in states.items()):
+            return {name: state["pid"] for name, state in states.items()}
+        if time.monotonic() > until:
+            missing = [name for name, state in states.items() if not wanted[name] <= set(state["listening"])]
+            raise ClusterError(f"not ready after {READY_TIMEOUT_S:.0f} s: {', '.join(missing)}.")
+        time.sleep(0.05)
