@@ -8,6 +8,7 @@ from typing import Any
 
 from actors.wire import framing
 from actors.wire.messages import message
+from fastpath import batch
 
 
 class Connection:
@@ -118,3 +119,32 @@ def rate(address: tuple[str, int], frames: Iterable[bytes], clients: int, check:
     for answer in answers:
         check(answer)
     return done / seconds
+
+
+def produce_latencies(address: tuple[str, int], topic: str, count: int, size: int = 100) -> list[float]:
+    """Seconds from sending a record with acks=all to its acknowledgement, `count` times in turn on one connection."""
+    Request = message("ProduceRequest")
+    builder = batch.Builder(timestamp_ms=int(time.time() * 1000))
+    builder.append(None, b"x" * size)
+    part = Request.PartitionProduceData(index=0, records=bytes(builder.build()))
+    data = frame(
+        "Produce",
+        9,
+        Request(acks=-1, timeout_ms=30_000, topic_data=[Request.TopicProduceData(name=topic, partition_data=[part])]),
+    )
+
+    def check(answer: bytes) -> None:
+        reply = framing.decode_response("Produce", 9, answer)
+        if reply.responses[0].partition_responses[0].error_code:
+            raise RuntimeError(f"produce to {topic}: {reply.responses[0].partition_responses[0].error_code}")
+
+    end = time.monotonic() + 10
+    while True:  # a new topic's leader is known a moment later
+        try:
+            latencies(address, [data], check)
+            break
+        except RuntimeError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+    return latencies(address, [data] * count, check)
