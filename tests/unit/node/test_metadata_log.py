@@ -1,0 +1,253 @@
+"""The metadata log on disk: appends, reads, cuts, and what recovery does with damage."""
+
+from random import Random
+
+import pytest
+
+from actors.node import metadata_log
+from actors.node.metadata_files import (
+    DamagedFile,
+    checkpoint_name,
+    checkpoint_of,
+    quorum_state,
+    read_quorum_state,
+    segment_name,
+    segment_of,
+)
+from actors.node.metadata_log import MetadataLog
+from actors.node.quorum_storage import Store
+from actors.ports import Batch, Sync
+from actors.raft import HardState, ReplicaKey, SnapshotId
+from fastpath.batch import Builder
+from tests.simulator.disk import VirtualDisk
+
+DIRECTORY = "log"
+
+
+def batch(offset: int, epoch: int = 1, count: int = 1, size: int = 50) -> Batch:
+    builder = Builder(offset, epoch, timestamp_ms=5)
+    for number in range(count):
+        builder.append(None, b"%d" % (offset + number) + bytes(size))
+    return Batch(offset, offset + count - 1, epoch, builder.build())
+
+
+def new(disk: VirtualDisk, segment_bytes: int = 1000) -> MetadataLog:
+    log = MetadataLog(disk, DIRECTORY, segment_bytes, 1 << 40)
+    log.recover(0, lambda one, attributes: None)
+    return log
+
+
+def filled(disk: VirtualDisk, batches: int = 40, segment_bytes: int = 1000, size: int = 50) -> list[Batch]:
+    log = new(disk, segment_bytes)
+    made = [batch(2 * number, 1 + number // 10, 2, size) for number in range(batches)]
+    log.append(made, 0)
+    disk.sync(Sync(0, log.take_dirty(), ()))
+    return made
+
+
+def contents(log: MetadataLog, start: int = 0) -> list[Batch]:
+    found: list[Batch] = []
+    offset = start
+    while offset < log.end_offset:
+        part = log.read(offset, 300)
+        assert part
+        found += part
+        offset = part[-1].last_offset + 1
+    return [Batch(one.base_offset, one.last_offset, one.epoch, bytes(one.data)) for one in found]
+
+
+def plain(batches: list[Batch]) -> list[Batch]:
+    return [one._replace(data=bytes(one.data)) for one in batches]
+
+
+def test_reads_back_what_was_appended_from_memory_and_from_files() -> None:
+    disk = VirtualDisk()
+    made = filled(disk)
+    assert contents(new(disk)) == plain(made)
+    assert len([name for name in disk.names(DIRECTORY) if name.endswith(".log")]) > 5
+    log = new(disk)
+    for offset in range(log.end_offset):
+        found = log.read(offset, 1)
+        assert found is not None
+        assert len(found) == 1
+        assert found[0].base_offset == offset // 2 * 2
+
+
+def test_a_batch_larger_than_a_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "READ_BYTES", 256)
+    disk = VirtualDisk()
+    made = filled(disk, 12, 1 << 20, 9000)
+    assert contents(new(disk, 1 << 20)) == plain(made)
+
+
+def test_the_tail_in_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "TAIL_BYTES_MAX", 2000)
+    disk = VirtualDisk()
+    log = new(disk)
+    made = [batch(offset) for offset in range(100)]
+    for one in made:
+        log.append([one], 0)
+        assert log._tail_bytes == sum(len(kept.data) for kept in log._tail) <= 2000
+    assert contents(log) == plain(made)
+
+
+def test_cold_reads_are_asked_for_and_served() -> None:
+    disk = VirtualDisk()
+    made = filled(disk)
+    log = new(disk)
+    disk.cold = lambda path, position, size: True
+    assert log.read(10, 100) is None
+    missed = log.missed
+    assert missed is not None
+    log.warm(missed, missed.job())
+    found = log.read(10, 100)
+    assert found is not None
+    assert bytes(found[0].data) == bytes(made[5].data)
+
+
+@pytest.mark.parametrize("end_offset", [0, 2, 14, 16, 18, 44, 78, 80])
+def test_truncate_cuts_exactly_there_and_survives(end_offset: int) -> None:
+    disk = VirtualDisk()
+    made = filled(disk)
+    log = new(disk)
+    log.truncate(end_offset)
+    log.append([batch(end_offset, 9)], 0)
+    kept = plain([*made[: end_offset // 2], batch(end_offset, 9)])
+    assert contents(log) == kept
+    assert contents(new(disk)) == kept
+
+
+def test_deletes_whole_segments_only() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    log = new(disk)
+    second = log.segments[1].base_offset
+    log.delete_below(second - 1)
+    assert log.start_offset == 0
+    log.delete_below(second + 1)
+    assert log.start_offset == second
+    assert [path for path, _ in log.garbage] == [f"{DIRECTORY}/{segment_name(0)}.deleted"]
+    log.delete_below(1 << 40)
+    assert len(log.segments) == 1
+
+
+def test_rolls_behind_a_snapshot() -> None:
+    disk = VirtualDisk()
+    log = new(disk, 1 << 20)
+    log.append([batch(0)], 0)
+    log.roll()
+    log.append([batch(1), batch(2)], 0)
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+def test_every_power_cut_leaves_a_prefix() -> None:
+    for seed in range(200):
+        random = Random(seed)
+        disk = VirtualDisk()
+        log = new(disk)
+        made = [batch(offset, 1, 1, random.randrange(200)) for offset in range(30)]
+        synced = random.randrange(30)
+        log.append(made[:synced], 0)
+        disk.sync(Sync(0, log.take_dirty(), ()))
+        tail = made[synced:] if synced and log.segments[-1].file.size < 500 else made[synced : synced + 1]
+        log = MetadataLog(disk, DIRECTORY, 1 << 20, 1 << 40)
+        log.recover(0, lambda one, attributes: None)
+        log.append(tail, 0)
+        disk.crash(random)
+        log = new(disk)
+        assert synced <= log.end_offset <= synced + len(tail)
+        assert contents(log) == plain(made[: log.end_offset])
+
+
+def test_torn_tail_is_cut_and_reported() -> None:
+    disk = VirtualDisk()
+    made = filled(disk, 3)
+    path = f"{DIRECTORY}/{segment_name(0)}"
+    disk.open(path).truncate(sum(len(one.data) for one in made) - 7)
+    log = MetadataLog(disk, DIRECTORY, 1000, 1 << 40)
+    cut = log.recover(0, lambda one, attributes: None)
+    assert cut is not None
+    position = len(made[0].data) + len(made[1].data)
+    assert cut.startswith(f"{path}: cut a torn tail of {len(made[2].data) - 7} bytes at byte {position}, offset 4 (")
+    assert log.end_offset == 4
+
+
+@pytest.mark.parametrize("at", [0, 8, 11, 16, 20, 60, 100])
+def test_damage_inside_refuses_with_file_and_position(at: int) -> None:
+    disk = VirtualDisk()
+    made = filled(disk, 5)
+    path = f"{DIRECTORY}/{segment_name(0)}"
+    position = len(made[0].data) + len(made[1].data)
+    disk.corrupt(path, position + at, 0x55)
+    following = position + len(made[2].data)
+    with pytest.raises(DamagedFile) as refused:
+        new(disk)
+    assert f"{path} is damaged at byte {position}, offset 4 (" in str(refused.value)
+    assert f"a sound batch follows at byte {following}" in str(refused.value)
+
+
+def test_damage_at_the_end_of_an_older_segment_refuses() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    path = f"{DIRECTORY}/{segment_name(0)}"
+    file = disk.open(path)
+    disk.corrupt(path, file.size - 1)
+    with pytest.raises(DamagedFile, match="is damaged at byte"):
+        new(disk)
+
+
+def test_missing_segment_refuses() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    log = new(disk)
+    lost, before = log.segments[2].base_offset, log.segments[1]
+    disk.remove(f"{DIRECTORY}/{segment_name(lost)}")
+    with pytest.raises(DamagedFile, match=f"the log before it ends at {lost}"):
+        new(disk)
+    assert before.base_offset < lost
+
+
+def test_checkpoint_beyond_the_log_wins() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    snapshot = SnapshotId(1000, 7)
+    disk.replace(f"{DIRECTORY}/{checkpoint_name(snapshot)}", bytes(batch(0).data))
+    found = Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+    assert (found.latest, found.table.start, found.table.end_offset) == (snapshot, snapshot, 1000)
+    assert found.table.last_epoch == 7
+    assert "starts anew" in found.notices[0]
+
+
+def test_log_without_its_beginning_refuses() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    disk.remove(f"{DIRECTORY}/{segment_name(0)}")
+    with pytest.raises(DamagedFile, match="no checkpoint reaches it"):
+        Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+
+
+def test_epochs_are_rebuilt_from_the_log() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    found = Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+    assert found.table.entries() == [(1, 0), (2, 20), (3, 40), (4, 60)]
+
+
+def test_names() -> None:
+    assert segment_of(segment_name(12)) == 12
+    assert segment_of("12.log") is None
+    assert checkpoint_name(SnapshotId(37, 1)) == "00000000000000000037-0000000001.checkpoint"
+    assert checkpoint_of(checkpoint_name(SnapshotId(37, 1))) == SnapshotId(37, 1)
+
+
+def test_quorum_state_of_apache_kafka() -> None:
+    key = ReplicaKey(3, bytes(range(16)))
+    for hard in (HardState(4, None, 2), HardState(7, key, -1)):
+        assert read_quorum_state(quorum_state(hard), "quorum-state") == hard
+    measured = (
+        b'{"leaderId":2002,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    assert read_quorum_state(measured, "") == HardState(2, None, 2002)
+    assert quorum_state(HardState(2, None, 2002)) == measured
+    with pytest.raises(DamagedFile, match="x/quorum-state is not a quorum-state"):
+        read_quorum_state(b"{", "x/quorum-state")
