@@ -43,7 +43,7 @@ def resume(core: Core) -> None:
     """Fetch from the leader, with fresh patience."""
     core.fetching = Fetching(core.now_ms)
     core.fetching.target = core.leader_id
-    core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+    core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
 def search(core: Core) -> None:
@@ -84,7 +84,7 @@ def alive(core: Core, leader_id: int) -> None:
     """The leader has shown itself: the hint is over."""
     if core.role is Role.FOLLOWER and core.leader_id == leader_id and core.hurry:
         core.hurry = False
-        core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+        core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
 # -- asking
@@ -144,7 +144,7 @@ def heard(core: Core) -> None:
     assert core.fetching is not None
     core.fetching.heard = True
     core.hurry = False
-    core.patience_ms = core.now_ms + core.limits.fetch_timeout_ms
+    core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
 def rejected(core: Core, error: Error) -> None:

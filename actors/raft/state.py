@@ -242,6 +242,11 @@ class Core:
         """The wait that keeps survivors of a dead leader from standing at once."""
         return self.voters.rank(self.me.id, self.leader_id) * self.limits.hint_stagger_ms
 
+    def fetch_wait_ms(self) -> int:
+        """A follower's patience with its leader. Followers of a silent leader heard it last at the same time, so the
+        stagger is needed here too."""
+        return self.limits.fetch_timeout_ms + self.hint_wait_ms()
+
     def raise_high_watermark(self, offset: int) -> None:
         offset = min(offset, self.log.end_offset)
         if offset > self.high_watermark:
