@@ -129,11 +129,11 @@ class Replica:
                 raft.snapshot_received(part.snapshot, True, world.now)
                 self.perform()
                 return
-        if ready.sync is not None and world.chaos:
-            # The worst moment: told to others, not yet on the disk. Votes and epochs more often than records.
-            if world.random.random() < world.sniper * (6 if ready.hard_state is not None else 1):
-                world.crash(self, world.random.choice((1, 3, 10, 100)))
-                return
+        # The worst moment: told to others, not yet on the disk. Votes and epochs more often than records.
+        likely = world.sniper * (6 if ready.hard_state is not None else 1)
+        if ready.sync is not None and world.chaos and world.random.random() < likely:
+            world.crash(self, world.random.choice((1, 3, 10, 100)))
+            return
         self.plan_wakeup()
 
     def plan_wakeup(self) -> None:
