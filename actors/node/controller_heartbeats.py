@@ -29,7 +29,7 @@ class ControllerHeartbeats:
         self._role = role
         self._due_ms = 0
         self._in_flight = False
-        self._resigned_for = -1
+        self._resigned_for: int | None = None
         """Snapshot offset for which this controller has handed over already: one attempt (A46)."""
 
     def deadline_ms(self) -> int:
