@@ -1,0 +1,107 @@
+"""Apache Kafka's own command line tools, unmodified: each start costs seconds, so the tests tell long stories."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+ADMIN = "org.apache.kafka.tools."
+
+
+def tool(java: Any, cluster: Any, main: str, *arguments: str, **options: Any) -> str:
+    return str(java.run(main, "--bootstrap-server", cluster.bootstrap_servers, *arguments, **options))
+
+
+def topics(java: Any, cluster: Any, *arguments: str) -> str:
+    return tool(java, cluster, f"{ADMIN}TopicCommand", *arguments)
+
+
+def groups(java: Any, cluster: Any, *arguments: str) -> str:
+    return tool(java, cluster, f"{ADMIN}consumer.group.ConsumerGroupCommand", *arguments)
+
+
+def console(java: Any, cluster: Any, *arguments: str) -> str:
+    return tool(java, cluster, f"{ADMIN}consumer.ConsoleConsumer", *arguments)
+
+
+def produce(java: Any, cluster: Any, topic: str, lines: str, *arguments: str) -> None:
+    tool(java, cluster, f"{ADMIN}ConsoleProducer", "--topic", topic, *arguments, stdin=lines)
+
+
+def test_kafka_topics_creates_describes_alters_and_deletes(java: Any, cluster: Any, name: str) -> None:
+    made = ("--partitions", "2", "--replication-factor", "3", "--config", "retention.ms=3600000")
+    assert f"Created topic {name}." in topics(java, cluster, "--create", "--topic", name, *made)
+    text = topics(java, cluster, "--describe", "--topic", name)
+    assert "PartitionCount: 2" in text and "ReplicationFactor: 3" in text and "retention.ms=3600000" in text
+    assert re.findall(r"Partition: (\d)\s+Leader: \d", text) == ["0", "1"]
+    assert [sorted(isr.split(",")) for isr in re.findall(r"Isr: (\S+)", text)] == [["1", "2", "3"]] * 2
+    topics(java, cluster, "--alter", "--topic", name, "--partitions", "4")
+    assert topics(java, cluster, "--describe", "--topic", name).count("Leader:") == 4
+    topics(java, cluster, "--delete", "--topic", name)
+    assert name not in topics(java, cluster, "--list").split()
+
+
+def test_the_console_clients_and_the_group_tool(java: Any, cluster: Any, name: str) -> None:
+    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    lines = "".join(f"k{n}:v{n}\n" for n in range(20))
+    keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    produce(java, cluster, name, lines, "--compression-codec", "zstd", *keyed)
+    shown = ("--formatter-property", "print.key=true", "--formatter-property", "print.offset=true")
+    alone = ("--topic", name, "--partition", "0", "--offset", "5", "--max-messages", "2")
+    assert console(java, cluster, *alone, *shown).split() == ["Offset:5", "k5", "v5", "Offset:6", "k6", "v6"]
+    member = ("--topic", name, "--group", name, "--from-beginning")
+    assert console(java, cluster, *member, "--max-messages", "8").split() == [f"v{n}" for n in range(8)]
+    assert console(java, cluster, *member, "--max-messages", "12").split() == [f"v{n}" for n in range(8, 20)]
+    assert name in groups(java, cluster, "--list").split()
+    row = next(line for line in groups(java, cluster, "--describe", "--group", name).splitlines() if line[:2] == "t-")
+    assert row.split()[1:6] == [name, "0", "20", "20", "0"] or row.split()[:6] == [name, name, "0", "20", "20", "0"]
+    moved = ("--reset-offsets", "--group", name, "--topic", name, "--to-offset", "3", "--execute")
+    assert re.search(rf"{name}\s+{name}\s+0\s+3\b", groups(java, cluster, *moved))
+    assert "successful" in groups(java, cluster, "--delete-offsets", "--group", name, "--topic", name).lower()
+    assert "successful" in groups(java, cluster, "--delete", "--group", name)
+
+
+def test_kafka_configs_alters_topics_and_brokers(java: Any, cluster: Any, name: str) -> None:
+    def configs(*arguments: str) -> str:
+        return tool(java, cluster, "kafka.admin.ConfigCommand", *arguments)
+
+    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    topic = ("--entity-type", "topics", "--entity-name", name)
+    configs("--alter", *topic, "--add-config", "retention.ms=7200000,cleanup.policy=[delete,compact]")
+    text = configs("--describe", *topic)
+    assert "retention.ms=7200000" in text and "cleanup.policy=delete,compact" in text
+    configs("--alter", *topic, "--delete-config", "retention.ms")
+    assert "retention.ms=7200000" not in configs("--describe", *topic)
+    text = configs("--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
+    assert "log.retention.hours=168" in text and "broker.id=1" in text.replace("node.id", "broker.id")
+
+
+def test_offsets_by_time_records_deleted_quorum_and_versions(
+    java: Any, cluster: Any, name: str, tmp_path: Path
+) -> None:
+    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    before = int(time.time() * 1000)
+    produce(java, cluster, name, "".join(f"{n}\n" for n in range(10)))
+
+    def offset(when: str) -> str:
+        return tool(java, cluster, f"{ADMIN}GetOffsetShell", "--topic", name, "--time", when).strip()
+
+    assert offset(str(before)) == f"{name}:0:0" and offset("latest") == f"{name}:0:10"
+    below = tmp_path / "below.json"
+    below.write_text(json.dumps({"partitions": [{"topic": name, "partition": 0, "offset": 4}], "version": 1}))
+    assert "low_watermark: 4" in tool(java, cluster, f"{ADMIN}DeleteRecordsCommand", "--offset-json-file", str(below))
+    assert offset("earliest") == f"{name}:0:4"
+    status = tool(java, cluster, f"{ADMIN}MetadataQuorumCommand", "describe", "--status")
+    assert cluster.cluster_id in status and re.search(r"LeaderId:\s+10\d\d", status)
+    versions = tool(java, cluster, f"{ADMIN}BrokerApiVersionsCommand")
+    assert versions.count("(id: ") == 3 and "UNSUPPORTED" in versions and "Produce(0): 0 to 13" in versions
+
+
+def test_kafka_dump_log_reads_the_segments_of_a_running_broker(java: Any, cluster: Any, name: str) -> None:
+    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    produce(java, cluster, name, "one\ntwo\n", "--sync")
+    logs = sorted(Path(cluster.dir).glob(f"**/{name}-0/*.log"))
+    assert len(logs) == 3
+    text = java.run(f"{ADMIN}DumpLogSegments", "--print-data-log", "--files", ",".join(map(str, logs)))
+    assert text.count("payload: one") == 3 and text.count("payload: two") == 3 and "isvalid: false" not in text
