@@ -54,6 +54,7 @@ def _chaos(world: World) -> None:
     world.chaos = True
     world.loss = random.choice((0.0, 0.0, 0.01, 0.05, 0.15))
     world.sniper = random.choice((0.0, 0.01, 0.03, 0.06))
+    world.ambush = random.choice((0.0, 0.02, 0.1, 0.4))
     world.slow_sync = random.choice((0.0, 0.1, 0.4))
     for replica in world.replicas.values():
         world.after(random.randint(0, 300), replica.start)

@@ -18,23 +18,24 @@ from random import Random
 from actors.ports import Batch, Now
 from actors.raft import (
     Failed,
-    HardState,
     LeaderChange,
     Leadership,
     Limits,
-    LogDiverged,
     Raft,
+    Ready,
     ReplicaKey,
     Role,
     SnapshotId,
     Voters,
 )
 from actors.raft.messages import REQUESTS, Message
-from tests.simulator.raft_checkers import Checkers, Violation
+from tests.simulator.raft_checkers import Checkers
 from tests.simulator.raft_disk import Disk
 
 WALL_MS = 1_700_000_000_000
-LIMITS = Limits(fetch_bytes_max=40, snapshot_bytes_max=1000)
+SNAPSHOT_BYTES_MAX = 1000
+FETCH_BYTES_MAX = (10, 40)
+"""One batch an answer, or a few: with one, an epoch's opening does not ride along with the records before it."""
 
 
 class Chance:
@@ -67,6 +68,8 @@ class Replica:
         self.wakeup_ms = -1
         self.sync_done_ms = 0
         """When the last sync begun will be done: they finish in order."""
+        self.told = 0
+        """High watermark when it last acted."""
         self.parts = 0
         """Bytes of the snapshot in transfer."""
 
@@ -81,7 +84,7 @@ class Replica:
             page.table(),
             self.disk,
             world.chance,
-            LIMITS,
+            world.limits,
             control_batch,
             world.now,
             latest=max(page.snapshots, default=page.start),
@@ -129,12 +132,25 @@ class Replica:
                 raft.snapshot_received(part.snapshot, True, world.now)
                 self.perform()
                 return
-        # The worst moment: told to others, not yet on the disk. Votes and epochs more often than records.
-        likely = world.sniper * (6 if ready.hard_state is not None else 1)
-        if ready.sync is not None and world.chaos and world.random.random() < likely:
+        if world.chaos and self.doomed(ready):
             world.crash(self, world.random.choice((1, 3, 10, 100)))
             return
         self.plan_wakeup()
+
+    def doomed(self, ready: Ready) -> bool:
+        """Whether a crash comes at one of the worst moments."""
+        raft, world = self.raft, self.world
+        assert raft is not None
+        if ready.sync is not None:
+            # Told to others, not yet on the disk. Votes and epochs more often than records.
+            likely = world.sniper * (6 if ready.hard_state is not None else 1)
+        elif raft.role is Role.LEADER and (self.gained is None or raft.high_watermark != self.told):
+            # A new leader has written what nobody else has yet; or has just seen something committed.
+            likely = world.ambush
+        else:
+            likely = 0.0
+        self.told = raft.high_watermark
+        return world.random.random() < likely
 
     def plan_wakeup(self) -> None:
         assert self.raft is not None
@@ -194,6 +210,7 @@ class World:
         self.events = 0
         voter_count = voters if voters is not None else self.random.choice((1, 3, 3, 3, 3, 5))
         observer_count = observers if observers is not None else self.random.choice((0, 1, 1, 2))
+        self.limits = Limits(fetch_bytes_max=self.random.choice(FETCH_BYTES_MAX), snapshot_bytes_max=SNAPSHOT_BYTES_MAX)
         keys = [ReplicaKey(1 + i, self.random.randbytes(16)) for i in range(voter_count + observer_count)]
         self.voters = Voters(keys[:voter_count])
         self.replicas = {key.id: Replica(self, key) for key in keys}
@@ -202,6 +219,7 @@ class World:
         """(from, to): the target looks dead from there, though it lives."""
         self.loss = 0.0
         self.sniper = 0.0
+        self.ambush = 0.0
         self.slow_sync = 0.0
         self.chaos = False
         self.disks_lost = 0
@@ -366,6 +384,3 @@ class World:
         disk.cut(latest, start)
         raft.snapshot_taken(latest, start)
         self.checkers.look(replica)
-
-
-__all__ = ["LIMITS", "WALL_MS", "HardState", "LogDiverged", "Replica", "Violation", "World", "control_batch"]
