@@ -3,7 +3,7 @@
 #   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
 #   make test       everything that is quick            make test-slow   what takes minutes
 #   make build      compile what changed                make lint        ruff and mypy
-#   make bench      the hot paths, measured             make sim         fresh seeds through the simulator
+#   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make clean       back to a fresh clone
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
@@ -59,6 +59,7 @@ lint: dev
 
 bench: dev kafka
 	$(PY) -m pytest bench --benchmark-only $(ARGS)
+	$(PY) -m bench.end_to_end
 
 sim: dev
 	$(PY) -m tests.simulator $(ARGS)

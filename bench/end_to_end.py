@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from rich.console import Console
 from rich.table import Table
@@ -324,7 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     if apache.libs() is None:
         print("Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS.", file=sys.stderr)
         return 2
-    console = Console(soft_wrap=True)
+    console = Console(width=110)
     metrics = [metric for metric in (*METRICS, START) if not given.only or metric.name in given.only]
     found = rounds_of(metrics, given.rounds, console.print)
     rows = [verdict(metric, found[metric.name]) for metric in metrics]
@@ -366,6 +367,7 @@ def machine() -> Mapping[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "kafka": apache.version(),
+        "librdkafka": confluent_kafka.libversion()[0],
         "at": datetime.now(UTC).isoformat(),
     }
 

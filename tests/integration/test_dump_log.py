@@ -1,9 +1,5 @@
-"""Apache Kafka's own DumpLogSegments reads what the log writes: segments, both indexes, producer snapshots.
+"""Apache Kafka's own DumpLogSegments reads what the log writes: segments, both indexes, producer snapshots."""
 
-Needs java and the jars of Apache Kafka; KAFKA_LIBS names their directory.
-"""
-
-import os
 import re
 import shutil
 import subprocess
@@ -15,12 +11,13 @@ from actors.broker.log.checkpoints import parse_offsets
 from actors.broker.log.directory import LogDirectory
 from actors.broker.log.log import PartitionLog
 from actors.host.disk import LocalDisk
+from tests.integration.conftest import kafka_libs
 from tests.unit.broker.log.logs import build, put, settings
 
-LIBS = os.environ.get("KAFKA_LIBS", "/tmp/kafka-libs")
+LIBS = kafka_libs()
 
 pytestmark = pytest.mark.skipif(
-    shutil.which("java") is None or not Path(LIBS).is_dir(), reason="needs java and Apache Kafka's jars (KAFKA_LIBS)"
+    shutil.which("java") is None or LIBS is None, reason="needs java and Apache Kafka's jars (make kafka)"
 )
 
 
