@@ -79,7 +79,7 @@ cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noe
             return False
         if not push_int32(&named.value_ends, <int32_t>named.values.size):
             return False
-    return push_int32(&named.ends, <int32_t>(named.name_ends.size // 4))
+    return push_int32(&named.ends, <int32_t>(named.name_ends.size // 4) - 1)
 
 
 def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63):

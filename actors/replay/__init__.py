@@ -1,5 +1,46 @@
-"""Logs and snapshots as Arrow, for Python, Spark, Ray Data and the command line. `rayft.replay` is `tables` in here.
+"""Logs and snapshots as Arrow, for Python, Spark, Ray Data and the command line: the reader's API.
 
-Reads only what nodes wrote, rayft's or Apache Kafka's, and never writes into it. Importing this package loads neither
-pyarrow nor Ray nor Spark.
+    from actors import replay                                     # or: import rayft; rayft.replay
+    source = replay.open(path, table=None, topics=(), family=None)          -> Source
+    source.table, .family, .keys, .columns, .schema(columns)                what there is
+    source.splits(bytes_max, first={(topic, n): offset}, end={...})         -> list[Split], on batch boundaries, picklable
+    source.beginnings(), source.ends()                                      -> {(topic, n): offset}, as the files are now
+    replay.read(split, columns=None, verify=True, on_damage=None)           -> Iterator[pyarrow.RecordBatch]
+    replay.schema(table, family, columns)                                   -> pyarrow.Schema of what read gives
+    replay.state(path, as_of=None, tables=None)                             -> {name: pyarrow.Table}
+    replay.changes(path, since=None, until=None)                            -> Iterator[pyarrow.RecordBatch]
+
+`table` is `records` for a metadata log (common columns, and a struct a record type) and `log` for topics (the columns of
+Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`, `since` and
+`until` are an offset (exclusive end) or a datetime. Damaged bytes raise CorruptLog with file and position, or, with
+`on_damage`, are skipped and told to it as Damage. Columns that are not asked for are not built.
+
+Reads only what nodes wrote, rayft's or Apache Kafka's, and never writes into it. What stands behind a name is imported on
+first use: importing this package loads neither pyarrow nor Ray nor Spark.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actors.replay.files import CorruptLog, Damage, FamilyUnknown, NothingToRead
+    from actors.replay.source import Source, Split, open, read, schema
+
+_WHERE = {
+    "CorruptLog": "files",
+    "Damage": "files",
+    "FamilyUnknown": "files",
+    "NothingToRead": "files",
+    "Source": "source",
+    "Split": "source",
+    "open": "source",
+    "read": "source",
+    "schema": "source",
+}
+__all__ = ["CorruptLog", "Damage", "FamilyUnknown", "NothingToRead", "Source", "Split", "open", "read", "schema"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'actors.replay' has no attribute {name!r}")
+    return getattr(import_module(f"actors.replay.{_WHERE[name]}"), name)

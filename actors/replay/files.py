@@ -81,8 +81,13 @@ class Partition(NamedTuple):
 
     @property
     def metadata(self) -> bool:
-        """Whether its records are the cluster's metadata."""
+        """Whether its records are the cluster's metadata: by its name or its checkpoints."""
         return self.topic in METADATA or bool(self.checkpoints)
+
+    @property
+    def named(self) -> bool:
+        """Whether its directory is called as a partition's is."""
+        return _DIRECTORY.fullmatch(self.files[0].parent.name) is not None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -108,12 +113,13 @@ def partitions(path: str | Path) -> list[Partition]:
 
 def metadata_log(path: str | Path) -> Partition:
     """The one metadata log under a path. Raises NothingToRead when there is none, or several."""
-    found = [one for one in partitions(path) if one.metadata or Path(path).is_file()]
-    if not found:  # a directory that was copied and renamed
-        found = [one for one in partitions(path) if _DIRECTORY.fullmatch(one.files[0].parent.name) is None]
+    every = partitions(path)
+    found = [one for one in every if one.metadata] or [one for one in every if not one.named]  # copied and renamed
     if len(found) != 1:
         names = ", ".join(str(one.files[0].parent) for one in found[:5])
-        raise NothingToRead(f"{path} holds {len(found)} metadata logs{': ' + names if names else ''}; give one of them.")
+        raise NothingToRead(
+            f"{path} holds {len(found)} metadata logs{': ' + names if names else ''}; give one of them."
+        )
     return found[0]
 
 
@@ -147,7 +153,9 @@ def _of_directory(path: Path) -> Iterator[Partition]:
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
     found = [(int(match[1]), path / name) for name in names if (match := _SEGMENT.fullmatch(name))]
     checkpoints = tuple(
-        Checkpoint(path / name, int(match[1]), int(match[2])) for name in names if (match := _CHECKPOINT.fullmatch(name))
+        Checkpoint(path / name, int(match[1]), int(match[2]))
+        for name in names
+        if (match := _CHECKPOINT.fullmatch(name))
     )
     if not (found or checkpoints):
         return
@@ -168,8 +176,8 @@ def family(log: Partition, given: str | None = None) -> str:
             raise ValueError(f"there is no family {given!r}: write drafts or released.")
         return given
     folder = log.files[0].parent
-    for directory in (folder.parent, folder):
-        found = _property(directory / "meta.properties", "rayft.metadata.family")
+    for place in (folder.parent, folder):
+        found = _property(place / "meta.properties", "rayft.metadata.family")
         if found in FIRST_BYTE.values():
             return str(found)
     directory = _DIRECTORY.fullmatch(folder.name)

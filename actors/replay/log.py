@@ -76,7 +76,9 @@ def batches(
     stop = len(data)
     position, limit = start, stop if end is None else min(end, stop)
     while position < limit:
-        found, after, fault = scan(data, position, stop, reading.crc, bytes_max=min(reading.chunk_bytes, limit - position))
+        found, after, fault = scan(
+            data, position, stop, reading.crc, bytes_max=min(reading.chunk_bytes, limit - position)
+        )
         if len(found):
             reading.on_progress(after - position)
             yield data, found, after

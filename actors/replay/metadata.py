@@ -10,6 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,9 @@ class Decoded:
     def __init__(self, found: Family, chunk: Chunk, reading: Reading) -> None:
         while True:
             try:
-                self.rows, self.columns = typed.decode(found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends)
+                self.rows, self.columns = typed.decode(
+                    found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends
+                )
                 break
             except typed.BadRecord as error:
                 bad = chunk.headers[error.batch]
@@ -96,15 +99,13 @@ def typed_chunks(
     """Every chunk of a metadata log's files in typed columns; `only`: names of the record types whose fields are built."""
     found = family(which, None if only is None else frozenset(only))
     for path in log.files if not log.segments else [one.path for one in log.segments]:
-        for chunk in chunks(path, reading, keep=_below(end_offset) if end_offset >= 0 else None):
+        for chunk in chunks(path, reading, keep=_within(0, end_offset)):
             yield found, Decoded(found, chunk, reading)
 
 
-def _below(end_offset: int) -> Any:
-    return lambda headers: headers["base_offset"] < end_offset
-
-
-def tables(log: Partition, which: str, reading: Reading | None = None, only: Sequence[str] | None = None) -> dict[str, pa.Table]:
+def tables(
+    log: Partition, which: str, reading: Reading | None = None, only: Sequence[str] | None = None
+) -> dict[str, pa.Table]:
     """One table a record type, by name: every record of the log in typed columns."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for found, decoded in typed_chunks(log, which, reading or Reading(), only):
@@ -123,33 +124,64 @@ def struct_name(kind: Kind) -> str:
     return snake_case(kind.name).removesuffix("_record").removesuffix("_message")
 
 
-def records_schema(which: str, only: Sequence[str] | None = None, as_json: bool = False) -> pa.Schema:
-    """Schema of `records`: the common columns, a struct a record type that has fields, and `json` if asked."""
-    found = family(which, None if only is None else frozenset(only))
-    kinds = [kind for kind in found.kinds.values() if kind.trees]
-    fields = [*COMMON, *(pa.field(struct_name(kind), kind.type) for kind in kinds)]
-    return pa.schema([*fields, pa.field("json", pa.string())] if as_json else fields)
+def records_schema(which: str, columns: Sequence[str] | None = None) -> pa.Schema:
+    """Schema of `records`: the common columns and a struct a record type that has fields; or the columns given, of these
+    and `json`. Raises ValueError for one that does not exist."""
+    structs = [pa.field(struct_name(kind), kind.type) for kind in family(which).kinds.values() if kind.trees]
+    if columns is None:
+        return pa.schema([*COMMON, *structs])
+    known = {one.name: one for one in (*COMMON, *structs, pa.field("json", pa.string()))}
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise ValueError(f"a metadata log's records have no column {unknown[0]!r}, only {', '.join(known)}")
+    return pa.schema([known[name] for name in columns])
+
+
+def records_of(
+    path: Path,
+    which: str,
+    reading: Reading | None = None,
+    columns: Sequence[str] | None = None,
+    begin: int = 0,
+    end: int | None = None,
+    first_offset: int = 0,
+    end_offset: int = -1,
+) -> Iterator[pa.RecordBatch]:
+    """Records with offsets in `[first_offset, end_offset)` of the batches that begin in `[begin, end)` of a file, in order.
+    Structs of record types are null in rows of another type. `columns`: as for records_schema."""
+    reading = reading or Reading()
+    schema = records_schema(which, columns)
+    only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
+    found = family(which, None if columns is None or "json" in schema.names else only)
+    for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset)):
+        made = _merged(found, Decoded(found, chunk, reading), schema, first_offset, end_offset)
+        if made.num_rows:
+            yield made
 
 
 def records(
     log: Partition,
     which: str,
     reading: Reading | None = None,
-    only: Sequence[str] | None = None,
-    as_json: bool = False,
+    columns: Sequence[str] | None = None,
+    first_offset: int = 0,
     end_offset: int = -1,
 ) -> Iterator[pa.RecordBatch]:
-    """All records in order; fields of the types in `only` (None: of all) as structs that are null elsewhere."""
-    schema = records_schema(which, only, as_json)
-    for found, decoded in typed_chunks(log, which, reading or Reading(), None if as_json else only, end_offset):
-        made = _merged(found, decoded, schema, as_json)
-        if end_offset >= 0:
-            made = made.filter(pc.less(made.column("offset"), end_offset))
-        if made.num_rows:
-            yield made
+    """The same for a whole log; of its checkpoints if it has no segment."""
+    for path in log.files if not log.segments else [one.path for one in log.segments]:
+        yield from records_of(path, which, reading, columns, 0, None, first_offset, end_offset)
 
 
-def _merged(found: Family, decoded: Decoded, schema: pa.Schema, as_json: bool) -> pa.RecordBatch:
+def _within(first_offset: int, end_offset: int) -> Any:
+    def chosen(headers: Any) -> Any:
+        good = headers["last_offset"] >= first_offset
+        return good & (headers["base_offset"] < end_offset) if end_offset >= 0 else good
+
+    return chosen
+
+
+def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: int, end_offset: int) -> pa.RecordBatch:
+    as_json = "json" in schema.names
     slots = sorted(decoded.rows)
     counts = [len(decoded.rows[slot][0]) for slot in slots]
     together = [np.concatenate([decoded.rows[slot][i] for slot in slots] or [np.empty(0, np.int64)]) for i in range(4)]
@@ -192,9 +224,12 @@ def _merged(found: Family, decoded: Decoded, schema: pa.Schema, as_json: bool) -
                     texts[at] = texts[at] or json_text(found.kinds[slot], int(version[at]), {})
         arrays["json"] = pa.array(texts, pa.string())
     rows = len(order)
-    return pa.RecordBatch.from_arrays(
+    made = pa.RecordBatch.from_arrays(
         [arrays[one.name] if one.name in arrays else pa.nulls(rows, one.type) for one in schema], schema=schema
     )
+    low = int(np.searchsorted(offset, first_offset))
+    high = int(np.searchsorted(offset, end_offset)) if end_offset >= 0 else rows
+    return made if high - low == rows else made.slice(low, high - low)
 
 
 # ---- JSON ---------------------------------------------------------------------------------------------------------

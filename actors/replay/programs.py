@@ -5,9 +5,9 @@ where the schema has them, null where the record's version lacks the field. Secr
 credentials and, in the tables above, values of configurations whose name says so.
 """
 
+import dataclasses
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ ARROW = {
 FORMATS = {"bool": ">b", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q", "float64": ">d"}
 
 
-@dataclass
+@dataclasses.dataclass
 class Tree:
     """Where a field's values are: a column, and those of what is in it."""
 
@@ -57,7 +57,7 @@ class Tree:
     column: int
     element: int = -1
     """Column of a list's scalars."""
-    children: list["Tree"] = field(default_factory=list)
+    children: list["Tree"] = dataclasses.field(default_factory=list)
     """Fields of the structs in it."""
 
     @property
@@ -97,7 +97,9 @@ class Family:
 
 
 @cache
-def family(name: str, only: frozenset[str] | None = None, fields: frozenset[str] | None = None, secrets: bool = False) -> Family:
+def family(
+    name: str, only: frozenset[str] | None = None, fields: frozenset[str] | None = None, secrets: bool = False
+) -> Family:
     """The program of a family. `only`: names of records whose fields are wanted, and `fields`: names of their top-level
     attributes; None: all. Other columns are not built. `secrets`: show them, for tests of the decoder."""
     kinds = [
@@ -114,7 +116,9 @@ def family(name: str, only: frozenset[str] | None = None, fields: frozenset[str]
     for kind in kinds:
         wanted = only is None or kind.name in only
         kind.trees = [
-            columns.tree(one) for one in kind.schema.root.fields if wanted and (fields is None or one.attribute in fields)
+            columns.tree(one)
+            for one in kind.schema.root.fields
+            if wanted and (fields is None or one.attribute in fields)
         ]
         trees = {tree.field.name: tree for tree in kind.trees}
         for version in kind.versions:

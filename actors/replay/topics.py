@@ -64,15 +64,16 @@ def log(
         if 0 <= segment.next_offset <= first_offset or 0 <= end_offset <= segment.base_offset:
             continue
         for chunk in chunks(segment.path, reading, keep=keep(first_offset, end_offset)):
-            for found in decoded(partition.topic, partition.number, chunk, columns, reading, first_offset, end_offset):
-                yield found
+            yield from decoded(partition.topic, partition.number, chunk, columns, reading, first_offset, end_offset)
 
 
 def keep(first_offset: int, end_offset: int) -> Any:
     """Which batches hold data of `[first_offset, end_offset)`; -1: no end."""
 
     def chosen(headers: Headers) -> Any:
-        good = (headers["attributes"] & CONTROL == 0) & (headers["last_offset"] >= first_offset) & (headers["count"] > 0)
+        good = (
+            (headers["attributes"] & CONTROL == 0) & (headers["last_offset"] >= first_offset) & (headers["count"] > 0)
+        )
         return good & (headers["base_offset"] < end_offset) if end_offset >= 0 else good
 
     return chosen
@@ -100,9 +101,11 @@ def decoded(
             bad = chunk.headers[error.position]
             position = int(bad["position"])
             reading.damaged(chunk.path, position, position + int(bad["size"]), error.reason)
-            yield from decoded(
-                topic, number, chunk.part(slice(0, error.position)), columns, reading, first_offset, end_offset
-            ) if error.position else ()
+            yield from (
+                decoded(topic, number, chunk.part(slice(0, error.position)), columns, reading, first_offset, end_offset)
+                if error.position
+                else ()
+            )
             chunk = chunk.part(slice(error.position + 1, None))
             continue
         rows = int(chunk.headers["count"].sum())
@@ -126,7 +129,9 @@ def _batch(topic: str, number: int, found: dict[str, Any], rows: int, columns: S
         elif name == "offset":
             arrays.append(pa.array(found["offset"]))
         elif name == "timestamp":
-            arrays.append(pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])]))
+            arrays.append(
+                pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])])
+            )
         elif name == "timestampType":
             arrays.append(pa.array(found["timestamp_type"]))
         elif name == "headers":
@@ -157,4 +162,9 @@ def _headers(found: Any, rows: int) -> Any:
     keys = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(name_ends), pa.py_buffer(names)])
     inner = varied(pa.binary(), count, value_ends, values, bits, nulls)
     structs = pa.StructArray.from_arrays([keys, inner], fields=list(HEADER))
-    return pa.ListArray.from_arrays(pa.array(ends), structs)
+    some = np.diff(ends) > 0  # a record without headers has null, as in Spark's own source
+    valid = pa.py_buffer(np.packbits(some, bitorder="little"))
+    kind = pa.list_(HEADER)
+    return pa.ListArray.from_buffers(
+        kind, rows, [valid, pa.py_buffer(ends)], rows - int(some.sum()), children=[structs]
+    )

@@ -1,0 +1,188 @@
+"""Splits: a path cut into pieces that any process can read by itself, all records once.
+
+This file alone decides where files are cut and what one asks a piece for. Rules:
+
+1. Splits tile the sound part of each file: a batch belongs to the split in which it begins, and so do damaged bytes. What
+   a torn batch or zeros fill at the end of a file that is being written is in no split, until it is whole.
+2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees the
+   same path. Its `end` is a position that holds though the file grows.
+3. Offsets that are asked for cut inside batches; what lies outside is not decoded.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from actors.replay import files, metadata, topics
+from actors.replay.files import Damage, NothingToRead, Partition, Segment, mapped
+from actors.replay.log import CHUNK_BYTES, Reading, chunks
+from fastpath.scan import resync, scan
+
+SPLIT_BYTES = 64 << 20
+Key = tuple[str, int]
+"""(topic, partition)"""
+
+
+class Split(NamedTuple):
+    """`[begin, end)` of a file, on batch boundaries, and which offsets of it are wanted."""
+
+    path: str
+    begin: int
+    end: int
+    topic: str
+    partition: int
+    table: str
+    """`records` or `log`"""
+    family: str
+    """of metadata: `drafts` or `released`; else empty"""
+    base_offset: int
+    """of the first batch in it"""
+    next_offset: int
+    """behind the last batch in it"""
+    records: int
+    """in its batches, as their headers say"""
+    first_offset: int = 0
+    """wanted from here on"""
+    end_offset: int = -1
+    """wanted up to here, exclusive; -1: to the end"""
+
+
+class Source(NamedTuple):
+    """What a path holds of one table. Nothing is read before it is asked for."""
+
+    table: str
+    logs: tuple[Partition, ...]
+    family: str = ""
+
+    @property
+    def keys(self) -> list[Key]:
+        """(topic, partition) of every log."""
+        return [(log.topic, log.number) for log in self.logs]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What `read` gives unless asked otherwise."""
+        return topics.COLUMNS if self.table == "log" else tuple(metadata.records_schema(self.family).names)
+
+    def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """Of what `read` gives for these columns. Raises ValueError for one that does not exist."""
+        return schema(self.table, self.family, columns)
+
+    def splits(
+        self,
+        bytes_max: int = SPLIT_BYTES,
+        first: Mapping[Key, int] | None = None,
+        end: Mapping[Key, int] | None = None,
+    ) -> list[Split]:
+        """Pieces of about `bytes_max` bytes, by log and offset; `first` and `end` (exclusive): offsets by log."""
+        found: list[Split] = []
+        for log in self.logs:
+            key = (log.topic, log.number)
+            low, high = (first or {}).get(key, 0), (end or {}).get(key, -1)
+            whole = Split("", 0, 0, *key, self.table, self.family, 0, 0, 0, low, high)
+            for file in log.segments or [Segment(one.path, -1) for one in log.checkpoints]:
+                if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
+                    continue
+                found += _cut(file.path, bytes_max, whole)
+        return found
+
+    def ends(self) -> dict[Key, int]:
+        """Offset behind the last whole batch of every log, now; of an empty log its base offset."""
+        found: dict[Key, int] = {}
+        for log in self.logs:
+            for segment in reversed(log.segments):
+                last = [one.next_offset for one in _cut(segment.path, 1 << 62, _NOTHING)]
+                found[log.topic, log.number] = last[-1] if last else max(segment.base_offset, 0)
+                if last:
+                    break
+        return found
+
+    def beginnings(self) -> dict[Key, int]:
+        """First offset that each log's files may hold."""
+        return {(log.topic, log.number): max(log.segments[0].base_offset, 0) for log in self.logs if log.segments}
+
+
+_NOTHING = Split("", 0, 0, "", 0, "log", "", 0, 0, 0)
+
+
+def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (), family: str | None = None) -> Source:
+    """What a path holds: a file, a partition's, a node's or a cluster's directory.
+
+    `table`: `records` (of the one metadata log) or `log` (of topics; only of `topics` if given). Left out: `records` where
+    there is one metadata log and no topic is named, else `log`. `family`: of the metadata, where nothing there says it.
+    Raises NothingToRead, FileNotFoundError, FamilyUnknown.
+    """
+    if table is None:
+        table = "log"
+        if not topics:
+            try:
+                return open(path, "records", (), family)
+            except NothingToRead:
+                pass
+    if table == "log":
+        return Source(table, tuple(files.topic_logs(path, tuple(topics))))
+    if table != "records":
+        raise ValueError(f"a path has no table {table!r} to open: write records or log.")
+    log = files.metadata_log(path)
+    return Source(table, (log,), files.family(log, family))
+
+
+def schema(table: str, family: str, columns: Sequence[str] | None = None) -> pa.Schema:
+    """Of a table's columns; None: the usual ones. Raises ValueError for one that does not exist."""
+    if table == "log":
+        return topics.schema(topics.COLUMNS if columns is None else columns)
+    return metadata.records_schema(family, columns)
+
+
+def read(
+    split: Split,
+    columns: Sequence[str] | None = None,
+    verify: bool = True,
+    on_damage: Callable[[Damage], None] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """The records of a split in Arrow batches, in order, only these columns built.
+
+    `verify`: check the CRC of every batch. `on_damage`: told of damaged bytes, which are then skipped; None: they raise
+    CorruptLog, which names file and position.
+    """
+    reading = Reading(verify, "fatal", chunk_bytes=chunk_bytes)
+    if on_damage is not None:
+        reading = reading._replace(damage="skip", on_damage=on_damage)
+    low, high = split.first_offset, split.end_offset
+    path = Path(split.path)
+    if split.table == "records":
+        yield from metadata.records_of(path, split.family, reading, columns, split.begin, split.end, low, high)
+        return
+    wanted = topics.COLUMNS if columns is None else columns
+    topics.schema(wanted)
+    for chunk in chunks(path, reading, split.begin, split.end, topics.keep(low, high)):
+        yield from topics.decoded(split.topic, split.partition, chunk, wanted, reading, low, high)
+
+
+def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:
+    """The splits of one file: headers are read, no CRC."""
+    data = mapped(path)
+    position, stop = 0, len(data)
+    while position < stop:
+        begin, base, after, records = position, -1, 0, 0
+        end = position
+        while position < stop and position - begin < bytes_max:
+            headers, position, fault = scan(data, position, stop, False, bytes_max=bytes_max - (position - begin))
+            if len(headers):
+                base = int(headers[0]["base_offset"]) if base < 0 else base
+                after = int(headers[-1]["last_offset"]) + 1
+                end = int(headers[-1]["position"] + headers[-1]["size"])
+                records += int(headers["count"].sum())
+            if fault is not None:
+                cut = fault == "the bytes end inside the batch"
+                position = resync(data, position + 1, stop)
+                end = end if cut and position == stop else position
+        if base >= 0 or end > begin:
+            first, behind = whole.first_offset, whole.end_offset
+            if (after > first or base < 0) and (behind < 0 or base < behind):
+                yield whole._replace(
+                    path=str(path), begin=begin, end=end, base_offset=base, next_offset=after, records=records
+                )

@@ -1,0 +1,112 @@
+"""Splits: every record once wherever a file is cut, and values that travel."""
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from actors import replay
+from fastpath.batch import Builder
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
+
+
+def write(directory: Path, batches: int = 20, each: int = 7, name: str = "orders-3") -> Path:
+    """A topic's partition of two segments; keys and values name their offset."""
+    folder = directory / name
+    folder.mkdir(parents=True)
+    for first in (0, batches // 2):
+        parts = []
+        for index in range(first, first + batches // 2):
+            builder = Builder(index * each, 5, timestamp_ms=1_000 + index)
+            for at in range(index * each, (index + 1) * each):
+                builder.append(None if at % 5 == 0 else f"k{at}".encode(), f"v{at}".encode(), 1_000 + index)
+            parts.append(bytes(builder.build()))
+        (folder / f"{first * each:020}.log").write_bytes(b"".join(parts))
+    return folder
+
+
+def offsets(splits: list[replay.Split], **options: object) -> list[int]:
+    found: list[int] = []
+    for split in splits:
+        for batch in replay.read(pickle.loads(pickle.dumps(split)), ["offset"], **options):  # type: ignore[arg-type]
+            found += batch.column(0).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("bytes_max", [1, 300, 1000, 1 << 30])
+def test_splits_hold_every_record_once_and_in_order(tmp_path: Path, bytes_max: int) -> None:
+    splits = replay.open(write(tmp_path)).splits(bytes_max)
+    assert offsets(splits) == list(range(140))
+    assert sum(split.records for split in splits) == 140
+    assert [split.base_offset for split in splits[1:]] == [split.next_offset for split in splits[:-1]]
+
+
+def test_splits_of_a_metadata_log_hold_every_record_once() -> None:
+    source = replay.open(GOLDEN)
+    assert (source.table, source.family) == ("records", "released")
+    whole, cut = source.splits(), source.splits(4096)
+    assert len(whole) == 1 and len(cut) > 15
+    one, many = (pa.Table.from_batches([b for s in splits for b in replay.read(s)]) for splits in (whole, cut))
+    assert one.num_rows == 1237 and many.equals(one.combine_chunks())
+
+
+def test_offsets_cut_inside_batches(tmp_path: Path) -> None:
+    source = replay.open(write(tmp_path))
+    key = ("orders", 3)
+    splits = source.splits(200, {key: 10}, {key: 90})
+    assert offsets(splits) == list(range(10, 90))
+    assert min(split.next_offset for split in splits) > 10 and max(split.base_offset for split in splits) < 90
+    (metadata,) = replay.open(GOLDEN).splits(1 << 30, {("__cluster_metadata", 0): 17}, {("__cluster_metadata", 0): 999})
+    assert offsets([metadata]) == list(range(17, 999))
+
+
+def test_a_file_that_is_being_written_ends_before_the_torn_batch(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    last = folder / f"{70:020}.log"
+    whole = last.read_bytes()
+    source = replay.open(folder)
+    end = source.splits()[-1].end
+    for tail in (whole[:-1], whole + whole[:100], whole + bytes(500)):
+        last.write_bytes(tail)
+        splits = source.splits()
+        assert splits[-1].end <= end
+        assert offsets(splits) == list(range(140 if len(tail) > len(whole) else 133))
+        assert source.ends() == {("orders", 3): 140 if len(tail) > len(whole) else 133}
+    assert source.beginnings() == {("orders", 3): 0}
+
+
+@pytest.mark.parametrize("bytes_max", [1, 450, 1 << 30])
+def test_damage_is_told_once_and_costs_only_its_batch(tmp_path: Path, bytes_max: int) -> None:
+    folder = write(tmp_path)
+    first = folder / f"{0:020}.log"
+    data = bytearray(first.read_bytes())
+    (split, *_) = replay.open(folder).splits(1)
+    data[split.end + 70] ^= 1  # in the second batch's records
+    first.write_bytes(data)
+    splits = replay.open(folder).splits(bytes_max)
+    with pytest.raises(replay.CorruptLog, match=f"{first}, byte {split.end}: .*CRC"):
+        offsets(splits)
+    told: list[replay.Damage] = []
+    assert offsets(splits, on_damage=told.append) == [*range(7), *range(14, 140)]
+    assert [(one.path, one.position) for one in told] == [(str(first), split.end)]
+    assert offsets(splits, verify=False) == list(range(140))
+
+
+def test_columns_that_are_not_there_are_refused_by_name(tmp_path: Path) -> None:
+    (split, _) = replay.open(write(tmp_path)).splits()
+    with pytest.raises(ValueError, match="'offsets'"):
+        list(replay.read(split, ["offsets"]))
+    (split,) = replay.open(GOLDEN).splits()
+    with pytest.raises(ValueError, match="'offsets'"):
+        list(replay.read(split, ["offsets"]))
+
+
+def test_what_is_read_has_the_schema_that_was_said(tmp_path: Path) -> None:
+    log, records = replay.open(write(tmp_path)), replay.open(GOLDEN)
+    for source, columns in ((log, None), (log, ("headers", "key")), (records, None), (records, ("json", "topic"))):
+        for split in source.splits():
+            for batch in replay.read(split, columns):
+                batch.validate(full=True)
+                assert batch.schema.equals(source.schema(columns))
