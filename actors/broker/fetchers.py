@@ -119,7 +119,7 @@ class Fetcher:
     def deadline_ms(self, mono_ms: int) -> int:
         """When `next_request` may have something to send, if nothing else happens."""
         due = min(self._delayed.values(), default=FAR_MS)
-        if not self._in_flight and (self._changed or (self._epoch and self._partitions)):
+        if not self._in_flight and (self._changed or (self._epoch and self._asked)):
             due = min(due, self.not_before_ms)
         elif self._urgent and len(self._in_flight) < IN_FLIGHT_MAX:
             due = mono_ms
@@ -133,8 +133,8 @@ class Fetcher:
             del self._delayed[partition]
             self._changed[partition] = None
             self._urgent = True
-        if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._partitions)):
-            return None
+        if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._asked)):
+            return None  # a session without partitions is answered at once, so it would be asked without end
         if self._in_flight and not (self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX):
             return None
         self._urgent = False

@@ -106,8 +106,10 @@ class Replicas:
         self.signals[partition.grown] = self.signals[partition.committed] = None
         self.moved.append((partition, Became.FOLLOWER))
 
-    def registered(self, broker: int, epoch: int | None) -> None:
-        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end."""
+    def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
+        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A wish that has not
+        left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a follower outside
+        the ISR: its fetches may have come before its registration did."""
         if epoch is None:
             self.cluster.registered.pop(broker, None)
         else:
@@ -115,6 +117,9 @@ class Replicas:
         for partition in self:
             if partition.isr.held_off:
                 partition.isr.broker_changed(broker)
+            outside = broker in partition.followers and broker not in partition.isr.isr
+            if partition.isr.stage is Stage.QUEUED or outside:
+                self.decide(partition, mono_ms)
 
     # ---- leader
 

@@ -268,7 +268,8 @@ class BrokerRole:
     def _diff_broker(self, broker: int) -> None:
         registration = self.image.broker(broker)
         usable = registration is not None and not registration.fenced
-        self.replicas.registered(broker, registration.epoch if usable and registration is not None else None)
+        epoch = registration.epoch if usable and registration is not None else None
+        self.replicas.registered(broker, epoch, self.node.now.mono_ms)
         self._fetch_retry_ms.pop(broker, None)
         if broker == self.me:
             own = registration is not None and registration.incarnation_id == self._incarnation_id

@@ -240,6 +240,40 @@ def test_delete_records_moves_the_start_on_every_replica() -> None:
     assert code(lab.fetch(1, 1)) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_leader_that_lags_behind_the_metadata_is_not_asked_without_end() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.cut.add(1)
+    lab.change([1, 2], 1)
+    before = lab.fetches
+    lab.pass_ms(1000)
+    assert lab.fetches - before < 100  # the partition is refused, and the session without it would be answered at once
+    lab.cut.clear()
+    lab.pull(lab.nodes[1])
+    lab.pass_ms(200)
+    assert code(lab.produce(1, b"a", acks=1)) is ErrorCode.NONE
+    lab.pass_ms(200)
+    assert content(lab, 2) == [b"a"]
+
+
+def test_r497_43_a_fetch_that_came_before_the_registration_counts_once_that_is_known() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.crash(2)
+    lab.change([1], 1)
+    lab.commit(ops.BrokerGone(2))
+    lab.settle()
+    pull = lab.pull
+    lab.pull = lambda node: None if node.id == 1 else pull(node)  # type: ignore[method-assign]
+    lab.start(2)
+    lab.pass_ms(1000)
+    assert isr_of(lab, 2) == (1,)
+    lab.pull = pull  # type: ignore[method-assign]
+    lab.pull(lab.nodes[1])
+    lab.pass_ms(1000)
+    assert isr_of(lab) == (1, 2)
+
+
 def test_an_idle_cluster_costs_two_fetches_a_second_and_follower() -> None:
     lab = Lab(3)
     lab.topic([1, 2, 3], partitions=100)
