@@ -78,6 +78,8 @@ class Process:
         self.peers: dict[int, "Link"] = {}
         self._next_conn = 0
         self._turn_at: int | None = None
+        self._replaced_us = 0
+        """When the last sync with small files, of those begun, is done."""
         self._inbox: list[Callable[[], None]] = []
 
     @property
@@ -171,10 +173,11 @@ class Process:
             if link is not None:
                 link.send(self, b"".join(parts))
         for sync in effects.sync:
-            world.after(
-                world.random.randint(80, 600),
-                lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)),
-            )
+            at = world.time_us + world.random.randint(80, 600)
+            if sync.replacements:
+                # As on the real host: two versions of a small file never overtake each other.
+                at = self._replaced_us = max(at, self._replaced_us)
+            world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
         for work in effects.work:
             world.after(world.random.randint(100, 3000), lambda work=work: self._done(life, work.token, work.job))
         for dial in effects.dial:
