@@ -63,11 +63,15 @@ class Addresses:
 
     @property
     def own(self) -> Address | None:
-        """How others reach this node's controller."""
+        """How others reach this node's controller: what `controller.connect` calls it, for it may listen behind a port that
+        is forwarded; else its listener."""
         if self._own is None:
             return None
+        given = self._given.get(self.me)
+        if given is not None and given[1] > 0:
+            return given
         host, port = self._own
         if not host:
-            told = self._given.get(self.me) or self._recorded.get(self.me)
-            host = told[0] if told is not None else "localhost"
+            recorded = self._recorded.get(self.me)
+            host = recorded[0] if recorded is not None else "localhost"
         return host, port

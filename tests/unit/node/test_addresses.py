@@ -1,0 +1,35 @@
+"""Whose word counts for the address of a controller."""
+
+import pytest
+
+from actors.metadata.batches import Voter
+from actors.node.addresses import Addresses
+
+RECORDED = (Voter(1001, b"d" * 16, (("CONTROLLER", "recorded", 3),)),)
+
+
+@pytest.mark.parametrize(
+    ("connect", "own", "expected"),
+    [
+        ([(1001, "outside", 19093)], ("0.0.0.0", 9093), ("outside", 19093)),
+        ([(1001, "outside", 0)], ("inside", 9093), ("inside", 9093)),
+        ([(None, "outside", 19093)], ("inside", 9093), ("inside", 9093)),
+        ([(1002, "outside", 19093)], ("", 9093), ("recorded", 9093)),
+        ([(1001, "outside", 19093)], None, None),
+    ],
+)
+def test_a_controller_behind_a_forwarded_port_is_called_as_others_call_it(
+    connect: list[tuple[int | None, str, int]], own: tuple[str, int] | None, expected: tuple[str, int] | None
+) -> None:
+    addresses = Addresses(connect, 1001, own)
+    addresses.record(RECORDED)
+    assert addresses.own == expected
+
+
+def test_what_the_quorum_said_last_counts_more_than_files() -> None:
+    addresses = Addresses([(1002, "given", 1)], 1001, None)
+    assert addresses.find(1002) == ("given", 1)
+    addresses.learn(1002, "learned", 2)
+    assert addresses.find(1002) == ("learned", 2)
+    addresses.record(RECORDED)
+    assert Addresses([], 7, None).find(1001) is None
