@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,68 +12,22 @@ from pathlib import Path
 import pytest
 
 from actors.host import probe
+from tests.integration import rays
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parent.parent.parent
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
-def family(pid: int) -> list[int]:
-    """A process and everything below it."""
-    found = [pid]
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found += family(int(path.parent.name))
-    return found
-
-
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    home = tmp_path_factory.mktemp("home")
-    return os.environ | {
-        "HOME": str(home),
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "PYTHONPATH": str(ROOT),
-    }
+    return rays.environment(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")
 def ray_address(environment: dict[str, str]) -> Iterator[str]:
-    port = free_port()
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=1",
-               "--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats",
-               "--object-store-memory=80000000", f"--temp-dir=/tmp/rayft-ray-{port}"]  # fmt: skip
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 60
-        while not probe.listens(("127.0.0.1", port)):
-            assert time.monotonic() < deadline and process.poll() is None, "Ray did not start"
-            time.sleep(0.2)
-        time.sleep(2.0)
-        yield f"127.0.0.1:{port}"
-    finally:
-        pids = family(process.pid)
-        process.terminate()
-        try:
-            process.wait(20)
-        finally:
-            for pid in pids:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            process.wait()
+    with rays.started(environment) as address:
+        yield address
 
 
 def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str], tmp_path: Path) -> None:
@@ -84,7 +37,7 @@ def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str]
             cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False,
         )  # fmt: skip
 
-    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(free_port()))
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()))
     assert ran.returncode == 0, ran.stderr
     described = json.loads((tmp_path / "cluster.json").read_text())
     address = (described["brokers"][0]["host"], described["brokers"][0]["port"])

@@ -1,0 +1,149 @@
+"""One run: clients at work, random faults, then peace, then the verdict.
+
+Each fault is followed by a wait until every partition has acknowledged something new, which must come within LIVELY_S;
+now and then the next fault does not wait.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.integration.faults import clients, replicas
+from tests.integration.faults.checker import Verdict, check
+from tests.integration.faults.history import History
+from tests.integration.faults.nemesis import Fault
+from tests.integration.faults.outages import Outage, outages
+from tests.integration.faults.targets import Target, wait_for
+
+TOPIC = "hurt"
+PARTITIONS = 6
+LIVELY_S = 60.0
+IMPATIENCE = 0.2
+"""How often the next fault comes before the last one is over."""
+CONFIG = {
+    "registration.lease.timeout.ms": "6000",
+    "registration.heartbeat.interval.ms": "1000",
+    "replica.lag.time.max.ms": "5000",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "3",
+    "min.insync.replicas": "2",
+    "log.segment.bytes": "1048576",
+}
+"""Short leases, so that a minute sees several end."""
+
+
+class Outcome(NamedTuple):
+    """What came out."""
+
+    verdict: Verdict
+    outages: list[Outage]
+    stuck: list[str]
+    """Faults after which some partition took nothing for LIVELY_S."""
+
+    @property
+    def clean(self) -> bool:
+        """Nothing wrong, and it always came back."""
+        return self.verdict.clean and not self.stuck
+
+
+def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, tell: Callable[[str], None],
+        rate: float = 150.0) -> Outcome:  # fmt: skip
+    """Hurt a running cluster for so long; `tell` gets a line an event."""
+    history, acks, stop = History(), clients.Acks(PARTITIONS), clients.Stop()
+    servers = target.bootstrap
+    _create(servers)
+    work = {
+        "librdkafka producer": clients.librdkafka_producer("c", servers, TOPIC, PARTITIONS, rate, history, acks, stop),
+        "kafka-python producer": clients.kafka_python_producer(
+            "p", servers, TOPIC, PARTITIONS, rate / 3, history, acks, stop
+        ),
+        "librdkafka reader": clients.librdkafka_reader("librdkafka", servers, TOPIC, PARTITIONS, history, stop),
+        "kafka-python reader": clients.kafka_python_reader("kafka-python", servers, TOPIC, PARTITIONS, history, stop),
+        "member one": clients.group_member("one", servers, TOPIC, history, stop),
+        "member two": clients.group_member("two", servers, TOPIC, history, stop),
+        "admin": clients.admin(servers, history, acks, stop),
+    }
+    threads = [
+        threading.Thread(target=_watched(name, client, history), name=name, daemon=True)
+        for name, client in work.items()
+    ]
+    for thread in threads:
+        thread.start()
+    begin = time.monotonic()
+    stuck: list[str] = []
+    try:
+        if not wait_for(lambda: acks.proven(begin), LIVELY_S):
+            raise RuntimeError("the clients do not get to work")
+        done = _hurt(target, faults, time.monotonic() + seconds, random.Random(seed), acks, stuck, begin, tell)
+    finally:
+        end = time.monotonic()
+        stop.set()
+        for thread in threads:
+            if "producer" in thread.name or thread.name == "admin":
+                thread.join(clients.DELIVERY_S + 20)
+        _drain(history)
+        stop.all.set()
+        for thread in threads:
+            thread.join(30)
+            if thread.is_alive():
+                history.broken.append(f"{thread.name} does not end")
+    clients.final_state(servers, TOPIC, PARTITIONS, history, LIVELY_S)
+    verdict = check(history)
+    verdict.wrong["diverged"] = replicas.differences(target, TOPIC, PARTITIONS)
+    return Outcome(verdict, outages(done, acks, begin, end), stuck)
+
+
+def _hurt(target: Target, faults: Mapping[Fault, int], until: float, choice: random.Random, acks: clients.Acks,
+          stuck: list[str], begin: float, tell: Callable[[str], None]) -> list[tuple[float, str]]:  # fmt: skip
+    done: list[tuple[float, str]] = []
+    kinds, weights = list(faults), list(faults.values())
+    while time.monotonic() < until:
+        at = time.monotonic()
+        hurt = choice.choices(kinds, weights)[0](target, choice)
+        if hurt is None:
+            time.sleep(0.2)
+            continue
+        done.append((at, hurt.what))
+        tell(f"{at - begin:7.1f} s  {hurt.what}, for {hurt.lasts_s:.1f} s")
+        time.sleep(hurt.lasts_s)
+        hurt.undo()
+        healed = time.monotonic()
+        last = healed + 3 >= until
+        if not last and choice.random() < IMPATIENCE:
+            continue
+        if not wait_for(lambda since=healed: acks.proven(since), LIVELY_S):
+            stuck.append(f"{hurt.what} at {at - begin:.1f} s")
+            tell(f"{time.monotonic() - begin:7.1f} s  STUCK after {hurt.what}")
+        time.sleep(choice.uniform(0.2, 2.0))
+    return done
+
+
+def _create(servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    config = {"min.insync.replicas": "2"}
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(30)
+
+
+def _watched(name: str, client: Callable[[], None], history: History) -> Callable[[], None]:
+    def run() -> None:
+        try:
+            client()
+        except Exception as error:
+            history.broken.append(f"{name}: {error!r}")
+
+    return run
+
+
+def _drain(history: History) -> None:
+    """Until readers and members have got what was acknowledged, or do not get on."""
+    wanted = {seen.value for seen in history.acknowledged}
+
+    def complete() -> bool:
+        seen = [{one.value for one in list(records)} for records in (*history.read.values(), history.consumed)]
+        return len(seen) == 3 and all(wanted <= one for one in seen)
+
+    wait_for(complete, LIVELY_S)
