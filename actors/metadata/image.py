@@ -201,6 +201,24 @@ class Image(Columns):
         """Fix the state as it is now. Costs one reference a page of 4,096 rows."""
         return Pin(self)
 
+    @property
+    def producer_ids(self) -> ProducerIdsSet | None:
+        """The last block of producer ids that was given out."""
+        return self._producer_ids.get(0)
+
+    def topic_row(self, topic_id: bytes) -> int:
+        """The row of a topic, hidden or not; -1: none."""
+        return self._by_id.get(topic_id, -1)
+
+    def topic_rows(self) -> list[tuple[bytes, int]]:
+        """(topic id, row) of all topics, hidden ones too."""
+        return list(self._by_id.items())
+
+    @property
+    def open_transaction(self) -> int:
+        """Offset at which a metadata transaction began that has not ended; -1: none."""
+        return self._transaction
+
     # ---- replay
 
     def replay(self, offset: int, op: Op) -> Touched:

@@ -8,7 +8,7 @@
     replay.read(split, columns=None, verify=True, on_damage=None)           -> Iterator[pyarrow.RecordBatch]
     replay.schema(table, family, columns)                                   -> pyarrow.Schema of what read gives
     replay.state(path, as_of=None, tables=None)                             -> {name: pyarrow.Table}
-    replay.changes(path, since=None, until=None)                            -> Iterator[pyarrow.RecordBatch]
+    replay.changes(path, since=None, until=None, kinds=...)                 -> Iterator[pyarrow.RecordBatch]
 
 `table` is `records` for a metadata log (common columns, and a struct a record type) and `log` for topics (the columns of
 Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`, `since` and
@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from actors.replay.files import CorruptLog, Damage, FamilyUnknown, NothingToRead
+    from actors.replay.history import changes
     from actors.replay.source import Source, Split, open, read, schema
+    from actors.replay.tables import TABLES, state
 
 _WHERE = {
     "CorruptLog": "files",
@@ -33,11 +35,27 @@ _WHERE = {
     "NothingToRead": "files",
     "Source": "source",
     "Split": "source",
+    "TABLES": "tables",
+    "changes": "history",
     "open": "source",
     "read": "source",
     "schema": "source",
+    "state": "tables",
 }
-__all__ = ["CorruptLog", "Damage", "FamilyUnknown", "NothingToRead", "Source", "Split", "open", "read", "schema"]
+__all__ = [
+    "TABLES",
+    "CorruptLog",
+    "Damage",
+    "FamilyUnknown",
+    "NothingToRead",
+    "Source",
+    "Split",
+    "changes",
+    "open",
+    "read",
+    "schema",
+    "state",
+]
 
 
 def __getattr__(name: str) -> Any:

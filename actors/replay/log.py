@@ -61,6 +61,13 @@ class Reading(NamedTuple):
     on_progress: Callable[[int], None] = lambda _: None
     """Told how many bytes of files were read since the last time."""
 
+    @classmethod
+    def of(cls, verify: bool, on_damage: Callable[[Damage], None] | None, chunk_bytes: int = CHUNK_BYTES) -> "Reading":
+        """Damage raises CorruptLog, or is told to `on_damage` and skipped."""
+        if on_damage is None:
+            return cls(verify, chunk_bytes=chunk_bytes)
+        return cls(verify, "skip", on_damage, chunk_bytes)
+
     def damaged(self, path: Path, position: int, end: int, reason: str) -> None:
         """Raise CorruptLog, or tell and go on."""
         if self.damage != "skip":

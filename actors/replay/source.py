@@ -148,9 +148,7 @@ def read(
     `verify`: check the CRC of every batch. `on_damage`: told of damaged bytes, which are then skipped; None: they raise
     CorruptLog, which names file and position.
     """
-    reading = Reading(verify, "fatal", chunk_bytes=chunk_bytes)
-    if on_damage is not None:
-        reading = reading._replace(damage="skip", on_damage=on_damage)
+    reading = Reading.of(verify, on_damage, chunk_bytes)
     low, high = split.first_offset, split.end_offset
     path = Path(split.path)
     if split.table == "records":

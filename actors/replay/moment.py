@@ -1,0 +1,231 @@
+"""The metadata at a moment: an image, from the newest checkpoint before it and the log behind that.
+
+This file alone decides what a moment means. Rules:
+
+1. As of an offset: all records below it. As of a time: all batches up to the first that was appended later.
+2. What an open metadata transaction did is not there yet (KIP-868).
+3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead. Nothing is guessed.
+4. With `damage="skip"` a batch that cannot be read or replayed is told and passed over, as far as it had not been replayed.
+"""
+
+import datetime
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.metadata.batches import KRaftVersion, LeaderChange, SnapshotHeader, Voters, controls, is_control
+from actors.metadata.dialects import FORMAT, Dialect, dialect
+from actors.metadata.image import Image
+from actors.metadata.ops import CorruptMetadata, Op
+from actors.metadata.snapshot import load
+from actors.ports import Batch, Buffer
+from actors.replay import files
+from actors.replay.files import Checkpoint, CorruptLog, NothingToRead, Partition, mapped
+from actors.replay.log import CONTROL, Headers, Reading, batches
+from fastpath.batch import HEADER_SIZE, CorruptBatch
+from fastpath.varint import decode_varint
+
+Moment = int | datetime.datetime | None
+"""An offset (exclusive), a time (inclusive), None: the end of the log."""
+
+
+class Quorum(NamedTuple):
+    """What control records say."""
+
+    leader_id: int = -1
+    epoch: int = 0
+    """of the last batch"""
+    timestamp_ms: int = 0
+    """of the last batch"""
+    voters: Voters | None = None
+    kraft_version: int = 0
+
+
+class Met(NamedTuple):
+    """One batch as it was met in a file, its ops not replayed yet."""
+
+    path: Path
+    position: int
+    batch: Batch
+    timestamp_ms: int
+    ops: list[tuple[int, Op]]
+
+
+class Replay:
+    """An image on its way through a metadata log."""
+
+    def __init__(self, log: Partition, family: str, reading: Reading, until: Moment = None) -> None:
+        self.log = log
+        self.family = family
+        self.reading = reading
+        self.until = until
+        self.image = Image()
+        self.quorum = Quorum()
+
+    def run(self) -> "Replay":
+        """Go to the moment at once."""
+        for met in self.batches():
+            self.replay(met)
+            self.image.commit(self.image.next_offset)
+        self.close()
+        return self
+
+    def close(self) -> None:
+        """Take back what a transaction did that is still open."""
+        if self.image.open_transaction >= 0:
+            end = self.image.next_offset
+            self.image.undo(self.image.open_transaction)
+            self.image.advance(end)
+
+    def replay(self, met: Met) -> None:
+        """Let the image have a batch. Nothing is committed."""
+        self.replay_ops(met, met.ops)
+        self.image.advance(max(self.image.next_offset, met.batch.last_offset + 1))
+
+    def replay_ops(self, met: Met, ops: Sequence[tuple[int, Op]]) -> None:
+        """Let the image have some ops of a batch."""
+        try:
+            for offset, op in ops:
+                self.image.replay(offset, op)
+        except CorruptMetadata as error:
+            self._damaged(met.path, met.position, met.batch, str(error))
+
+    def batches(self) -> Iterator[Met]:
+        """Load the checkpoint, then every batch behind it, each to be replayed before the next is asked for."""
+        start = self._load()
+        if self.log.segments and self.log.segments[0].base_offset > start:
+            raise NothingToRead(
+                f"{self.log.segments[0].path.parent} begins at offset {self.log.segments[0].base_offset} and no "
+                f"checkpoint there says what was before: ask for a later moment, or give a directory that has one."
+            )
+        for segment in self.log.segments:
+            if 0 <= segment.next_offset <= start:
+                continue
+            for data, headers, _ in batches(segment.path, self.reading):
+                within = self._until(headers)
+                for header in headers[within]:
+                    if header["last_offset"] >= start:
+                        yield self._met(segment.path, data, header, start)
+                if not within.all():
+                    return
+
+    def _until(self, headers: Headers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Which batches lie before the moment; those behind the first that does not, do not."""
+        if self.until is None:
+            return np.ones(len(headers), dtype=bool)
+        if isinstance(self.until, int):
+            within = headers["base_offset"] < self.until
+        else:
+            within = headers["max_timestamp"] <= milliseconds(self.until)
+        return np.logical_and.accumulate(within)
+
+    def _met(self, path: Path, data: memoryview, header: np.void, start: int) -> Met:
+        position, size = int(header["position"]), int(header["size"])
+        piece: Buffer = data[position : position + size]
+        if isinstance(self.until, int) and header["last_offset"] >= self.until:
+            piece = shortened(data[position : position + size], self.until - int(header["base_offset"]))
+        base, last = int(header["base_offset"]), int(header["last_offset"])
+        if isinstance(self.until, int):
+            last = min(last, self.until - 1)
+        batch = Batch(base, last, int(header["epoch"]), piece)
+        time = int(header["max_timestamp"])
+        self.quorum = self.quorum._replace(epoch=batch.epoch, timestamp_ms=time)
+        try:
+            if header["attributes"] & CONTROL:
+                self._control(batch)
+                ops: list[tuple[int, Op]] = []
+            else:
+                ops = [one for one in self.dialect.decode(batch) if one[0] >= start]
+        except (CorruptMetadata, CorruptBatch) as error:
+            self._damaged(path, position, batch, str(error))
+            ops = []
+        return Met(path, position, batch, time, ops)
+
+    @property
+    def dialect(self) -> Dialect:
+        """That of the next batch."""
+        level = self.image.feature(FORMAT) if self.family == "drafts" else 0
+        return _dialect(level or self.family)
+
+    def _control(self, batch: Batch) -> None:
+        for _, control in controls(batch.data):
+            if isinstance(control, LeaderChange):
+                self.quorum = self.quorum._replace(leader_id=control.leader_id)
+            elif isinstance(control, KRaftVersion):
+                self.quorum = self.quorum._replace(kraft_version=control.version)
+            elif isinstance(control, Voters):
+                self.quorum = self.quorum._replace(voters=control)
+
+    def _load(self) -> int:
+        """The newest checkpoint that is not past the moment; the offset that the log is wanted from."""
+        for one in sorted(self.log.checkpoints, key=lambda one: one.end_offset, reverse=True):
+            if not self._before(one):
+                continue
+            data = mapped(one.path)
+            image = Image()
+            try:
+                loaded = load(data, image, one.end_offset, self.family)
+            except CorruptMetadata as error:
+                self.reading.damaged(one.path, 0, len(data), str(error))
+                continue
+            self.reading.on_progress(len(data))
+            self.image = image
+            self.quorum = Quorum(-1, one.epoch, loaded.last_timestamp_ms, loaded.voters, loaded.kraft_version)
+            return one.end_offset
+        return 0
+
+    def _before(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is not past the moment, and the log goes on where it ends."""
+        if self.log.segments and checkpoint.end_offset < self.log.segments[0].base_offset:
+            return False
+        if self.until is None or isinstance(self.until, int):
+            return self.until is None or checkpoint.end_offset <= self.until
+        return last_contained_ms(checkpoint.path) <= milliseconds(self.until)
+
+    def _damaged(self, path: Path, position: int, batch: Batch, reason: str) -> None:
+        self.reading.damaged(path, position, position + len(batch.data), reason)
+
+
+def replay(path: str | Path, as_of: Moment = None, family: str | None = None, reading: Reading | None = None) -> Replay:
+    """The metadata under a path as it was at a moment."""
+    log = files.metadata_log(path)
+    return Replay(log, files.family(log, family), reading or Reading(), as_of).run()
+
+
+def milliseconds(time: datetime.datetime) -> int:
+    """Since 1970; a time without a zone is local."""
+    return int(time.timestamp() * 1000)
+
+
+def last_contained_ms(path: Path) -> int:
+    """Time of the last record in a checkpoint. Raises CorruptLog."""
+    data = mapped(path)
+    try:
+        if len(data) and is_control(data):
+            for _, control in controls(data):
+                if isinstance(control, SnapshotHeader):
+                    return control.last_contained_timestamp_ms
+    except (CorruptBatch, CorruptMetadata) as error:
+        raise CorruptLog(str(path), 0, str(error)) from error
+    raise CorruptLog(str(path), 0, "a checkpoint begins with its header")
+
+
+def shortened(piece: memoryview, count: int) -> bytes:
+    """An uncompressed batch as if it ended behind its first `count` records. Its CRC is not that of the bytes."""
+    at = HEADER_SIZE
+    for _ in range(count):
+        size, at = decode_varint(piece, at)
+        at += size
+    cut = bytearray(piece[:at])
+    cut[8:12] = (at - 12).to_bytes(4, "big")
+    cut[23:27] = (count - 1).to_bytes(4, "big")
+    cut[57:61] = count.to_bytes(4, "big")
+    return bytes(cut)
+
+
+@cache
+def _dialect(which: int | str) -> Dialect:
+    return dialect(which)
