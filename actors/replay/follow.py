@@ -1,0 +1,204 @@
+"""A directory that nodes are writing into, followed: positions, how far a turn goes, and the splits between two positions.
+
+This file alone decides what a position is: `{"topic-0": next offset, ...}`, plain enough for any checkpoint. Rules:
+
+1. A position never goes back, and splits between two positions are the same whenever they are asked for: a query that
+   restarts sees each record once, in order within its partition.
+2. A log that appears later is read from its beginning.
+3. What retention deleted, or a new leader truncated, before it was read is an error (DataLoss), or, with
+   `failOnDataLoss=false`, left out.
+4. `until=highWatermark` stops at the high watermark that the node last wrote down beside its logs (every few seconds), so
+   that nothing is seen that a failover may take back. The default, `files`, goes to the last whole batch.
+
+Options beside those of question.py: startingOffsets (earliest, latest, or a position as JSON), maxRecordsPerTrigger,
+maxBytesPerTrigger, until, failOnDataLoss.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from actors.replay.files import CorruptLog, NothingToRead
+from actors.replay.question import question, split_bytes
+from actors.replay.source import Key, Source, Split
+
+Position = dict[str, int]
+OPTIONS = {name.lower(): name for name in
+           ("startingOffsets", "maxRecordsPerTrigger", "maxBytesPerTrigger", "until", "failOnDataLoss")}  # fmt: skip
+UNTIL = ("files", "highWatermark")
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+TRIES = 5
+"""A file can vanish between listing and opening it: retention, compaction."""
+
+
+def parted(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Options of a stream under their own names, and the others."""
+    own = {OPTIONS[name.lower()]: text for name, text in options.items() if name.lower() in OPTIONS}
+    return own, {name: text for name, text in options.items() if name.lower() not in OPTIONS}
+
+
+class DataLoss(RuntimeError):
+    """Records are gone that were not read yet."""
+
+
+class Followed:
+    """A directory and how it is followed. From a reader's options; raises ValueError."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        own, others = parted(options)
+        self.asked = question(others)
+        if self.asked.first_offset or self.asked.end_offset >= 0:
+            raise ValueError("a stream has no startOffset and endOffset: write startingOffsets")
+        self.starting = own.get("startingOffsets", "earliest")
+        self.until = own.get("until", UNTIL[0])
+        if self.until not in UNTIL:
+            raise ValueError(f"until={self.until!r}: write {' or '.join(UNTIL)}")
+        self.fail_on_data_loss = own.get("failOnDataLoss", "true").lower() != "false"
+        self.records_max = _limit(own, "maxRecordsPerTrigger")
+        self.bytes_max = _limit(own, "maxBytesPerTrigger")
+        self.frozen: Position | None = None
+        found = self.opened()
+        self.asked = self.asked._replace(table=found.table, family=found.family or None)
+
+    def opened(self) -> Source:
+        """What is there now; of topics that do not exist yet, nothing."""
+        try:
+            return self.asked.open()
+        except NothingToRead:
+            if self.asked.table == "log" or self.asked.topics:
+                return Source("log", ())
+            raise
+
+    def beginning(self) -> Position:
+        """Where a new query begins."""
+        if self.starting == "latest":
+            return self.now()
+        if self.starting == "earliest":
+            return _position(self.opened().beginnings())
+        given = json.loads(self.starting)
+        if not isinstance(given, dict) or not all(isinstance(offset, int) for offset in given.values()):
+            raise ValueError('startingOffsets: write earliest, latest or JSON like {"orders-0": 17}')
+        return _position(self.opened().beginnings()) | given
+
+    def now(self) -> Position:
+        """Behind the last record that may be read now."""
+        for left in reversed(range(TRIES)):
+            try:
+                found = self.opened()
+                ends = found.ends()
+                return _position(_held_back(found, ends) if self.until == UNTIL[1] else ends)
+            except FileNotFoundError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def freeze(self) -> None:
+        """From now on nothing newer than this is there."""
+        self.frozen = self.now()
+
+    def latest(self, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
+        """How far a turn from `start` goes, in at most so many records or about so many bytes."""
+        ends = self.now()
+        if self.frozen is not None:
+            ends = {name: min(ends.get(name, end), end) for name, end in self.frozen.items()}
+        begun = _position(self.opened().beginnings())
+        low = {name: start.get(name, begun.get(name, 0)) for name in ends}
+        ahead = {name: end for name, end in ends.items() if end > low[name]}
+        if records_max is not None:
+            ahead = _share(low, ahead, records_max)
+        elif bytes_max is not None:
+            ahead = self._bytes(low, ahead, bytes_max)
+        return {**start, **{name: max(low[name], ahead.get(name, 0)) for name in ends}}
+
+    def _bytes(self, low: Position, ahead: Position, bytes_max: int) -> Position:
+        """Of each log that has something, a first split of its share."""
+        found = self.opened()
+        names = {key: _name(key) for key in found.keys if _name(key) in ahead}
+        found = found._replace(logs=tuple(log for log in found.logs if (log.topic, log.number) in names))
+        first, end = ({key: place[name] for key, name in names.items()} for place in (low, ahead))
+        reached: Position = {}
+        for split in found.splits(max(bytes_max // max(len(names), 1), 1), first, end):
+            reached.setdefault(_name((split.topic, split.partition)), split.next_offset)
+        return {name: min(reached.get(name, end), end) for name, end in ahead.items()}
+
+    def splits(self, start: Position, end: Position) -> list[Split]:
+        """The records between two positions. Raises DataLoss."""
+        found = self.opened()
+        begun, ends = found.beginnings(), found.ends()
+        first: dict[Key, int] = {}
+        for key in found.keys:
+            name = _name(key)
+            first[key] = start.get(name, begun.get(key, 0))
+            if end.get(name, 0) > first[key]:
+                self._complete(name, first[key], end[name], begun.get(key, 0), ends.get(key, 0))
+        if lost := sorted(
+            name for name in end if end[name] > start.get(name, 0) and name not in map(_name, found.keys)
+        ):
+            self._lost(f"the logs of {', '.join(lost)} are gone")
+        stop = {key: end.get(_name(key), 0) for key in found.keys}
+        ahead = tuple(log for log in found.logs if stop[log.topic, log.number] > first[log.topic, log.number])
+        found = found._replace(logs=ahead)
+        return found.splits(self.asked.split_bytes or split_bytes(found), first, stop)
+
+    def _complete(self, name: str, first: int, end: int, begun: int, behind: int) -> None:
+        if first < begun:
+            self._lost(f"{name}: offsets {first} to {begun - 1} were deleted before they were read")
+        if behind < end:
+            self._lost(f"{name}: the log ends at {behind} and offset {end - 1} was seen: it was truncated")
+
+    def _lost(self, sentence: str) -> None:
+        if self.fail_on_data_loss:
+            raise DataLoss(f"{sentence}. Write failOnDataLoss=false to go on without them.")
+
+
+def _limit(own: Mapping[str, str], name: str) -> int | None:
+    if name not in own:
+        return None
+    if not own[name].isdigit() or int(own[name]) < 1:
+        raise ValueError(f"{name}={own[name]!r}: write a number above 0")
+    return int(own[name])
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def _position(offsets: Mapping[Key, int]) -> Position:
+    return {_name(key): offset for key, offset in sorted(offsets.items())}
+
+
+def _share(low: Position, ahead: Position, records_max: int) -> Position:
+    """Ends so that at most `records_max` offsets lie before them, shared by what each log has; someone always advances."""
+    total = sum(end - low[name] for name, end in ahead.items())
+    if total <= records_max:
+        return ahead
+    shares = {name: (end - low[name]) * records_max // total for name, end in ahead.items()}
+    for name in sorted(ahead, key=lambda name: low[name] - ahead[name])[: records_max - sum(shares.values())]:
+        shares[name] += 1
+    return {name: low[name] + share for name, share in shares.items()}
+
+
+def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:
+    """Ends no further than the high watermarks in the nodes' own checkpoints; 0 where a checkpoint lacks a log."""
+    known: dict[Path, dict[Key, int]] = {}
+    held = dict(ends)
+    for log in found.logs:
+        path = log.files[0].parent.parent / HIGH_WATERMARKS
+        if path not in known:
+            known[path] = high_watermarks(path)
+        key = (log.topic, log.number)
+        held[key] = min(ends.get(key, 0), known[path].get(key, 0))
+    return held
+
+
+def high_watermarks(path: Path) -> dict[Key, int]:
+    """(topic, partition) -> offset, out of a node's checkpoint; empty where there is none. Raises CorruptLog."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    try:
+        rows = [line.rsplit(" ", 2) for line in lines[2:] if line]
+        return {(topic, int(number)): int(offset) for topic, number, offset in rows}
+    except ValueError as error:
+        raise CorruptLog(str(path), 0, "a line is not `topic partition offset`") from error

@@ -1,0 +1,217 @@
+"""What a door is asked: path, table, columns, and which rows, from options in text and from comparisons.
+
+This file alone decides the options' names and what a comparison on a column narrows. Spark and Ray Data share it; nothing
+here knows either. Options (letter case has no meaning):
+
+    path table columns topics partitions family        what is read; lists with commas
+    startOffset endOffset startTime endTime types      which rows: end exclusive, times in ISO 8601 (UTC unless they say)
+    verify damage splitBytes chunkBytes                how: true|false, fatal|skip, bytes of files a split and a batch
+
+A comparison narrows the question as its option would, and is then exact: topic, partition and type by equality or a list,
+offset and timestamp by order.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from actors.replay import source
+from actors.replay.files import Damage
+from actors.replay.source import Source, Split
+
+SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 64 << 20
+SPLITS_A_CORE = 3
+CHUNK_BYTES = 4 << 20
+"""Of files, an Arrow batch: smaller than in one process, so that a worker builds one while its reader takes another."""
+
+
+class Question(NamedTuple):
+    """What is asked. None, empty and -1: not restricted."""
+
+    path: str
+    table: str | None = None
+    columns: tuple[str, ...] | None = None
+    topics: tuple[str, ...] = ()
+    only: frozenset[str] | None = None
+    """Topics that a comparison left; of these it is no error when one does not exist."""
+    partitions: frozenset[int] | None = None
+    family: str | None = None
+    first_offset: int = 0
+    end_offset: int = -1
+    first_us: int | None = None
+    end_us: int | None = None
+    types: frozenset[str] | None = None
+    verify: bool = True
+    skip_damage: bool = False
+    split_bytes: int = 0
+    chunk_bytes: int = CHUNK_BYTES
+
+    def open(self) -> Source:
+        """The logs that are asked for. Raises NothingToRead, FileNotFoundError, FamilyUnknown."""
+        found = source.open(self.path, self.table, self.topics, self.family)
+        if found.table != "log":
+            return found
+        logs = [log for log in found.logs if self.partitions is None or log.number in self.partitions]
+        return found._replace(logs=tuple(log for log in logs if self.only is None or log.topic in self.only))
+
+    def splits(self, found: Source, cores: int = 0) -> list[Split]:
+        """Pieces of it, enough for every core."""
+        keys = found.keys
+        first = {key: self.first_offset for key in keys}
+        end = {key: self.end_offset for key in keys} if self.end_offset >= 0 else None
+        return found.splits(self.split_bytes or split_bytes(found, cores), first, end)
+
+
+def split_bytes(found: Source, cores: int = 0) -> int:
+    """Bytes of files a split, so that every core has a few of them."""
+    total = sum(file.stat().st_size for log in found.logs for file in log.files)
+    share = total // (SPLITS_A_CORE * (cores or os.cpu_count() or 1))
+    return max(SPLIT_BYTES_MIN, min(SPLIT_BYTES_MAX, share))
+
+
+# ---- options ------------------------------------------------------------------------------------------------------
+
+
+def question(options: Mapping[str, str]) -> Question:
+    """From options in text. Raises ValueError with a sentence for one that does not exist or makes no sense."""
+    values: dict[str, Any] = {}
+    for name, text in options.items():
+        found = _OPTIONS.get(name.lower())
+        if found is None:
+            raise ValueError(f"rayft has no option {name!r}, only {', '.join(sorted(NAMES))}")
+        try:
+            values[found[0]] = found[1](text)
+        except ValueError as error:
+            raise ValueError(f"option {name}={text!r}: {error}") from error
+    if not values.get("path"):
+        raise ValueError("give the path of a log: a file, or the directory of a partition, a node or a cluster")
+    return Question(**values)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("write true or false")
+    return text.lower() == "true"
+
+
+def _damage(text: str) -> bool:
+    if text.lower() not in ("fatal", "skip"):
+        raise ValueError("write fatal or skip")
+    return text.lower() == "skip"
+
+
+def _bytes(text: str) -> int:
+    size = int(text)
+    if size < 1:
+        raise ValueError("write a number of bytes above 0")
+    return size
+
+
+def _offset(text: str) -> int:
+    offset = int(text)
+    if offset < 0:
+        raise ValueError("offsets are 0 or above")
+    return offset
+
+
+def microseconds(when: str | datetime) -> int:
+    """Since 1970, UTC; a time without a zone is UTC."""
+    time = datetime.fromisoformat(when) if isinstance(when, str) else when
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    past = time - datetime(1970, 1, 1, tzinfo=UTC)
+    return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
+
+
+NAMES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "path": ("path", str),
+    "table": ("table", str),
+    "columns": ("columns", _list),
+    "topics": ("topics", _list),
+    "partitions": ("partitions", lambda text: frozenset(int(part) for part in _list(text))),
+    "family": ("family", str),
+    "startOffset": ("first_offset", _offset),
+    "endOffset": ("end_offset", _offset),
+    "startTime": ("first_us", microseconds),
+    "endTime": ("end_us", microseconds),
+    "types": ("types", lambda text: frozenset(_list(text))),
+    "verify": ("verify", _flag),
+    "damage": ("skip_damage", _damage),
+    "splitBytes": ("split_bytes", _bytes),
+    "chunkBytes": ("chunk_bytes", _bytes),
+}
+_OPTIONS = {name.lower(): found for name, found in NAMES.items()}
+
+
+# ---- comparisons --------------------------------------------------------------------------------------------------
+
+
+def narrowed(asked: Question, column: str, sign: str, value: Any) -> Question | None:
+    """The question that `column sign value` leaves (sign: = in < <= > >=), None if that cannot be said exactly."""
+    if column in ("topic", "partition", "type") and sign in ("=", "in"):
+        name = {"topic": "only", "partition": "partitions", "type": "types"}[column]
+        given = frozenset(value if sign == "in" else (value,))
+        before: frozenset[Any] | None = getattr(asked, name)
+        change: dict[str, Any] = {name: given if before is None else before & given}
+        return asked._replace(**change)
+    if column == "offset" and sign in _RANGES:
+        low, high = _RANGES[sign](int(value))
+        end = asked.end_offset if high is None else max(high, 0)
+        end = end if asked.end_offset < 0 else min(end, asked.end_offset)
+        return asked._replace(first_offset=max(asked.first_offset, low or 0), end_offset=end)
+    if column == "timestamp" and sign in _RANGES:
+        low, high = _RANGES[sign](microseconds(value))
+        lows = [one for one in (asked.first_us, low) if one is not None]
+        highs = [one for one in (asked.end_us, high) if one is not None]
+        return asked._replace(first_us=max(lows, default=None), end_us=min(highs, default=None))
+    return None
+
+
+_RANGES: dict[str, Callable[[int], tuple[int | None, int | None]]] = {
+    "=": lambda value: (value, value + 1),
+    "<": lambda value: (None, value),
+    "<=": lambda value: (None, value + 1),
+    ">": lambda value: (value + 1, None),
+    ">=": lambda value: (value, None),
+}
+"""Comparison -> (first, exclusive end) of whole numbers."""
+
+
+# ---- answers ------------------------------------------------------------------------------------------------------
+
+
+def answer(asked: Question, split: Split, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The rows of a split that are asked for, only these columns built; columns that only decide are dropped again."""
+    deciding = [] if asked.first_us is None and asked.end_us is None else ["timestamp"]
+    deciding += ["type"] if asked.types is not None and split.table == "records" else []
+    wanted = (*columns, *(name for name in deciding if name not in columns))
+    on_damage = _skipped if asked.skip_damage else None
+    for batch in source.read(split, wanted, asked.verify, on_damage, asked.chunk_bytes):
+        if deciding:
+            batch = batch.filter(_mask(asked, batch, split.table)).select(list(columns))
+        if batch.num_rows:
+            yield batch
+
+
+def _skipped(damage: Damage) -> None:
+    print(f"rayft: skipped {damage.path}, bytes {damage.position} to {damage.end}: {damage.reason}", flush=True)
+
+
+def _mask(asked: Question, batch: pa.RecordBatch, table: str) -> Any:
+    mask = pa.scalar(True)
+    if asked.first_us is not None or asked.end_us is not None:
+        time = batch.column("timestamp").cast(pa.int64())
+        if asked.first_us is not None:
+            mask = pc.and_(mask, pc.greater_equal(time, asked.first_us))
+        if asked.end_us is not None:
+            mask = pc.and_(mask, pc.less(time, asked.end_us))
+    if asked.types is not None and table == "records":
+        mask = pc.and_(mask, pc.is_in(batch.column("type"), pa.array(sorted(asked.types), pa.string())))
+    return mask

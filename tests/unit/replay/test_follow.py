@@ -1,0 +1,150 @@
+"""A directory that is being written into, followed: each record once, in order, and nothing lost silently."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from actors.replay.files import CorruptLog
+from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, high_watermarks
+from actors.replay.question import answer
+from tests.unit.replay.written import append, node
+
+
+def values(followed: Followed, start: Position, end: Position) -> list[bytes]:
+    return [
+        value
+        for split in followed.splits(start, end)
+        for batch in answer(followed.asked, split, ("value",))
+        for value in batch.column(0).to_pylist()
+    ]
+
+
+def followed(path: Path, **options: str) -> Followed:
+    return Followed({"path": str(path), "topics": "orders", **options})
+
+
+def test_turns_see_each_record_once_in_order_and_new_partitions_too(tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 2}, 30)
+    one = followed(tmp_path)
+    start = one.beginning()
+    assert start == {"orders-0": 0, "orders-1": 0}
+    first = one.latest(start, None, None)
+    seen = values(one, start, first)
+    append(tmp_path, "orders", 1, 30, 55)
+    append(tmp_path, "orders", 2, 0, 4)
+    again = followed(tmp_path)  # a restart from the checkpoint
+    second = again.latest(json.loads(json.dumps(first)), None, None)
+    assert second == {"orders-0": 30, "orders-1": 55, "orders-2": 4}
+    assert values(again, start, first) == seen, "what was seen before does not change"
+    seen += values(again, first, second)
+    for partition, count in ((0, 30), (1, 55), (2, 4)):
+        own = [value for value in seen if value.startswith(b"%d:" % partition)]
+        assert own == [b"%d:%d" % (partition, offset) for offset in range(count)]
+    assert again.latest(second, None, None) == second
+
+
+def test_a_torn_batch_at_the_end_waits(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 20)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    one = followed(tmp_path)
+    assert one.now() == {"orders-0": 10}
+    path.write_bytes(whole)
+    assert one.now() == {"orders-0": 20}
+
+
+@pytest.mark.parametrize("limit", [1, 7, 10, 1000])
+def test_a_turn_takes_at_most_so_many_records(tmp_path: Path, limit: int) -> None:
+    node(tmp_path, {"orders": 3}, 40)
+    append(tmp_path, "orders", 0, 40, 100)
+    one = followed(tmp_path)
+    start, seen = one.beginning(), []
+    while (end := one.latest(start, limit, None)) != start:
+        turn = values(one, start, end)
+        assert 0 < len(turn) <= limit
+        seen += turn
+        start = end
+    assert len(seen) == len(set(seen)) == 180
+
+
+def test_a_turn_takes_about_so_many_bytes(tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 2}, 200)
+    size = (tmp_path / "orders-0" / f"{0:020}.log").stat().st_size
+    one = followed(tmp_path)
+    start, turns, seen = one.beginning(), 0, []
+    while (end := one.latest(start, None, size // 4)) != start:
+        seen += values(one, start, end)
+        start, turns = end, turns + 1
+    assert len(seen) == len(set(seen)) == 400
+    assert 5 <= turns <= 9
+
+
+def test_available_now_ends_where_it_began(tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 20)
+    one = followed(tmp_path)
+    one.freeze()
+    append(tmp_path, "orders", 0, 20, 40)
+    append(tmp_path, "orders", 1, 0, 10)
+    assert one.latest({}, None, None) == {"orders-0": 20}
+
+
+def test_where_a_query_begins(tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 20)
+    assert followed(tmp_path, startingOffsets="latest").beginning() == {"orders-0": 20}
+    assert followed(tmp_path, startingOffsets='{"orders-0": 7}').beginning() == {"orders-0": 7}
+    with pytest.raises(ValueError, match="write earliest"):
+        followed(tmp_path, startingOffsets="[1]").beginning()
+
+
+def test_the_high_watermark_holds_back_what_a_failover_may_take(tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 2}, 20)
+    one = followed(tmp_path, until="highWatermark")
+    assert one.now() == {"orders-0": 0, "orders-1": 0}, "no checkpoint yet"
+    (tmp_path / HIGH_WATERMARKS).write_text("0\n1\norders 0 15\n")
+    assert one.now() == {"orders-0": 15, "orders-1": 0}
+    (tmp_path / HIGH_WATERMARKS).write_text("0\n1\nnonsense\n")
+    with pytest.raises(CorruptLog, match=HIGH_WATERMARKS):
+        one.now()
+    assert high_watermarks(tmp_path / "none") == {}
+
+
+def test_records_that_went_before_they_were_read(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 20)
+    append(tmp_path, "orders", 1, 0, 20)
+    one, careless = followed(tmp_path), followed(tmp_path, failOnDataLoss="false")
+    end = one.now()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(DataLoss, match="orders-0: the log ends at 10"):
+        one.splits({}, end)
+    assert values(careless, {}, end)[:10] == [b"0:%d" % offset for offset in range(10)]
+    path.rename(path.with_name(f"{5:020}.log"))
+    with pytest.raises(DataLoss, match="offsets 0 to 4 were deleted"):
+        one.splits({"orders-0": 0}, {"orders-0": 10})
+    path.with_name(f"{5:020}.log").unlink()
+    with pytest.raises(DataLoss, match="orders-0 are gone"):
+        one.splits({}, end)
+    assert values(careless, {}, end) == [b"1:%d" % offset for offset in range(20)]
+
+
+def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
+    append(tmp_path, "clicks", 0, 0, 5)
+    one = followed(tmp_path)
+    assert one.now() == {} and one.beginning() == {} and one.splits({}, {}) == []
+    append(tmp_path, "orders", 0, 0, 5)
+    assert one.latest({}, None, None) == {"orders-0": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"until": "never"}, "write files or highWatermark"),
+        ({"startOffset": "5"}, "write startingOffsets"),
+        ({"maxRecordsPerTrigger": "0"}, "above 0"),
+        ({"maxFilesPerTrigger": "1"}, "no option 'maxFilesPerTrigger'"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str], sentence: str) -> None:
+    append(tmp_path, "orders", 0, 0, 5)
+    with pytest.raises(ValueError, match=sentence):
+        followed(tmp_path, **options)

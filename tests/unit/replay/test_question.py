@@ -1,0 +1,123 @@
+"""What doors are asked: options, comparisons, and exactly the rows that they leave."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from actors.replay.question import Question, answer, narrowed, question
+from tests.unit.replay.written import NOW_MS, node
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
+BEGIN = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+
+
+def rows(asked: Question, *columns: str) -> list[tuple[object, ...]]:
+    found = []
+    for split in asked.splits(asked.open()):
+        for batch in answer(asked, split, columns):
+            assert tuple(batch.schema.names) == columns
+            found += list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return found
+
+
+def after(asked: Question, *comparisons: tuple[str, str, object]) -> Question:
+    for comparison in comparisons:
+        told = narrowed(asked, *comparison)
+        assert told is not None
+        asked = told
+    return asked
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(node(tmp_path, {"orders": 3, "clicks": 1}, 100))
+
+
+def test_options_choose_topics_partitions_and_offsets(path: str) -> None:
+    asked = question({"path": path, "topics": "orders", "PARTITIONS": "0, 2", "startOffset": "95", "endoffset": "98"})
+    assert rows(asked, "partition", "offset") == [(p, o) for p in (0, 2) for o in (95, 96, 97)]
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "expected"),
+    [
+        ([("offset", "=", 7)], {7}),
+        ([("offset", "<", 3)], {0, 1, 2}),
+        ([("offset", "<=", 3)], {0, 1, 2, 3}),
+        ([("offset", ">", 97)], {98, 99}),
+        ([("offset", ">=", 97), ("offset", ">", 96), ("offset", "<", 99), ("offset", "<", 1000)], {97, 98}),
+        ([("offset", "<", -5)], set()),
+        ([("offset", ">", -5), ("offset", "<", 1)], {0}),
+        ([("timestamp", "=", BEGIN + timedelta(milliseconds=41))], {41}),
+        ([("timestamp", ">", BEGIN + timedelta(milliseconds=97))], {98, 99}),
+        ([("timestamp", ">=", BEGIN), ("timestamp", "<", BEGIN + timedelta(milliseconds=2))], {0, 1}),
+        ([("timestamp", "<=", BEGIN), ("offset", "<", 50)], {0}),
+    ],
+)
+def test_comparisons_leave_exactly_their_rows(
+    path: str, comparisons: list[tuple[str, str, object]], expected: set[int]
+) -> None:
+    asked = after(question({"path": path, "topics": "clicks"}), *comparisons)
+    assert {offset for (offset,) in rows(asked, "offset")} == expected
+    assert {value for (value,) in rows(asked, "value")} == {b"0:%d" % offset for offset in expected}
+
+
+def test_comparisons_of_topics_meet_and_need_not_exist(path: str) -> None:
+    asked = question({"path": path, "endOffset": "1"})
+    assert rows(after(asked, ("topic", "in", ["orders", "none"])), "partition") == [(0,), (1,), (2,)]
+    assert rows(
+        after(asked, ("topic", "=", "orders"), ("partition", "in", [1, 2]), ("partition", "=", 2)), "topic"
+    ) == [("orders",)]
+    assert rows(after(asked, ("topic", "=", "orders"), ("topic", "=", "clicks")), "topic") == []
+    assert rows(after(asked, ("topic", "=", "nobody")), "topic") == []
+
+
+def test_what_cannot_be_said_exactly_is_left_to_the_asker(path: str) -> None:
+    asked = question({"path": path})
+    for comparison in (("value", "=", b"x"), ("topic", "<", "b"), ("offset", "in", [1, 2]), ("timestampType", "=", 0)):
+        assert narrowed(asked, *comparison) is None
+
+
+def test_types_of_metadata_records() -> None:
+    asked = question({"path": str(GOLDEN), "types": "TopicRecord,RemoveTopicRecord"})
+    every = rows(question({"path": str(GOLDEN)}), "offset", "type")
+    assert rows(asked, "offset") == [
+        (offset,) for offset, kind in every if kind in ("TopicRecord", "RemoveTopicRecord")
+    ]
+    assert rows(after(asked, ("type", "=", "TopicRecord")), "offset") == [
+        (o,) for o, kind in every if kind == "TopicRecord"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "give the path"),
+        ({"path": "x", "pth": "y"}, "no option 'pth'.*splitBytes"),
+        ({"path": "x", "verify": "maybe"}, "write true or false"),
+        ({"path": "x", "damage": "ignore"}, "write fatal or skip"),
+        ({"path": "x", "startOffset": "-1"}, "offsets are 0 or above"),
+        ({"path": "x", "splitBytes": "0"}, "above 0"),
+        ({"path": "x", "startTime": "noon"}, "option startTime='noon'"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        question(options)
+
+
+def test_times_without_a_zone_are_utc(path: str) -> None:
+    text = (BEGIN + timedelta(milliseconds=98)).replace(tzinfo=None).isoformat()
+    assert rows(question({"path": path, "topics": "clicks", "startTime": text}), "offset") == [(98,), (99,)]
+
+
+def test_damage_is_skipped_and_said(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(path) / "clicks-0" / f"{0:020}.log"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    whole = rows(question({"path": path, "topics": "clicks", "damage": "skip"}), "offset")
+    assert len(whole) == 90 and str(file) in capsys.readouterr().out
+    with pytest.raises(ValueError, match="CRC"):
+        rows(question({"path": path, "topics": "clicks"}), "offset")
