@@ -43,6 +43,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.screen": {"rich"},
     "actors.replay.spark": {"pyspark"},
     "actors.replay.ray": {"ray"},
+    "actors.replay.held": {"ray"},
     "actors.replay.sql": {"duckdb"},
 }
 WITH_WORLD = ("actors.host", "actors.replay", "actors.cli")

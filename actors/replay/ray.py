@@ -1,0 +1,87 @@
+"""Ray Data's door: logs as a Dataset, from files or over batches that were decoded before.
+
+    from actors.replay import held, ray as door
+    door.read(path="/var/rayft/broker-1", topics="orders")                  # the options of question.py
+    place = held.share(path="/var/rayft/broker-1", topics="orders")
+    door.dataset(place)                                                     # over those same buffers
+
+This file alone imports ray.data. Ray Data says which columns a pipeline uses; others are not built.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import ray.data
+from ray.data import Dataset, Datasource, ReadTask
+from ray.data.block import BlockMetadata
+
+from actors.replay.question import Question, answer, question
+from actors.replay.shared import attach
+from actors.replay.source import Split
+
+COUNTED = ("offset",)
+"""Built where a pipeline wants no column, only to count rows: a table without columns would have none."""
+
+
+class LogDatasource(Datasource):
+    """Splits of a log as read tasks. Columns that a pipeline does not use are not built."""
+
+    def __init__(self, asked: Question) -> None:
+        super().__init__()
+        self._projection_map: dict[str, str] | None = None
+        found = asked.open()
+        self._asked = asked._replace(table=found.table, family=found.family or None)
+        self._schema = found.schema(asked.columns)
+
+    def get_name(self) -> str:
+        """In Ray's progress bars."""
+        return "rayft"
+
+    def supports_projection_pushdown(self) -> bool:
+        """Yes."""
+        return True
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """About as many bytes as the files."""
+        return sum(file.stat().st_size for log in self._asked.open().logs for file in log.files)
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+    ) -> list[ReadTask]:
+        """One a split."""
+        chosen = self._schema.names if self._projection_map is None else list(self._projection_map)
+        schema = pa.schema([self._schema.field(name) for name in chosen or COUNTED])
+        splits = self._asked.splits(self._asked.open(), max(parallelism // 3, 1))
+        return [
+            ReadTask(
+                _Decode(self._asked, split, tuple(chosen)),
+                BlockMetadata(
+                    num_rows=None, size_bytes=split.end - split.begin, exec_stats=None, input_files=(split.path,)
+                ),
+                schema=schema,
+                per_task_row_limit=per_task_row_limit,
+            )
+            for split in splits
+        ]
+
+
+class _Decode:
+    """What a task does with its split."""
+
+    def __init__(self, asked: Question, split: Split, columns: tuple[str, ...]) -> None:
+        self.asked, self.split, self.columns = asked, split, columns
+
+    def __call__(self) -> Iterator[pa.Table]:
+        for batch in answer(self.asked, self.split, self.columns or COUNTED):
+            yield pa.Table.from_batches([batch])
+
+
+def read(**options: str) -> Dataset:
+    """A Dataset of a log; the options of question.py."""
+    return ray.data.read_datasource(LogDatasource(question(options)))
+
+
+def dataset(place: str) -> Dataset:
+    """A Dataset over batches in Ray's object store: its blocks are the holder's own."""
+    return ray.data.from_arrow_refs(attach(place).references)  # type: ignore[attr-defined]

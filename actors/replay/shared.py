@@ -1,0 +1,79 @@
+"""Batches that were decoded once and are read by many: where they lie, and how a process gets at them.
+
+    place = shared.write(question, "/dev/shm/orders.arrow")       # without Ray: one Arrow IPC file
+    place = held.share(question)                                  # with Ray: its object store, see held.py
+    shared.attach(place).batches(0)
+
+A place is text, so that it travels in an option: `file:<path>` or `ray:<name>@<address>`. This file alone decides how an
+IPC file is cut into parts. Readers map it: what they get are views of the file's pages, and Arrow's own pool stays empty.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from actors.replay.question import Question, answer
+
+PART_BYTES = 32 << 20
+PARTS_MIN = 8
+"""So that every core has something of a small file."""
+
+
+class Shared(Protocol):
+    """Batches in parts."""
+
+    schema: pa.Schema
+    parts: int
+
+    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        """The batches of a part, in order, without a copy."""
+        ...
+
+
+def write(asked: Question, path: str | Path) -> str:
+    """Decode what is asked into an Arrow IPC file, once; gives its place. The file is there as a whole or not at all."""
+    path = Path(path).absolute()
+    found = asked.open()
+    schema = found.schema(asked.columns)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, schema) as out:
+            for split in asked.splits(found):
+                for batch in answer(asked, split, tuple(schema.names)):
+                    out.write_batch(batch)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return f"file:{path}"
+
+
+@lru_cache(maxsize=16)
+def attach(place: str) -> Shared:
+    """What lies there; a process attaches once. Raises ValueError for text that is no place, FileNotFoundError."""
+    kind, _, where = place.partition(":")
+    if kind == "file" and where:
+        return _File(Path(where))
+    if kind == "ray" and where:
+        from actors.replay.held import Attached
+
+        return Attached(where)
+    raise ValueError(f"{place!r} is no place of shared batches: write file:<path> or ray:<name>@<address>")
+
+
+class _File:
+    """A mapped Arrow IPC file."""
+
+    def __init__(self, path: Path) -> None:
+        self._reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        self._count: int = self._reader.num_record_batches
+        self.schema = self._reader.schema
+        self.parts = min(self._count, max(PARTS_MIN, path.stat().st_size // PART_BYTES))
+
+    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        """As Shared says."""
+        for index in range(self._count * part // self.parts, self._count * (part + 1) // self.parts):
+            yield self._reader.get_batch(index)

@@ -1,0 +1,305 @@
+"""Spark's door: `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source API.
+
+    from actors.replay import spark
+    session = spark.session()                       # or spark.register(your own session)
+    session.read.format("rayft").option("path", "/var/rayft/broker-1").option("topics", "orders").load()
+
+This file alone imports pyspark. What a reader is asked is in question.py, how a directory is followed in follow.py, where
+shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
+
+1. Sources in Python get no column pruning: columns are chosen by the option `columns` or by the caller's schema.
+2. A reader that has pushFilters is refused unless spark.sql.python.filterPushdown.enabled is true; planning with filters
+   happens in a worker program of its own. Hence two classes of readers, chosen by which program runs.
+3. Batches must have exactly the schema that Spark announced, names of fields inside lists included.
+4. Admission control and Trigger.AvailableNow came with 4.2; before it a trigger takes all there is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from pyspark.sql import SparkSession
+from pyspark.sql import datasource as api
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from actors.replay import follow, shared, source
+from actors.replay.question import Question, answer, narrowed, question
+
+PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
+PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
+PYSPARK_MIN, JAVA_MIN = (4, 0), 17
+ROOT = Path(__file__).resolve().parents[2]
+JAVA_HOMES = Path("/usr/lib/jvm")
+
+
+class Piece(api.InputPartition):
+    """What one task reads: a split of files, or a part of shared batches."""
+
+
+class Rayft(api.DataSource):
+    """The source `rayft`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As in `format("rayft")`."""
+        return "rayft"
+
+    def schema(self) -> StructType:
+        """Of the columns asked for, or of those the table has."""
+        place, options = _place(self.options)
+        if place is not None:
+            return from_arrow_schema(shared.attach(place).schema)
+        asked = question(follow.parted(options)[1])
+        return from_arrow_schema(asked.open().schema(asked.columns))
+
+    def reader(self, schema: StructType) -> api.DataSourceReader:
+        """For one query."""
+        place, options = _place(self.options)
+        if place is not None:
+            return SharedReader(place, schema)
+        kind = FilteringReader if PUSHDOWN_PROGRAM in sys.modules else Reader
+        return kind(question(options), schema)
+
+    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
+        """For a query that follows a directory."""
+        return StreamReader(self.options, schema)
+
+
+def _place(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """Where shared batches are, if that is asked; and the other options."""
+    rest = {name: text for name, text in options.items() if name.lower() != "shared"}
+    place = next((text for name, text in options.items() if name.lower() == "shared"), None)
+    if place is not None and rest:
+        raise ValueError(f"shared batches were decoded already: leave out {', '.join(sorted(rest))}")
+    return place, rest
+
+
+def columns_of(schema: StructType, known: pa.Schema) -> tuple[str, ...]:
+    """Names of the caller's columns. Raises ValueError when one has another type than the log's."""
+    ours = from_arrow_schema(known)
+    for field in schema.fields:
+        if field.dataType.simpleString() != ours[field.name].dataType.simpleString():
+            raise ValueError(
+                f"column {field.name} is {ours[field.name].dataType.simpleString()} in the log, not "
+                f"{field.dataType.simpleString()}: read it as it is and cast it in Spark"
+            )
+    return tuple(schema.fieldNames())
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same buffers under Spark's own names and nullability."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [batch.column(field.name) for field in schema]
+    fit = [
+        one if one.type.equals(field.type) else one.cast(field.type) for one, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(fit, schema=schema)
+
+
+class Reader(api.DataSourceReader):
+    """Reads files in splits."""
+
+    def __init__(self, asked: Question, schema: StructType) -> None:
+        found = asked.open()
+        self.asked = asked._replace(table=found.table, family=found.family or None)
+        self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
+        self.fits = to_arrow_schema(schema, timezone="UTC")
+
+    def partitions(self) -> Sequence[api.InputPartition]:
+        """Splits on batch boundaries, enough for every core."""
+        return [Piece(split) for split in self.asked.splits(self.asked.open())] or [Piece(None)]
+
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches straight from the reader."""
+        if partition.value is not None:
+            for batch in answer(self.asked, partition.value, self.columns):
+                yield fitted(batch, self.fits)
+
+
+SIGNS = {
+    api.EqualTo: "=",
+    api.In: "in",
+    api.LessThan: "<",
+    api.LessThanOrEqual: "<=",
+    api.GreaterThan: ">",
+    api.GreaterThanOrEqual: ">=",
+} if hasattr(api, "EqualTo") else {}  # fmt: skip
+
+
+class FilteringReader(Reader):
+    """The same where Spark hands filters down. What question.py can say exactly is not checked again."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Takes what it can and gives the rest back."""
+        for one in filters:
+            sign = SIGNS.get(type(one))
+            told = narrowed(self.asked, ".".join(one.attribute), sign, one.value) if sign else None
+            if told is None and not _always(one):
+                yield one
+            self.asked = told or self.asked
+
+
+def _always(one: Any) -> bool:
+    """`offset is not null` and the like, which Spark adds to every comparison."""
+    return isinstance(one, api.IsNotNull) and one.attribute[0] in ("topic", "partition", "type", "offset", "timestamp")
+
+
+class SharedReader(api.DataSourceReader):
+    """Reads batches that were decoded before."""
+
+    def __init__(self, place: str, schema: StructType) -> None:
+        self.place = place
+        self.columns = columns_of(schema, shared.attach(place).schema)
+        self.fits = to_arrow_schema(schema, timezone="UTC")
+
+    def partitions(self) -> Sequence[api.InputPartition]:
+        """One for every part."""
+        return [Piece(index) for index in range(shared.attach(self.place).parts)] or [Piece(None)]
+
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The shared buffers themselves."""
+        if partition.value is not None:
+            for batch in shared.attach(self.place).batches(partition.value):
+                yield fitted(batch.select(list(self.columns)), self.fits)
+
+
+# ---- streams ------------------------------------------------------------------------------------------------------
+
+try:
+    from pyspark.sql.streaming import datasource as limits
+except ImportError:  # before 4.2
+    limits = None  # type: ignore[assignment]
+
+_Now: Any = limits.SupportsTriggerAvailableNow if limits else object
+
+
+class _Stream(api.DataSourceStreamReader):
+    """What every version of PySpark calls."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self.followed = follow.Followed(options)
+        found = self.followed.asked.open()
+        self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
+        self.fits = to_arrow_schema(schema, timezone="UTC")
+
+    def initialOffset(self) -> dict[str, int]:
+        """Where a new query begins."""
+        return self.followed.beginning()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
+        """Splits of what lies between two positions."""
+        return [Piece(split) for split in self.followed.splits(start, end)]
+
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Arrow batches straight from the reader."""
+        for batch in answer(self.followed.asked, partition.value, self.columns):
+            yield fitted(batch, self.fits)
+
+
+class _Unlimited(_Stream):
+    """Before PySpark 4.2."""
+
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
+        """All there is."""
+        return self.followed.latest({}, None, None)
+
+
+class _Limited(_Stream, _Now):
+    """Admission control, and Trigger.AvailableNow."""
+
+    def getDefaultReadLimit(self) -> Any:
+        """From the options maxRecordsPerTrigger and maxBytesPerTrigger."""
+        if self.followed.records_max is not None:
+            return limits.ReadMaxRows(self.followed.records_max)
+        if self.followed.bytes_max is not None:
+            return limits.ReadMaxBytes(self.followed.bytes_max)
+        return limits.ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+        """As far as the limit lets a trigger go."""
+        return self.followed.latest(start, getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is there now is where the query ends."""
+        self.followed.freeze()
+
+    def reportLatestOffset(self) -> dict[str, int]:
+        """For the progress of the query."""
+        return self.followed.now()
+
+
+StreamReader = _Limited if limits else _Unlimited
+
+
+# ---- sessions -----------------------------------------------------------------------------------------------------
+
+
+class Unfit(RuntimeError):
+    """This machine cannot run the source. The sentence says what to do."""
+
+
+def java_home() -> str | None:
+    """A Java of at least JAVA_MIN: JAVA_HOME's, the path's (None: it will be found), else one under /usr/lib/jvm."""
+    homes = [os.environ.get("JAVA_HOME"), None, *sorted(map(str, JAVA_HOMES.glob("*")))]
+    for home in homes:
+        program = f"{home}/bin/java" if home else shutil.which("java")
+        if program and java_version(program) >= JAVA_MIN:
+            return home
+    raise Unfit(
+        f"Spark needs Java {JAVA_MIN} or newer: install openjdk-17-jre-headless, or set JAVA_HOME to where one is."
+    )
+
+
+def java_version(program: str) -> int:
+    """Of a java program: 17; 0 for what does not run."""
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    except OSError:
+        return 0
+    number = said.partition('version "')[2].partition('"')[0].split(".")
+    return int("".join(filter(str.isdigit, number[1] if number[0] == "1" else number[0])) or 0) if number[0] else 0
+
+
+def fits(version: str = pyspark.__version__) -> None:
+    """Raises Unfit for a PySpark without what the source is written for."""
+    if tuple(int(part) for part in version.split(".")[:2]) < PYSPARK_MIN:
+        raise Unfit(f"PySpark {version} has no Python sources that give Arrow: install pyspark>=4.0.")
+
+
+def session(
+    name: str = "rayft", master: str = "local[*]", memory: str = "2g", conf: Mapping[str, str] | None = None
+) -> Any:
+    """A Spark session that knows `rayft`. Workers run this interpreter and find this code; Java is found. Raises Unfit."""
+    fits()
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    builder = SparkSession.builder.appName(name).master(master).config("spark.driver.memory", memory)
+    given = {
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        PUSHDOWN_CONF: "true",
+        **(conf or {}),
+    }
+    for key, text in given.items():
+        builder = builder.config(key, text)
+    return register(builder.getOrCreate())
+
+
+def register(spark: Any) -> Any:
+    """Make `rayft` known to a session of your own; gives it back."""
+    fits()
+    spark.dataSource.register(Rayft)
+    return spark

@@ -1,0 +1,21 @@
+"""One Spark session for all tests of Spark: it takes seconds to start."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[Any]:
+    """Two cores, one gigabyte; skipped where there is no PySpark or no Java that fits."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    from actors.replay import spark
+
+    try:
+        made = spark.session("rayft-tests", "local[2]", "1g", {"spark.sql.shuffle.partitions": "2"})
+    except spark.Unfit as error:
+        pytest.skip(str(error))
+    made.sparkContext.setLogLevel("ERROR")
+    yield made
+    made.stop()

@@ -1,0 +1,62 @@
+"""Batches decoded once into a file: read by whoever maps it, with no second decode and nothing in Arrow's pool."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from actors.replay import shared
+from actors.replay.question import question
+from tests.unit.replay.logs import node
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_all_rows_in_order_and_in_parts(tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 2}, 500)
+    place = shared.write(
+        question({"path": str(path), "columns": "partition,offset", "chunkBytes": "2000"}), tmp_path / "x.arrow"
+    )
+    found = shared.attach(place)
+    assert found.schema.names == ["partition", "offset"] and found.parts >= shared.PARTS_MIN
+    rows = pa.Table.from_batches([batch for part in range(found.parts) for batch in found.batches(part)])
+    assert rows.to_pydict() == {
+        "partition": [0] * 500 + [1] * 500,
+        "offset": [*range(500), *range(500)],
+    }
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["node", "x.arrow"], "nothing temporary is left"
+
+
+def test_readers_decode_nothing_and_allocate_nothing(tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 1}, 20_000, 500)
+    place = shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    code = (
+        "import sys, pyarrow as pa\n"
+        "from actors.replay import shared, source\n"
+        "source.read = None  # a decode would fail\n"
+        f"found = shared.attach({place!r})\n"
+        "before = pa.total_allocated_bytes()\n"
+        "batches = [batch for part in range(found.parts) for batch in found.batches(part)]\n"
+        "print(sum(batch.num_rows for batch in batches), pa.total_allocated_bytes() - before, 'pyspark' in sys.modules)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.stdout.split() == ["20000", "0", "False"], ran.stderr
+
+
+def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 1}, 100)
+    file = path / "orders-0" / f"{0:020}.log"
+    data = bytearray(file.read_bytes())
+    data[100] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match="CRC"):
+        shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    assert [one.name for one in tmp_path.iterdir()] == ["node"]
+
+
+@pytest.mark.parametrize("place", ["", "file:", "x.arrow", "http://x"])
+def test_text_that_is_no_place(place: str) -> None:
+    with pytest.raises(ValueError, match="write file:<path> or ray:"):
+        shared.attach(place)

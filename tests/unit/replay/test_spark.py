@@ -1,0 +1,179 @@
+"""Spark's door: splits on every core, only the columns asked for, filters handed down, shared batches, streams."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType, StructType
+
+from actors import replay
+from actors.replay import shared, spark
+from actors.replay.question import question
+from tests.unit.replay.logs import append, node
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.timeout(600)
+
+
+def load(session: Any, path: Path, schema: str | None = None, **options: str) -> Any:
+    reader = session.read.format("rayft").options(**options)
+    return (reader.schema(schema) if schema else reader).load(str(path))
+
+
+def pairs(frame: Any) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_a_large_file_is_read_by_several_tasks_each_record_once(session: Any, tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 3000, 50)
+    frame = load(session, tmp_path, splitBytes="20000")
+    assert frame.rdd.getNumPartitions() > 3
+    assert frame.columns == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    rows = frame.selectExpr("offset", "cast(value as string)", "topic", "partition", "unix_millis(timestamp)").collect()
+    assert [tuple(row) for row in rows] == [(o, f"0:{o}", "orders", 0, 1_700_000_000_000 + o) for o in range(3000)]
+
+
+def test_columns_by_option_and_by_schema(session: Any, tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 2}, 20)
+    by_option = load(session, tmp_path, columns="offset,headers", startOffset="18")
+    assert by_option.columns == ["offset", "headers"]
+    assert by_option.first()["headers"][0].asDict() == {"key": "h", "value": bytearray(b"18")}
+    by_schema = load(session, tmp_path, "partition int, offset long", startOffset="18")
+    assert pairs(by_schema) == [(0, 18), (0, 19), (1, 18), (1, 19)]
+
+
+def test_columns_that_are_not_asked_for_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node(tmp_path, {"orders": 1}, 20)
+    built: list[tuple[str, ...]] = []
+    inner = replay.source.read
+    monkeypatch.setattr(
+        replay.source, "read", lambda split, wanted, *rest: built.append(wanted) or inner(split, wanted, *rest)
+    )
+    reader = spark.Reader(question({"path": str(tmp_path)}), StructType().add("offset", LongType()))
+    rows = [batch.num_rows for piece in reader.partitions() for batch in reader.read(piece)]
+    assert sum(rows) == 20 and set(built) == {("offset",)}
+
+
+def test_filters_are_handed_down_and_the_rest_is_left_to_spark(session: Any, tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 3, "clicks": 1}, 100)
+    where = "topic = 'orders' and partition in (1, 2) and offset >= 10 and offset < 14 and key = 'k3'"
+    frame = load(session, tmp_path).where(where)
+    assert pairs(frame.select("partition", "offset")) == [(1, 10), (2, 10)]
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    filters = next(line for line in plan.splitlines() if "Filter" in line)
+    assert "key" in filters and "offset" not in filters and "topic" not in filters
+    assert pairs(load(session, tmp_path).where("topic = 'x' and offset = 1").select("offset")) == []
+
+
+def test_where_spark_hands_nothing_down_the_answer_is_the_same(session: Any, tmp_path: Path) -> None:
+    node(tmp_path, {"orders": 2}, 20)
+    session.conf.set(spark.PUSHDOWN_CONF, "false")
+    try:
+        assert pairs(load(session, tmp_path).where("offset = 7 and partition = 1").select("value")) == [(b"1:7",)]
+    finally:
+        session.conf.set(spark.PUSHDOWN_CONF, "true")
+
+
+def test_a_metadata_log_of_apache_kafka(session: Any) -> None:
+    frame = load(session, GOLDEN, splitBytes="20000")
+    assert frame.count() == 1237
+    names = {row["name"] for row in frame.where("type = 'TopicRecord'").select("topic.name").collect()}
+    expected = {
+        row["topic"]["name"]
+        for split in replay.open(GOLDEN).splits()
+        for batch in replay.read(split, ["topic"])
+        for row in batch.to_pylist()
+        if row["topic"]
+    }
+    assert names == expected and len(names) > 3
+
+
+def test_shared_batches_give_the_same_without_the_log(session: Any, tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 2}, 300)
+    expected = pairs(load(session, path))
+    place = shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    path.rename(tmp_path / "gone")
+    frame = session.read.format("rayft").option("shared", place).load()
+    assert pairs(frame) == expected
+    assert pairs(
+        session.read.format("rayft").schema("offset long").option("shared", place).load().where("offset > 298")
+    ) == [
+        (299,),
+        (299,),
+    ]
+
+
+def test_errors_are_sentences(session: Any, tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 5)
+    for attempt, sentence in [
+        (lambda: load(session, tmp_path, colums="x"), "rayft has no option 'colums'"),
+        (lambda: load(session, tmp_path, columns="offset,price"), "has no column 'price'"),
+        (lambda: load(session, tmp_path, "offset string").collect(), "offset is bigint in the log, not string"),
+        (lambda: load(session, tmp_path / "none"), "does not exist"),
+        (lambda: load(session, tmp_path, shared="file:/x"), "were decoded already: leave out path"),
+    ]:
+        with pytest.raises(PySparkException, match=sentence):
+            attempt()
+
+
+def test_a_stream_survives_a_restart_and_sees_each_record_once_in_order(session: Any, tmp_path: Path) -> None:
+    logs, out, checkpoint = tmp_path / "node", tmp_path / "out", tmp_path / "checkpoint"
+
+    def run(**options: str) -> None:
+        reader = session.readStream.format("rayft").option("topics", "orders").options(**options)
+        frame = reader.load(str(logs)).selectExpr("partition", "offset", "cast(value as string) value")
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start(str(out))
+        assert query.awaitTermination(300)
+        turns.append(query.recentProgress)
+
+    turns: list[Any] = []
+    node(logs, {"orders": 2}, 40)
+    run(maxRecordsPerTrigger="30")
+    append(logs, "orders", 1, 40, 60)
+    append(logs, "orders", 2, 0, 5)
+    run()
+    run()
+    rows = pairs(session.read.parquet(str(out)))
+    assert rows == [(p, o, f"{p}:{o}") for p, count in ((0, 40), (1, 60), (2, 5)) for o in range(count)]
+    limited = [progress.numInputRows for progress in turns[0] if progress.numInputRows]
+    assert len(limited) == 3 and max(limited) <= 30, "admission control"
+    assert sum(progress.numInputRows for progress in turns[2]) == 0
+
+
+def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(spark.Unfit, match=r"PySpark 3\.5\.1 .* install pyspark>=4\.0"):
+        spark.fits("3.5.1")
+    spark.fits("4.0.0")
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    for version, number in (('openjdk version "11.0.2" 2019', 11), ('java version "1.8.0_392"', 8), ("nothing", 0)):
+        java.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+        java.chmod(0o755)
+        assert spark.java_version(str(java)) == number
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(java.parent))
+    monkeypatch.setattr(spark, "JAVA_HOMES", tmp_path / "none")
+    with pytest.raises(spark.Unfit, match="Spark needs Java 17 or newer: install"):
+        spark.java_home()
+
+
+def test_spark_finds_the_source_by_itself() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "import pyspark_rayft as found; print(found.DefaultSource.name())"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.stdout.strip() == "rayft", ran.stderr
+
+
+def test_the_schema_is_the_readers_own() -> None:
+    ours = replay.schema("log", "", ["key", "headers", "timestamp"])
+    assert from_arrow_schema(ours).fieldNames() == ["key", "headers", "timestamp"]
