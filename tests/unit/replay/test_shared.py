@@ -9,7 +9,7 @@ import pytest
 
 from actors.replay import shared
 from actors.replay.question import question
-from tests.unit.replay.logs import node
+from tests.unit.replay.written import node
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructType
 from actors import replay
 from actors.replay import shared, spark
 from actors.replay.question import question
-from tests.unit.replay.logs import append, node
+from tests.unit.replay.written import append, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 ROOT = Path(__file__).parents[3]
