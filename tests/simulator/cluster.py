@@ -86,7 +86,7 @@ class Cluster:
 
     def _process(self, name: str, config: NodeConfig, id: bytes) -> Process:
         def storage(disk: VirtualDisk) -> Storage:
-            return Storage(CLUSTER_ID, "drafts", self.level, [disk], [id], [f"{name}:data"])
+            return Storage(CLUSTER_ID, "drafts", self.level, [disk], [disk.id or id], [f"{name}:data"])
 
         process = Process(self.world, name, config, storage)
         self.world.add(process)

@@ -77,6 +77,8 @@ class VirtualDisk:
 
     def __init__(self, room: int | None = None) -> None:
         """`room`: bytes that may still be appended; None: no limit."""
+        self.id: bytes | None = None
+        """Directory id of a disk that took the place of a lost one."""
         self.files: dict[str, Inode] = {}
         self.room = room
         self.cold: Callable[[str, int, int], bool] | None = None

@@ -1,4 +1,4 @@
-"""Whole clusters, seen from the control plane: registration, the dead-broker hint, failover, conflicts, levels, snapshots."""
+"""Whole clusters, seen from the control plane: registration, dead brokers, failover, conflicts, levels, snapshots."""
 
 from typing import Any
 

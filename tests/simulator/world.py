@@ -6,22 +6,30 @@ One heap of events decides everything; a seed replays a world exactly. Rules:
 2. A connection delivers in order, with a delay drawn a frame. Faults act on links (pairs of processes), never on frames in
    the middle of a connection: a real TCP connection is cut or stalls, it does not lose its inside.
 3. Sync and work end later than they begin; a job runs at the end of its virtual time.
-4. Nothing here is ordered by a set or by an id of the interpreter.
+4. Nothing here is ordered by a set or by an id of the interpreter. `digest` covers every input of every process: two runs
+   of a seed have the same one.
 """
 
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 from actors.node.effects import Effects
 from actors.node.node import Node
+from actors.node.registry import TABLE
 from actors.node.storage import Storage
 from actors.ports import Now
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
 TURN_BUDGET_BYTES = 1 << 20
+RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
+"""A sender whose bytes do not get through tries again after this, then after twice as long, up to the limit."""
+
+API_NAMES = {key: api.name for (_, key), api in TABLE.items()}
 
 
 class SeededRandom:
@@ -74,8 +82,10 @@ class Process:
         self.life = 0
         self.frozen = False
         self.stopped_with: tuple[int, str] | None = None
+        self.wall_ms = EPOCH_WALL_MS
+        """What its wall clock showed at the world's beginning; a jump of the clock changes it."""
         self.listening: set[str] = set()
-        self.peers: dict[int, "Link"] = {}
+        self.peers: dict[int, Link] = {}
         self._next_conn = 0
         self._turn_at: int | None = None
         self._replaced_us = 0
@@ -96,18 +106,26 @@ class Process:
         node = Node(
             self.config, self._storage(self.disk), SeededRandom(self.world.random), Lines(self.world, self.name)
         )
+        self.world.note("start", self.name)
         self.node = node
         self.perform(node.start(self.now()))
         self.wake()
 
     def crash(self) -> None:
         """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""
+        self.kill()
+        self.disk.crash(self.world.random)
+
+    def kill(self) -> None:
+        """kill -9: the page cache outlives the process."""
+        self.world.note("kill", self.name)
+        for function in self.world.ended:
+            function(self)
         self.node = None
         self.life += 1
         self._turn_at = None
         self._inbox.clear()
         self.listening.clear()
-        self.disk.crash(self.world.random)
         for link in list(self.peers.values()):
             link.cut(self)
         self.peers.clear()
@@ -115,7 +133,7 @@ class Process:
     def now(self) -> Now:
         """Both clocks of this process."""
         ms = self.world.time_us // 1000
-        return Now(ms + 1, EPOCH_WALL_MS + ms)
+        return Now(ms + 1, self.wall_ms + ms)
 
     def input(self, function: Callable[[], None]) -> None:
         """Hand something to the node; while it is frozen it waits in the kernel."""
@@ -159,6 +177,8 @@ class Process:
         self.perform(self.node.turn(self.now(), TURN_BUDGET_BYTES))
         if self.node is None:
             return
+        for function in self.world.turned:
+            function(self)
         deadline_ms = self.node.deadline_ms()
         at = max(self.world.time_us + 50, (deadline_ms - 1) * 1000)
         if at < self.world.time_us + 3_600_000_000:
@@ -191,8 +211,12 @@ class Process:
         if effects.stop is not None:
             self.stopped_with = (effects.stop.code, effects.stop.sentence)
             world.say(self.name, f"stopped with {effects.stop.code}: {effects.stop.sentence}")
+            for function in world.ended:
+                function(self)
             self.node = None
             self.life += 1
+            self._turn_at = None
+            self._inbox.clear()
             self.listening.clear()
             for link in list(self.peers.values()):
                 link.close(self)
@@ -214,6 +238,7 @@ class Process:
             result = job()
         except Exception as error:
             result = error
+        self.world.note("done", self.name)
         node = self.node
         self.input(lambda: node.done(token, result))
 
@@ -228,40 +253,64 @@ class Link:
         self.lives = {a.name: a.life, b.name: b.life}
         self.open = True
         self._ready_us = {a.name: 0, b.name: 0}
+        self._queues: dict[str, deque[bytes | None]] = {a.name: deque(), b.name: deque()}
+        """Towards each end what is on the way; None: the orderly end of the connection."""
+        self._due = {a.name: 0, b.name: 0}
+        """How much of a queue would have arrived if it got through."""
 
     def other(self, end: Any) -> Any:
         return self.ends[1] if end is self.ends[0] else self.ends[0]
 
-    def send(self, sender: Any, data: bytes) -> None:
+    def send(self, sender: Any, data: bytes | None) -> None:
         """Queue whole frames towards the other end."""
         receiver = self.other(sender)
         at = max(self._ready_us[receiver.name], self.world.time_us + self.world.delay(sender, receiver))
         self._ready_us[receiver.name] = at
-        self.world.at(at, lambda: self._arrive(sender, receiver, data))
+        self._queues[receiver.name].append(data)
+        self.world.at(at, lambda: self._arrive(sender, receiver))
 
-    def _arrive(self, sender: Any, receiver: Any, data: bytes) -> None:
-        if not self.open or self.lives[receiver.name] != receiver.life:
+    def _arrive(self, sender: Any, receiver: Any) -> None:
+        name = receiver.name
+        self._due[name] += 1
+        if self._due[name] == 1:
+            self._through(sender, receiver, RESEND_US)
+
+    def _through(self, sender: Any, receiver: Any, again_us: int) -> None:
+        """Deliver what is due; behind a partition, try again later, as TCP does."""
+        name = receiver.name
+        if not self.open or self.lives[name] != receiver.life:
             return
         if self.world.blocked(sender, receiver):
-            # As TCP: it is sent again until it gets through or somebody gives up.
-            self.world.after(20_000, lambda: self._arrive(sender, receiver, data))
+            later = min(2 * again_us, RESEND_US_MAX)
+            self.world.after(again_us, lambda: self._through(sender, receiver, later))
             return
-        conn = self.conns[receiver.name]
+        due, self._due[name] = self._due[name], 0
+        for _ in range(due):
+            data = self._queues[name].popleft()
+            if data is None:
+                self._gone(receiver, False)
+                return
+            self._deliver(sender, receiver, data)
+
+    def _deliver(self, sender: Any, receiver: Any, data: bytes) -> None:
+        world, conn = self.world, self.conns[receiver.name]
+        if conn not in receiver.peers:
+            return
+        world.note(receiver.name, data)
         position = 0
         while position < len(data):
             size = int.from_bytes(data[position : position + 4], "big")
             frame = memoryview(bytearray(data[position + 4 : position + 4 + size]))
             position += 4 + size
-            self.world.deliveries += 1
+            world.deliveries += 1
+            if world.keep_log:
+                world.say(receiver.name, f"<- {sender.name} {describe(conn, frame)}")
             receiver.input(lambda frame=frame: receiver.node and receiver.node.received(conn, frame))
 
     def close(self, end: Any) -> None:
         """Orderly close by one end: what was sent before still arrives."""
-        if not self.open:
-            return
-        other = self.other(end)
-        at = max(self._ready_us[other.name], self.world.time_us + self.world.delay(end, other))
-        self.world.at(at, lambda: self._gone(other, False))
+        if self.open:
+            self.send(end, None)
 
     def cut(self, end: Any) -> None:
         """Reset: nothing more arrives; the other end learns of it unless the network is partitioned."""
@@ -270,6 +319,10 @@ class Link:
         self.open = False
         other = self.other(end)
         self._notify(end, other)
+
+    def cut_here(self, end: Any) -> None:
+        """The end that was cut off learns of it too, at once: its kernel had the reset."""
+        self._gone(end, False)
 
     def _notify(self, end: Any, other: Any) -> None:
         if self.world.blocked(end, other):
@@ -284,6 +337,15 @@ class Link:
             return
         if end.peers.pop(conn, None) is not None:
             end.input(lambda: end.node and end.node.closed(conn, refused))
+
+
+def describe(conn: int, frame: memoryview) -> str:
+    """A frame in a few words; the receiver's connection tells whether it is a request."""
+    correlation = int.from_bytes(frame[4:8] if conn > 0 else frame[:4], "big")
+    if conn < 0:
+        return f"answer {correlation}, {len(frame)} bytes"
+    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    return f"{API_NAMES.get(key, key)} v{version} {correlation}, {len(frame)} bytes"
 
 
 class World:
@@ -303,8 +365,14 @@ class World:
         self.turns = 0
         self.errors: list[str] = []
         self.lines: list[str] = []
-        self._keep_log = keep_log
+        self.keep_log = keep_log
+        self.digest = 0
         self.checks: list[Callable[[], None]] = []
+        """Called after every event."""
+        self.turned: list[Callable[[Process], None]] = []
+        """Called after every turn of a node."""
+        self.ended: list[Callable[[Process], None]] = []
+        """Called when a process is about to end, however it does."""
 
     # ---- events
 
@@ -320,8 +388,9 @@ class World:
         while self._heap and self._heap[0][0] <= until_us:
             self.time_us, _, function = heapq.heappop(self._heap)
             function()
-            for check in self.checks:
-                check()
+            if self.checks:
+                for check in self.checks:
+                    check()
         self.time_us = until_us
 
     def run_for(self, milliseconds: int) -> None:
@@ -338,9 +407,14 @@ class World:
 
     def say(self, who: str, text: str) -> None:
         """One line an event."""
-        line = f"{self.time_us / 1e6:12.6f} {who:10} {text}"
-        if self._keep_log:
-            self.lines.append(line)
+        if self.keep_log:
+            self.lines.append(f"{self.time_us / 1e6:12.6f} {who:10} {text}")
+
+    def note(self, what: str, data: str | bytes) -> None:
+        """Take an event into the digest."""
+        if isinstance(data, str):
+            data = data.encode()
+        self.digest = crc32(data, crc32(f"{self.time_us} {what}".encode(), self.digest))
 
     # ---- processes and network
 

@@ -1,0 +1,1 @@
+"""What must always be true, one file a property."""

@@ -1,0 +1,37 @@
+"""No acknowledged record is lost: what a producer with acks=all was told lies there, committed, from that moment on.
+
+That it stays there is what leader_completeness and replicas_identical hold. What was acknowledged with acks=1 may be lost
+with its leader.
+"""
+
+from fastpath import batch as batches
+from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.history import History
+
+
+class AcknowledgedRecords:
+    name = "no_acknowledged_record_lost"
+
+    def __init__(self, data: CommittedData, history: History) -> None:
+        self._data = data
+        self._history = history
+
+    def acknowledged(
+        self, topic: str, topic_id: bytes, partition: int, offset: int, values: list[bytes], acks: int
+    ) -> None:
+        """The batch is committed where the producer was told."""
+        if acks != -1 or topic in self._history.deleted:
+            return
+        committed = self._data.partitions.get((topic_id, partition))
+        held = committed.batches.get(offset) if committed is not None else None
+        if committed is None or held is None:
+            end = committed.end if committed is not None else 0
+            raise Violation(
+                self.name, f"{values[0]!r} was acknowledged at {offset} of {topic}-{partition}, committed up to {end}"
+            )
+        found = [record.value for record in batches.records(held[1])]
+        if found != values:
+            raise Violation(
+                self.name, f"{values[0]!r} was acknowledged at {offset} of {topic}-{partition}; {found[0]!r} lies there"
+            )

@@ -1,0 +1,125 @@
+"""Replicas are identical below the high watermark, and what was below it once is on every later leader.
+
+This file keeps, for each partition, every batch that was below a high watermark anywhere, byte for byte as first seen
+there. Whoever says later that it has committed the same offsets must have the same bytes (replicas_identical), and whoever
+leads under a newer epoch must have them all (leader_completeness; I8 of KIP-497). It also tells other checkers of every
+record that is committed for the first time.
+"""
+
+from typing import Any
+
+from actors.broker.partition import Partition
+from fastpath import batch as batches
+from tests.simulator.checkers.hooks import Hooks, Violation
+
+READ_BYTES = 1 << 20
+Key = tuple[bytes, int]
+
+
+class Committed:
+    """The committed batches of one partition."""
+
+    __slots__ = ("batches", "end")
+
+    def __init__(self) -> None:
+        self.batches: dict[int, tuple[int, bytes]] = {}
+        """First offset -> (offset behind, bytes)."""
+        self.end = 0
+        """Highest high watermark that was seen anywhere."""
+
+
+class Seen:
+    """What was checked of one replica in the present life of its process."""
+
+    __slots__ = ("checked", "epoch", "generation", "high_watermark")
+
+    def __init__(self, offset: int) -> None:
+        self.checked = offset
+        self.high_watermark = -1
+        self.epoch = -1
+        self.generation = 0
+
+
+class CommittedData:
+    name = "replicas_identical"
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+        self.partitions: dict[Key, Committed] = {}
+        self._seen: dict[str, dict[Partition, Seen]] = {}
+
+    def ended(self, process: Any) -> None:
+        """What was seen of a process is void: its disk may have lost something."""
+        self._seen.pop(process.name, None)
+
+    def turned(self, process: Any) -> None:
+        """Compare what has moved on this broker."""
+        broker = process.node.broker
+        if broker is None:
+            return
+        seen = self._seen.setdefault(process.name, {})
+        for partitions in broker.replicas.by_id.values():
+            for partition in partitions.values():
+                known = seen.get(partition)
+                if (
+                    known is None or partition.high_watermark != known.high_watermark
+                    or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
+                ):  # fmt: skip
+                    if known is None:
+                        known = seen[partition] = Seen(partition.log.log_start_offset)
+                    self._moved(process, partition, known)
+
+    def _moved(self, process: Any, partition: Partition, known: Seen) -> None:
+        key = partition.topic_id, partition.number
+        committed = self.partitions.get(key)
+        if committed is None:
+            committed = self.partitions[key] = Committed()
+        log = partition.log
+        known.checked = max(min(known.checked, log.log_end_offset), log.log_start_offset)
+        end = partition.high_watermark
+        if partition.leads and partition.leader_epoch != known.epoch:
+            end = max(end, committed.end)
+            if log.log_end_offset < committed.end:
+                raise Violation(
+                    "leader_completeness",
+                    f"{process.name} leads {partition!r} under epoch {partition.leader_epoch} and ends at "
+                    f"{log.log_end_offset}, but {committed.end} was committed",
+                )
+        known.epoch, known.high_watermark = partition.leader_epoch, partition.high_watermark
+        if known.checked < end:
+            known.checked = self._compare(process, partition, committed, known.checked, end)
+        committed.end = max(committed.end, partition.high_watermark)
+
+    def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
+        while offset < end:
+            read = partition.log.read(offset, READ_BYTES, end)
+            if read is None:
+                read = partition.log.cold_read(offset, READ_BYTES, end)()
+            if not read.data:
+                break
+            for header in batches.headers(read.data):
+                self._batch(process, partition, committed, header, read.data)
+            offset = read.next_offset
+        return offset
+
+    def _batch(self, process: Any, partition: Partition, committed: Committed, header: Any, data: memoryview) -> None:
+        content = bytes(data[header.position : header.position + header.size])
+        known = committed.batches.get(header.base_offset)
+        if known is not None:
+            if known[1] != content:
+                raise Violation(self.name, self._differs(process, partition, header))
+            return
+        if header.base_offset < committed.end:
+            raise Violation(self.name, self._differs(process, partition, header))
+        committed.batches[header.base_offset] = header.last_offset + 1, content
+        if self._hooks.record and not partition.topic.startswith("__"):
+            for record in batches.records(content):
+                for function in self._hooks.record:
+                    function(partition.topic_id, partition.number, header, record)
+
+    @staticmethod
+    def _differs(process: Any, partition: Partition, header: Any) -> str:
+        return (
+            f"{process.name} has another batch at {header.base_offset} of {partition!r} (its epoch {header.epoch}, "
+            f"producer {header.producer_id}) than what was committed there before"
+        )

@@ -1,0 +1,26 @@
+"""Consumers read what is committed, and nothing else: the record at an offset is the one committed there."""
+
+from fastpath import batch as batches
+from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.hooks import Violation
+
+
+class ConsumedRecords:
+    name = "consumed_is_committed"
+
+    def __init__(self, data: CommittedData) -> None:
+        self._data = data
+        self._values: dict[tuple[bytes, int], dict[int, bytes | None]] = {}
+
+    def record(self, topic_id: bytes, partition: int, header: object, record: batches.Record) -> None:
+        """Remember it by its offset."""
+        self._values.setdefault((topic_id, partition), {})[record.offset] = record.value
+
+    def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes) -> None:
+        """It is what was committed at that offset."""
+        values = self._values.get((topic_id, partition), {})
+        if values.get(offset) != value:
+            raise Violation(
+                self.name,
+                f"{consumer} was given {value!r} at {offset} of {partition}; committed is {values.get(offset)!r}",
+            )

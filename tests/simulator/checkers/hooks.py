@@ -1,0 +1,56 @@
+"""How the world tells the checkers what happened.
+
+A checker is an object with a `name` and some of the methods below; it hears of what it has a method for, and raises
+`Violation`. It is incremental: it looks at what has changed, never at everything.
+
+    turned(process)                                              after every turn of a node
+    ended(process)                                               before a process ends, however it does
+    acknowledged(topic, topic_id, partition, offset, values, acks)
+    consumed(consumer, topic_id, partition, offset, value)
+    committed(group, topic, partition, offset)                   an offset of a group
+    fetched(group, topic, partition, offset, floor)
+    record(topic_id, partition, header, record)                  a record is committed for the first time
+    metadata(image, batch)                                       a metadata batch is committed for the first time
+    finish()                                                     the cluster is healthy again and quiet
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+EVENTS = (
+    "turned", "ended", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "finish",
+)  # fmt: skip
+
+
+class Violation(AssertionError):
+    """A property does not hold; `checker` names it."""
+
+    def __init__(self, checker: str, text: str) -> None:
+        super().__init__(f"{checker}: {text}")
+        self.checker = checker
+
+
+class Hooks:
+    """The methods of all checkers by event."""
+
+    turned: list[Callable[..., None]]
+    ended: list[Callable[..., None]]
+    acknowledged: list[Callable[..., None]]
+    consumed: list[Callable[..., None]]
+    committed: list[Callable[..., None]]
+    fetched: list[Callable[..., None]]
+    record: list[Callable[..., None]]
+    metadata: list[Callable[..., None]]
+    finish: list[Callable[..., None]]
+
+    def __init__(self) -> None:
+        for event in EVENTS:
+            setattr(self, event, [])
+
+    def add(self, checkers: Sequence[Any]) -> None:
+        """From now on these hear of what they have a method for, in this order."""
+        for checker in checkers:
+            for event in EVENTS:
+                method = getattr(checker, event, None)
+                if method is not None:
+                    getattr(self, event).append(method)

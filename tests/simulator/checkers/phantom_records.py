@@ -1,0 +1,22 @@
+"""No phantom records: every committed record was sent by somebody, to that partition."""
+
+from typing import Any
+
+from fastpath.batch import Record
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.history import History
+
+
+class PhantomRecords:
+    name = "no_phantom_records"
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def record(self, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
+        """It was sent, and to this partition."""
+        attempt = self._history.attempts.get(record.value or b"")
+        if attempt is None or attempt.partition != partition:
+            raise Violation(
+                self.name, f"{record.value!r} at {record.offset} of partition {partition} was never sent there"
+            )

@@ -1,0 +1,43 @@
+"""One leader an epoch in the quorum; epochs and the high watermark of a node never fall while it runs.
+
+Invariants of KIP-595's TLA+ specification and of Kafka's RaftEventSimulationTest: NeverTwoLeadersInEpoch,
+MonotonicEpoch (over restarts too: what a voter knew is on its disk), MonotonicHighWatermark.
+"""
+
+from typing import Any
+
+from tests.simulator.checkers.hooks import Violation
+
+
+class QuorumLeaders:
+    name = "one_leader_an_epoch"
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, str] = {}
+        self._epochs: dict[str, int] = {}
+        self._marks: dict[str, int] = {}
+
+    def ended(self, process: Any) -> None:
+        """The high watermark is learnt anew."""
+        self._marks.pop(process.name, None)
+
+    def turned(self, process: Any) -> None:
+        """Three integers of this node."""
+        raft = process.node.quorum._raft
+        if raft is None:
+            return
+        name, epoch, mark = process.name, raft.epoch, raft.high_watermark
+        if epoch < self._epochs.get(name, 0):
+            raise Violation("quorum_epoch_monotonic", f"{name} went from epoch {self._epochs[name]} back to {epoch}")
+        self._epochs[name] = epoch
+        if mark < self._marks.get(name, -1):
+            raise Violation("quorum_high_watermark_monotonic", f"{name} went from {self._marks[name]} back to {mark}")
+        self._marks[name] = mark
+        if process.node.quorum.is_leader:
+            other = self.leaders.setdefault(epoch, name)
+            if other != name:
+                raise Violation(self.name, f"{other} and {name} both led epoch {epoch}")
+
+    def lost_disk(self, process: Any) -> None:
+        """What it knew is gone with its disk."""
+        self._epochs.pop(process.name, None)

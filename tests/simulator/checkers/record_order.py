@@ -1,0 +1,30 @@
+"""No record twice for an idempotent producer, and the order in which it sent is the order in a partition.
+
+A producer without idempotence promises neither: a batch that it gave up may still come out of the network later.
+"""
+
+from typing import Any
+
+from fastpath.batch import Record
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.history import History
+
+
+class RecordOrder:
+    name = "order_within_a_partition"
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._last: dict[tuple[bytes, int, str], int] = {}
+
+    def record(self, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
+        """The numbers of a producer rise."""
+        attempt = self._history.attempts.get(record.value or b"")
+        if attempt is None or not attempt.idempotent:
+            return
+        key = topic_id, partition, attempt.producer
+        last = self._last.get(key, 0)
+        if attempt.number <= last:
+            name = "no_record_twice" if attempt.number == last else self.name
+            raise Violation(name, f"{record.value!r} at {record.offset} comes after number {last} of its producer")
+        self._last[key] = attempt.number

@@ -1,0 +1,53 @@
+"""A consumer without a group: reads every partition of a topic from its beginning, always."""
+
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath import batch as batches
+from tests.simulator.clients.process import Client
+
+FETCH_VERSION = 16
+
+
+async def fetch(
+    client: Client, topic: str, topic_id: bytes, partition: int, offset: int
+) -> tuple[ErrorCode | None, list[batches.Record], int]:
+    """One Fetch of one partition: the error (None: no answer), whole records from `offset` on, the log start."""
+    kind = message("FetchRequest")
+    wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
+    request = kind(max_wait_ms=1_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
+                   topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
+    reply = await client.ask(client.leaders[topic, partition], "Fetch", FETCH_VERSION, request)
+    if reply is None:
+        return None, [], -1
+    if reply.error_code or not reply.responses:
+        return ErrorCode(reply.error_code), [], -1
+    data = reply.responses[0].partitions[0]
+    found: list[batches.Record] = []
+    records = data.records or b""
+    for header in batches.headers(records):
+        batches.verify(records, header.position)
+        found.extend(record for record in batches.records(records, header.position) if record.offset >= offset)
+    return ErrorCode(data.error_code), found, data.log_start_offset
+
+
+async def consume(client: Client, topic: str, partition: int) -> None:
+    """Read a partition from its beginning until the client stops or the topic is deleted."""
+    offset, topic_id = 0, b""
+    while not client.stopping and topic not in client.history.deleted:
+        if (topic, partition) not in client.leaders:
+            if not await client.learn(topic) or (topic, partition) not in client.leaders:
+                await client.sleep(200)
+            continue
+        topic_id = client.topic_ids[topic]
+        error, records, log_start = await fetch(client, topic, topic_id, partition, offset)
+        for record in records:
+            assert record.value is not None
+            client.history.consumed(client.name, topic_id, partition, record.offset, record.value)
+            offset = record.offset + 1
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE and log_start > offset:
+            offset = log_start
+        elif error is None or error != ErrorCode.NONE:
+            client.leaders.pop((topic, partition), None)
+            await client.sleep(100)
+        elif not records:
+            await client.sleep(50)

@@ -1,0 +1,167 @@
+"""A client's process: connections with a request timeout, tasks written as coroutines, and what it knows of the cluster.
+
+This file alone decides how a client waits. Rules:
+
+1. A coroutine awaits `ask` (an answer, or None when the connection was lost or the time was over) and `sleep`.
+2. Like Kafka's own clients, a request without an answer in time costs the connection.
+3. Nothing here is shared between clients but the history.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from random import Random
+from typing import Any
+
+from actors.wire import framing
+from actors.wire.messages import message
+from tests.simulator.cluster import PORT
+from tests.simulator.history import History
+from tests.simulator.world import Link, World
+
+Resume = Callable[[Any], None]
+TIMEOUT_MS = 5_000
+METADATA_VERSION = 12
+
+
+class Wait:
+    """What a coroutine awaits: `begin(resume)` starts it, `resume(value)` ends it."""
+
+    __slots__ = ("_begin",)
+
+    def __init__(self, begin: Callable[[Resume], None]) -> None:
+        self._begin = begin
+
+    def __await__(self) -> Generator["Wait", Any, Any]:
+        return (yield self)
+
+    def begin(self, resume: Resume) -> None:
+        self._begin(resume)
+
+
+class Client:
+    """One client. `seeds` are the names of the brokers' processes, `broker_name` of an id."""
+
+    def __init__(self, world: World, name: str, brokers: list[str], history: History, random: Random) -> None:
+        self.world = world
+        self.name = name
+        self.life = 1
+        self.peers: dict[int, Link] = {}
+        self.node = self  # the links speak to `.node`
+        self.brokers = brokers
+        self.history = history
+        self.random = random
+        self.stopping = False
+        self.running = 0
+        self.leaders: dict[tuple[str, int], str] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self._next_conn = 0
+        self._correlation = 0
+        self._conns: dict[str, int] = {}
+        self._up: set[int] = set()
+        self._queued: dict[int, list[bytes]] = {}
+        self._pending: dict[tuple[int, int], tuple[str, int, Resume]] = {}
+
+    # ---- tasks
+
+    def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
+        """Begin a task; it runs until it waits."""
+        self.running += 1
+        self._step(coroutine, None)
+
+    def _step(self, coroutine: Coroutine[Wait, Any, None], value: Any) -> None:
+        try:
+            wait = coroutine.send(value)
+        except StopIteration:
+            self.running -= 1
+            return
+        wait.begin(lambda result: self._step(coroutine, result))
+
+    def sleep(self, milliseconds: int) -> Wait:
+        """Wait."""
+        return Wait(lambda resume: self.world.after(milliseconds * 1000, lambda: resume(None)))
+
+    # ---- requests
+
+    def ask(self, target: str, name: str, version: int, request: Any, timeout_ms: int = TIMEOUT_MS) -> Wait:
+        """Ask a broker; the reply, or None."""
+        return Wait(lambda resume: self._ask(target, name, version, request, timeout_ms, resume))
+
+    def any_broker(self) -> str:
+        """One to ask for what any may answer."""
+        return self.brokers[self.random.randrange(len(self.brokers))]
+
+    async def learn(self, *topics: str) -> bool:
+        """Ask for the leaders of topics; False if that failed or one is not there."""
+        kind = message("MetadataRequest")
+        request = kind(
+            topics=[kind.MetadataRequestTopic(name=topic) for topic in topics], allow_auto_topic_creation=False
+        )
+        reply = await self.ask(self.any_broker(), "Metadata", METADATA_VERSION, request)
+        if reply is None:
+            return False
+        names = {broker.node_id: broker.host for broker in reply.brokers}
+        found = True
+        for topic in reply.topics:
+            if topic.error_code:
+                self.topic_ids.pop(topic.name, None)
+                found = False
+                continue
+            self.topic_ids[topic.name] = bytes(topic.topic_id)
+            for partition in topic.partitions:
+                key = topic.name, partition.partition_index
+                leader = names.get(partition.leader_id)
+                if leader is not None:
+                    self.leaders[key] = leader
+                else:
+                    self.leaders.pop(key, None)
+        return found
+
+    def _ask(self, target: str, name: str, version: int, request: Any, timeout_ms: int, resume: Resume) -> None:
+        conn = self._conns.get(target)
+        if conn is None:
+            self._next_conn -= 1
+            conn = self._conns[target] = self._next_conn
+            self._queued[conn] = []
+            self.world.dial(self, conn, target, PORT)
+        self._correlation += 1
+        key = conn, self._correlation
+        data = b"".join(framing.encode_request(name, version, self._correlation, self.name, request))
+        self._pending[key] = (name, version, resume)
+        if conn in self._up:
+            self.peers[conn].send(self, data)
+        else:
+            self._queued[conn].append(data)
+        self.world.after(timeout_ms * 1000, lambda: self._overdue(key))
+
+    def _overdue(self, key: tuple[int, int]) -> None:
+        if key in self._pending:
+            link = self.peers.pop(key[0], None)
+            if link is not None:
+                link.close(self)
+            self.closed(key[0], False)
+
+    # ---- what the links call
+
+    def input(self, function: Callable[[], Any]) -> None:
+        function()
+
+    def connected(self, conn: int, listener: str, host: str) -> None:
+        if conn not in self._queued:
+            self.peers.pop(conn).close(self)
+            return
+        self._up.add(conn)
+        for data in self._queued.pop(conn):
+            self.peers[conn].send(self, data)
+
+    def received(self, conn: int, frame: memoryview) -> None:
+        entry = self._pending.pop((conn, framing.correlation_id(frame)), None)
+        if entry is not None:
+            name, version, resume = entry
+            resume(framing.decode_response(name, version, frame))
+
+    def closed(self, conn: int, refused: bool) -> None:
+        self._up.discard(conn)
+        self._queued.pop(conn, None)
+        for target in [target for target, one in self._conns.items() if one == conn]:
+            del self._conns[target]
+        for key in [key for key in self._pending if key[0] == conn]:
+            self._pending.pop(key)[2](None)

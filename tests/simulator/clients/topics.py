@@ -1,0 +1,53 @@
+"""Creating and deleting topics, as an operator's tool does."""
+
+from collections.abc import Mapping
+
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.simulator.clients.process import Client
+
+CREATE_VERSION, DELETE_VERSION = 7, 6
+
+
+async def create(client: Client, name: str, partitions: int, factor: int, configs: Mapping[str, str]) -> bool:
+    """Until it is there; False when the client stops first."""
+    kind = message("CreateTopicsRequest")
+    given = [kind.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
+    topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor, configs=given)
+    while not client.stopping:
+        reply = await client.ask(
+            client.any_broker(), "CreateTopics", CREATE_VERSION, kind(topics=[topic], timeout_ms=3000)
+        )
+        if reply is not None and reply.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            client.history.counts["topics created"] += 1
+            return True
+        await client.sleep(200)
+    return False
+
+
+async def delete(client: Client, name: str) -> None:
+    """Until it is gone, or the client stops."""
+    client.history.deleted[name] = None
+    kind = message("DeleteTopicsRequest")
+    request = kind(topics=[kind.DeleteTopicState(name=name)], timeout_ms=3000)
+    while not client.stopping:
+        reply = await client.ask(client.any_broker(), "DeleteTopics", DELETE_VERSION, request)
+        gone = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if reply is not None and reply.responses[0].error_code in gone:
+            client.history.counts["topics deleted"] += 1
+            return
+        await client.sleep(200)
+
+
+async def churn(client: Client, pause_ms: int, factor: int) -> None:
+    """Create topics and delete them, sometimes under a name that was there before, until the client stops."""
+    random, number = client.random, 0
+    while not client.stopping:
+        name = f"{client.name}-{number % 3}"
+        number += 1
+        if not await create(client, name, 1 + random.randrange(3), 1 + random.randrange(factor), {}):
+            return
+        await client.sleep(random.randint(1, 2 * pause_ms))
+        if random.randrange(4):
+            await delete(client, name)
+        await client.sleep(random.randint(1, 2 * pause_ms))

@@ -1,0 +1,256 @@
+"""What is done to a cluster, and what may be done together so that the promises still hold.
+
+This file alone decides which fault may begin when. Rules:
+
+1. A power cut takes what a broker had not synced, so at most ISR-1 members of a partition suffer one until they are back in
+   the ISR, and the members that are left stay untouched until the controller has noticed. Controllers sync everything:
+   they may lose power at any time, all at once.
+2. A killed process loses nothing; any number may be killed.
+3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.cluster import Cluster
+from tests.simulator.world import Process, World
+
+PAUSE_MS = (200, 8_000)
+"""Between the beginnings of two faults."""
+
+
+class Faults:
+    """The faults of one run."""
+
+    def __init__(self, world: World, cluster: Cluster, metadata: MetadataLog, choose: Random) -> None:
+        self.world = world
+        self.cluster = cluster
+        self.metadata = metadata
+        self.choose = choose
+        self.counts: Counter[str] = Counter()
+        self.over = True
+        self.guarded: dict[str, int] = {}
+        """Broker processes that lost power -> broker epoch they had: others stay untouched until that epoch is gone."""
+        self._menu: list[tuple[int, str, Callable[[], bool]]] = [
+            (4, "kill", self.kill),
+            (3, "controllers lose power", self.controllers_lose_power),
+            (4, "broker loses power", self.broker_loses_power),
+            (3, "freeze", self.freeze),
+            (3, "partition", self.partition),
+            (3, "one-way partition", self.one_way),
+            (3, "connections cut", self.cut),
+            (2, "slow link", self.slow),
+            (2, "orderly restart", self.restart),
+        ]
+        world.ended.append(self._ended)
+
+    def begin(self) -> None:
+        """From now on faults come."""
+        self.over = False
+        self._next()
+
+    def end(self) -> None:
+        """No new ones; all that is still on ends."""
+        self.over = True
+        self.world.heal()
+        for process in self._all():
+            if process.frozen:
+                process.thaw()
+            if not process.alive:
+                self._start(process)
+
+    # ---- when
+
+    def _next(self) -> None:
+        self.world.after(self.choose.randint(*PAUSE_MS) * 1000, self._one)
+
+    def _one(self) -> None:
+        if self.over:
+            return
+        weights = [weight for weight, _, _ in self._menu]
+        _, name, begin = self.choose.choices(self._menu, weights)[0]
+        if begin():
+            self.counts[name] += 1
+        self._next()
+
+    def _later(self, low_ms: int, high_ms: int, function: Callable[[], None]) -> None:
+        self.world.after(self.choose.randint(low_ms, high_ms) * 1000, function)
+
+    # ---- processes
+
+    def _all(self) -> list[Process]:
+        return [*self.cluster.controllers.values(), *self.cluster.brokers.values()]
+
+    def _some(self, processes: list[Process]) -> Process:
+        return processes[self.choose.randrange(len(processes))]
+
+    def _free(self) -> list[Process]:
+        """Running processes that may be hurt now: brokers not while one that lost power is not yet known to have."""
+        controllers = [process for process in self.cluster.controllers.values() if process.alive]
+        return controllers + self._free_brokers()
+
+    def _free_brokers(self) -> list[Process]:
+        if self._on_guard():
+            return []
+        return [process for process in self.cluster.brokers.values() if process.alive]
+
+    def _on_guard(self) -> bool:
+        image = self.metadata.image
+        for name, epoch in list(self.guarded.items()):
+            registration = image.broker(int(name[1:]))
+            if registration is None or registration.epoch != epoch:
+                del self.guarded[name]
+        return bool(self.guarded)
+
+    def _ended(self, process: Process) -> None:
+        if not process.frozen:
+            self._later(50, 4_000, lambda: self._start(process))
+        else:
+            self._later(50, 4_000, lambda: self._start(process))
+
+    def _start(self, process: Process) -> None:
+        if process.alive:
+            return
+        self.world.say(process.name, "starts")
+        try:
+            process.start()
+        except Exception as error:
+            raise Violation("restarts_succeed", f"{process.name} does not start: {error!r}") from error
+
+    def kill(self) -> bool:
+        """kill -9."""
+        free = self._free()
+        if not free:
+            return False
+        process = self._some(free)
+        self.world.say(process.name, "FAULT killed")
+        process.kill()
+        return True
+
+    def restart(self) -> bool:
+        """An orderly shutdown."""
+        free = self._free()
+        if not free:
+            return False
+        process = self._some(free)
+        if process.frozen or process.node is None:
+            return False
+        self.world.say(process.name, "FAULT shutdown")
+        process.node.shutdown()
+        process.wake()
+        return True
+
+    def controllers_lose_power(self) -> bool:
+        """One of them, or all at once."""
+        alive = [process for process in self.cluster.controllers.values() if process.alive]
+        if not alive:
+            return False
+        hit = alive if not self.choose.randrange(3) else [self._some(alive)]
+        for process in hit:
+            self.world.say(process.name, "FAULT power cut")
+            process.crash()
+        return True
+
+    def broker_loses_power(self) -> bool:
+        """A broker's unsynced bytes are gone, where rule 1 allows it."""
+        if self._on_guard() or self.world.partitions:
+            return False
+        brokers = list(self.cluster.brokers.values())
+        if any(not process.alive or process.frozen for process in brokers):
+            return False
+        process = self._some(brokers)
+        if not self._may_lose(process):
+            return False
+        registration = self.metadata.image.broker(int(process.name[1:]))
+        self.guarded[process.name] = registration.epoch if registration is not None else -1
+        self.world.say(process.name, "FAULT power cut")
+        process.crash()
+        return True
+
+    def _may_lose(self, process: Process) -> bool:
+        """Every partition keeps a member of its ISR."""
+        image, me = self.metadata.image, int(process.name[1:])
+        if image.broker(me) is None:
+            return False
+        return all(len(image.isr(int(row))) > 1 for row in image.rows_in_isr(me))
+
+    def freeze(self) -> bool:
+        """SIGSTOP, for a moment or for longer than a lease."""
+        free = [process for process in self._free() if not process.frozen]
+        if not free:
+            return False
+        process = self._some(free)
+        process.freeze()
+        self.world.say(process.name, "FAULT frozen")
+        life = process.life
+
+        def thaw() -> None:
+            if process.life == life and process.frozen:
+                self.world.say(process.name, "thaws")
+                process.thaw()
+
+        self._later(*self.choose.choice(((50, 1_000), (1_000, 25_000))), thaw)
+        return True
+
+    # ---- network
+
+    def _names(self) -> list[str]:
+        return [process.name for process in self._all()]
+
+    def partition(self) -> bool:
+        """Two groups of nodes that hear nothing of each other."""
+        return self._split(both=True)
+
+    def one_way(self) -> bool:
+        """One group is not heard by the other."""
+        return self._split(both=False)
+
+    def _split(self, *, both: bool) -> bool:
+        if self.world.partitions or self._on_guard():
+            return False
+        names = self._names()
+        apart = [name for name in names if not self.choose.randrange(3)] or [names[0]]
+        rest = [name for name in names if name not in apart]
+        for one in apart:
+            for other in rest:
+                self.world.block(one, other)
+                if both:
+                    self.world.block(other, one)
+        self.world.say("network", f"FAULT {apart} {'and' if both else 'not heard by'} {rest} apart")
+
+        def heal() -> None:
+            self.world.say("network", "heals")
+            self.world.partitions.clear()
+
+        self._later(*self.choose.choice(((100, 2_000), (2_000, 20_000))), heal)
+        return True
+
+    def cut(self) -> bool:
+        """All connections of one process are reset."""
+        processes = [process for process in self._all() if process.peers]
+        if not processes:
+            return False
+        process = self._some(processes)
+        self.world.say(process.name, "FAULT connections cut")
+        for link in list(process.peers.values()):
+            link.cut(process)
+            link.cut_here(process)
+        return True
+
+    def slow(self) -> bool:
+        """One direction between two processes takes long."""
+        names = self._names()
+        pair = (names[self.choose.randrange(len(names))], names[self.choose.randrange(len(names))])
+        self.world.slow_us[pair] = self.choose.randint(5_000, 400_000)
+        self.world.say("network", f"FAULT {pair[0]} to {pair[1]} is slow")
+        self._later(1_000, 15_000, lambda: self.world.slow_us.pop(pair, None))
+        return True
+
+
+def parts(counts: Counter[str]) -> Any:
+    """Counts in a stable order, for a summary."""
+    return sorted(counts.items())

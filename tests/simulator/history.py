@@ -1,0 +1,63 @@
+"""What the clients tried and what they were told: the facts that checkers compare with the logs.
+
+This file alone decides how a record is named: `value = b"<producer>:<topic>:<partition>:<number>"`, used once in a world.
+The history calls the checkers; it judges nothing itself.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from tests.simulator.checkers.hooks import Hooks
+
+
+class Attempt(NamedTuple):
+    """A record that a producer has sent at least once."""
+
+    topic: str
+    partition: int
+    producer: str
+    number: int
+    """Rises by one for each record of a producer in a partition."""
+    acks: int
+    idempotent: bool
+
+
+class History:
+    """Facts, in the order in which they came about."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.attempts: dict[bytes, Attempt] = {}
+        self.counts: Counter[str] = Counter()
+        self.deleted: dict[str, None] = {}
+        """Topics that somebody tried to delete: what happens to their records is no loss."""
+
+    def attempt(self, value: bytes, attempt: Attempt) -> None:
+        """A record is about to be sent for the first time."""
+        self.attempts[value] = attempt
+        self.counts["records sent"] += 1
+
+    def acknowledged(
+        self, topic: str, topic_id: bytes, partition: int, offset: int, values: list[bytes], acks: int
+    ) -> None:
+        """A producer was told that its batch begins at `offset`."""
+        self.counts["records acknowledged"] += len(values)
+        for function in self.hooks.acknowledged:
+            function(topic, topic_id, partition, offset, values, acks)
+
+    def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes) -> None:
+        """A consumer was given a record."""
+        self.counts["records consumed"] += 1
+        for function in self.hooks.consumed:
+            function(consumer, topic_id, partition, offset, value)
+
+    def committed(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A member was told that its group's offset is committed."""
+        self.counts["offsets committed"] += 1
+        for function in self.hooks.committed:
+            function(group, topic, partition, offset)
+
+    def fetched(self, group: str, topic: str, partition: int, offset: int, floor: int) -> None:
+        """A member was told the group's offset (-1: none); `floor`: the highest one committed before it asked."""
+        for function in self.hooks.fetched:
+            function(group, topic, partition, offset, floor)

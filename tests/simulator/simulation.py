@@ -1,0 +1,289 @@
+"""One world: what a seed decides, how it runs, and what came of it.
+
+A run has four parts: the cluster comes up; clients work while faults come and go; the faults end and the cluster must
+become healthy within a bounded time (liveness); everything committed is read back. Every choice comes from the seed
+through generators of their own, so that a change in one part of a world leaves the choices of the others alone.
+"""
+
+import random
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from time import process_time
+from typing import Any, NamedTuple
+
+from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
+from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.hooks import Hooks, Violation
+from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.checkers.partition_leaders import PartitionLeaders
+from tests.simulator.checkers.phantom_records import PhantomRecords
+from tests.simulator.checkers.quorum_leaders import QuorumLeaders
+from tests.simulator.checkers.record_order import RecordOrder
+from tests.simulator.clients.consumer import consume, fetch
+from tests.simulator.clients.process import Client
+from tests.simulator.clients.producer import Producer
+from tests.simulator.clients.topics import churn, create
+from tests.simulator.cluster import Cluster
+from tests.simulator.faults import Faults
+from tests.simulator.history import History
+from tests.simulator.world import World
+
+FAULTY_MS = 90_000
+HEALTHY_MS = 90_000
+"""Virtual time within which a cluster without faults must be healthy again."""
+WRITABLE_MS = 30_000
+Patch = Callable[[], Callable[[], None]]
+"""Changes one function of the product; what it returns takes the change back."""
+
+
+class Result(NamedTuple):
+    """What came of a run."""
+
+    seed: int
+    ok: bool
+    checker: str
+    """Which property did not hold; empty if all did."""
+    text: str
+    virtual_ms: int
+    cpu_s: float
+    deliveries: int
+    digest: int
+    faults: Counter[str]
+    counts: Counter[str]
+    lines: Sequence[str]
+
+
+class Topic(NamedTuple):
+    """A topic that stays for the whole run."""
+
+    name: str
+    partitions: int
+    factor: int
+    configs: dict[str, str]
+
+
+class Shape(NamedTuple):
+    """What a seed decides about a cluster and its work."""
+
+    level: int
+    controllers: int
+    brokers: int
+    config: dict[str, str]
+    topics: list[Topic]
+    producers: int
+    consumers: int
+    churn: bool
+
+
+def shape(seed: int) -> Shape:
+    """The cluster of a seed."""
+    choose = random.Random(f"shape {seed}")
+    brokers = choose.choice((3, 3, 3, 4))
+    config = {
+        "replica.lag.time.max.ms": str(choose.choice((2_000, 5_000, 10_000))),
+        "registration.heartbeat.interval.ms": "1000",
+        "registration.lease.timeout.ms": str(choose.choice((6_000, 9_000, 18_000))),
+        "metadata.log.max.record.bytes.between.snapshots": str(choose.choice((3_000, 10_000, 100_000))),
+        "internal.metadata.log.segment.bytes": str(choose.choice((2_048, 8_192, 1 << 20))),
+        "log.segment.delete.delay.ms": "1000",
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.replication.factor": "3",
+        "group.min.session.timeout.ms": "1000",
+    }
+    topics = []
+    for number in range(choose.choice((1, 2, 2))):
+        configs = {
+            "min.insync.replicas": str(choose.choice((1, 1, 2))),
+            "internal.segment.bytes": str(choose.choice((1_000, 4_000, 100_000))),
+        }
+        if not choose.randrange(4):
+            configs["flush.messages"] = "1"
+        topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
+    return Shape(
+        choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
+        choose.choice((1, 1, 2)), bool(choose.randrange(2)),
+    )  # fmt: skip
+
+
+class Simulation:
+    """One run of one seed."""
+
+    def __init__(self, seed: int, *, keep_log: bool = False) -> None:
+        self.seed = seed
+        self.shape = shape(seed)
+        self.world = World(seed, keep_log=keep_log)
+        self.cluster = Cluster(
+            self.world, self.shape.controllers, self.shape.brokers, self.shape.level, self.shape.config
+        )
+        self.hooks = Hooks()
+        self.history = History(self.hooks)
+        self.metadata = MetadataLog(self.hooks)
+        self.data = CommittedData(self.hooks)
+        self.leaders = QuorumLeaders()
+        self.hooks.add([
+            self.leaders, self.metadata, PartitionLeaders(), self.data, AcknowledgedRecords(self.data, self.history),
+            PhantomRecords(self.history), RecordOrder(self.history), ConsumedRecords(self.data),
+        ])  # fmt: skip
+        self.world.turned.extend(self.hooks.turned)
+        self.world.turned.append(self._no_handler_failed)
+        self.world.ended.extend(self.hooks.ended)
+        self.faults = Faults(self.world, self.cluster, self.metadata, random.Random(f"faults {seed}"))
+        self.clients: list[Client] = []
+
+    def run(self) -> Result:
+        """All of it. Never raises what a checker or a node raises."""
+        began, checker, text = process_time(), "", ""
+        try:
+            self._run()
+        except Violation as violation:
+            checker, text = violation.checker, str(violation)
+        except Exception as error:
+            checker, text = "no_node_crashes", f"{error!r}\n{traceback.format_exc()}"
+        world = self.world
+        return Result(
+            self.seed, not checker, checker, text, world.time_us // 1000, process_time() - began, world.deliveries,
+            world.digest, self.faults.counts, self.history.counts, world.lines,
+        )  # fmt: skip
+
+    # ---- the parts
+
+    def _run(self) -> None:
+        self.cluster.start()
+        if not self._until(self.cluster.ready, 30_000):
+            raise Violation("liveness", "a fresh cluster is not ready after 30 s")
+        self._create()
+        self._work()
+        self.faults.begin()
+        self.world.run_for(FAULTY_MS)
+        self.faults.end()
+        if not self._until(self._healthy, HEALTHY_MS):
+            raise Violation("liveness", f"no faults for {HEALTHY_MS} ms, but {self._illness()}")
+        self._finish()
+
+    def _create(self) -> None:
+        client = self._client("creator")
+        for topic in self.shape.topics:
+            client.spawn(self._wanted(client, topic))
+        if not self._until(lambda: client.running == 0, 30_000):
+            raise Violation("liveness", "topics of a fresh cluster are not created after 30 s")
+
+    async def _wanted(self, client: Client, topic: Topic) -> None:
+        await create(client, topic.name, topic.partitions, topic.factor, topic.configs)
+
+    def _work(self) -> None:
+        choose = random.Random(f"work {self.seed}")
+        topics = {topic.name: topic.partitions for topic in self.shape.topics}
+        for number in range(self.shape.producers):
+            idempotent = number == 0 or bool(choose.randrange(2))
+            producer = Producer(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
+                                pause_ms=choose.choice((100, 300, 1_000)))  # fmt: skip
+            producer.client.spawn(producer.run(topics))
+        for number in range(self.shape.consumers):
+            client = self._client(f"r{number}")
+            for topic, partitions in topics.items():
+                for partition in range(partitions):
+                    client.spawn(consume(client, topic, partition))
+        if self.shape.churn:
+            client = self._client("churn")
+            client.spawn(churn(client, 2_000, 3))
+
+    def _finish(self) -> None:
+        """Writable, quiet, and all that was committed can be read."""
+        last = Producer(self._client("last"), acks=-1, idempotent=True, pause_ms=1)
+        topics = {topic.name: topic.partitions for topic in self.shape.topics}
+        count = self.history.counts["last"]
+        for topic, partitions in topics.items():
+            for partition in range(partitions):
+                last.client.spawn(self._write(last, topic, partition))
+        wanted = count + sum(topics.values())
+        if not self._until(lambda: self.history.counts["last"] >= wanted, WRITABLE_MS):
+            raise Violation("liveness", f"not every partition takes a record within {WRITABLE_MS} ms of health")
+        for client in self.clients:
+            client.stopping = True
+        if not self._until(lambda: all(client.running == 0 for client in self.clients), WRITABLE_MS):
+            busy = [client.name for client in self.clients if client.running]
+            raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
+        reader = self._client("reader")
+        for topic, partitions in topics.items():
+            for partition in range(partitions):
+                reader.spawn(self._read_all(reader, topic, partition))
+        if not self._until(lambda: reader.running == 0, WRITABLE_MS):
+            raise Violation("liveness", f"not everything committed could be read within {WRITABLE_MS} ms")
+        self.world.run_for(1_000)
+        for function in self.hooks.finish:
+            function()
+
+    async def _write(self, producer: Producer, topic: str, partition: int) -> None:
+        producer.idempotent = False
+        if await producer._send(topic, partition, producer._values(topic, partition, 1), 0):
+            self.history.counts["last"] += 1
+
+    async def _read_all(self, client: Client, topic: str, partition: int) -> None:
+        offset = 0
+        while True:
+            if not await client.learn(topic) or (topic, partition) not in client.leaders:
+                await client.sleep(100)
+                continue
+            topic_id = client.topic_ids[topic]
+            if offset >= self.data.partitions[topic_id, partition].end:
+                return
+            _, records, start = await fetch(client, topic, topic_id, partition, offset)
+            offset = max(offset, start)
+            for record in records:
+                assert record.value is not None
+                self.history.consumed(client.name, topic_id, partition, record.offset, record.value)
+                offset = record.offset + 1
+
+    # ---- inside
+
+    def _client(self, name: str) -> Client:
+        brokers = [process.name for process in self.cluster.brokers.values()]
+        client = Client(self.world, name, brokers, self.history, random.Random(f"{name} {self.seed}"))
+        self.clients.append(client)
+        return client
+
+    def _until(self, condition: Callable[[], bool], milliseconds_max: int) -> bool:
+        end_us = self.world.time_us + milliseconds_max * 1000
+        while not condition():
+            if self.world.time_us >= end_us:
+                return False
+            self.world.run(self.world.time_us + 100_000)
+        return True
+
+    def _no_handler_failed(self, process: Any) -> None:
+        for text in self.world.errors:
+            if "Traceback" in text:
+                raise Violation("no_handler_fails", text)
+        self.world.errors.clear()
+
+    def _healthy(self) -> bool:
+        return not self._illness()
+
+    def _illness(self) -> str:
+        """What keeps the cluster from being healthy; empty: nothing."""
+        if self.cluster.active() is None:
+            return "no controller is active"
+        for process in self.cluster.brokers.values():
+            if process.node is None or not process.node.broker.serving:
+                return f"{process.name} does not serve"
+        image = self.metadata.image
+        for topic in image.topics():
+            for row in image.topic_partitions(topic):
+                if image.leader(row) < 0 or set(image.isr(row)) != set(image.replicas(row)):
+                    return (
+                        f"{image.topic_name(topic)}-{image.number(row)} has leader {image.leader(row)} and ISR "
+                        f"{image.isr(row)} of {image.replicas(row)}"
+                    )
+        return ""
+
+
+def simulate(seed: int, patches: Sequence[Patch] = (), *, keep_log: bool = False) -> Result:
+    """Run one world, with the product changed by `patches` (planted bugs) for as long as it runs."""
+    undo = [patch() for patch in patches]
+    try:
+        return Simulation(seed, keep_log=keep_log).run()
+    finally:
+        for function in reversed(undo):
+            function()
