@@ -39,6 +39,8 @@ class Look(NamedTuple):
     leader_epoch: int = -1
     cold: Any = None
     """A job that brings the bytes into memory; the look is to be repeated after it."""
+    left_out: bool = False
+    """There is something to read, but no room for it in this answer."""
 
     @property
     def urgent(self) -> bool:
@@ -91,20 +93,21 @@ def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, di
     end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
     records: Buffer = b""
     cold = None
+    readable = diverging is None and entry.fetch_offset < end
     limit = min(entry.bytes_max, bytes_max)
     if entry.warm is not None:
         # What a thread has read from the disk is used once; the log may have changed meanwhile, so it is checked.
         (offset, below, data), entry.warm = entry.warm, None
-        if diverging is None and offset == entry.fetch_offset and below <= end:
+        if readable and offset == entry.fetch_offset and below <= end:
             records = data
-    elif diverging is None and entry.fetch_offset < end and (limit > 0 or first):
+    elif readable and (limit > 0 or first):
         found = log.read(entry.fetch_offset, limit, end, first)
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:
             records = found.data
     return Look(entry, ErrorCode.NONE, partition.high_watermark, log.log_start_offset, records,
-                len(records), diverging, partition.leader, partition.leader_epoch, cold)
+                len(records), diverging, partition.leader, partition.leader_epoch, cold, readable and not len(records))
 
 
 def _refusal(partition: Partition, entry: Entry, code: ErrorCode) -> Look:

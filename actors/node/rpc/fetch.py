@@ -202,6 +202,8 @@ class _Fetch:
                 if found.error in MOVED:
                     moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
+            if found.left_out:
+                continue
             session.dirty.pop(entry, None)
             if found.size or found.urgent:
                 session.dirty[entry] = None

@@ -1,6 +1,7 @@
 """Produce and Fetch on one broker and on three, through the bytes of their requests."""
 
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
 from fastpath.batch import records
 from tests.unit.broker.lab import Lab, code, outcome
 
@@ -138,3 +139,30 @@ def test_a_full_disk_answers_storage_error_and_recovers_when_there_is_room() -> 
     assert code(sent) is ErrorCode.KAFKA_STORAGE_ERROR and outcome(sent).error_message
     lab.disks[1].room = None
     assert outcome(lab.produce(1, b"c")).base_offset == 1
+
+
+def test_partitions_of_a_session_take_turns_when_an_answer_has_no_room_for_all() -> None:
+    lab = Lab(1)
+    lab.topic([1], partitions=3)
+    for number in range(3):
+        for value in (b"a", b"b"):
+            lab.produce(1, value, number=number)
+    kind = message("FetchRequest")
+    session, positions, seen = 0, [0, 0, 0], []
+    wanted = {0, 1, 2}
+    for epoch in range(6):
+        places = [
+            kind.FetchPartition(partition=number, fetch_offset=positions[number], partition_max_bytes=1 << 20)
+            for number in sorted(wanted)
+        ]
+        topics = [kind.FetchTopic(topic="t", partitions=places)]
+        # Room for one batch and no more.
+        request = kind(max_wait_ms=0, max_bytes=1, session_id=session, session_epoch=epoch, topics=topics)
+        reply = lab.call(1, "Fetch", 12, request).reply
+        assert reply is not None and reply.error_code == 0
+        session = reply.session_id
+        wanted = {one.partition_index for topic in reply.responses for one in topic.partitions if one.records}
+        for number in wanted:
+            positions[number] += 1
+            seen.append(number)
+    assert seen == [0, 1, 2, 0, 1, 2]
