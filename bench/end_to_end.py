@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
@@ -64,11 +65,22 @@ class Side(NamedTuple):
         connection.close()
         return int(reply.topics[0].partitions[0].leader_id)
 
+    def leader_of(self, topic: str) -> tuple[str, int]:
+        """Address of the broker that leads partition 0 of a topic."""
+        metadata = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers}).list_topics(topic, timeout=30)
+        broker = metadata.brokers[metadata.topics[topic].partitions[0].leader]
+        return broker.host, broker.port
+
     def pids(self) -> dict[int, int]:
         """Process ids by node."""
         if isinstance(self.cluster, apache.ApacheKafka):
             return {id: process.pid for id, process in self.cluster.processes.items()}
         return dict(self.cluster.pids)
+
+    def cpu_seconds(self) -> float:
+        """Processor time of all nodes since their start."""
+        fields = [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split() for pid in self.pids().values()]
+        return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
     def kill(self, node: int) -> None:
         """kill -9, and nobody restarts it."""
@@ -199,21 +211,34 @@ def _consume(side: Side, topic: str, count: int) -> float:
     return seconds
 
 
-def _topic(side: Side, name: str) -> str:
+def _topic(side: Side, name: str, partitions: int = 1, factor: int = 1) -> str:
     connection = frames.Connection(side.broker)
-    frames.check_created(connection.exchange(frames.create_topic(name, 1, 1)))
+    frames.check_created(connection.exchange(frames.create_topic(name, partitions, factor)))
     connection.close()
     time.sleep(SETTLE_SECONDS / 2)
     return name
 
 
-def produce_rate(size: int, count: int) -> Callable[[Side], float]:
-    """Records a second, acks=all, one partition."""
+def produce_rate(size: int, count: int, partitions: int = 1, factor: int = 1) -> Callable[[Side], float]:
+    """Records a second, acks=all."""
 
     def measure(side: Side) -> float:
-        topic = _topic(side, f"produce-{size}")
+        topic = _topic(side, f"produce-{size}", partitions, factor)
         _produce(side, topic, count // 4, size)
         return count / _produce(side, topic, count, size)
+
+    return measure
+
+
+def produce_cpu(size: int, count: int) -> Callable[[Side], float]:
+    """Processor seconds of all nodes together for a million records, acks=all, six partitions on three brokers."""
+
+    def measure(side: Side) -> float:
+        topic = _topic(side, f"cpu-{size}", 6, 3)
+        _produce(side, topic, count // 4, size)
+        begin = side.cpu_seconds()
+        _produce(side, topic, count, size)
+        return (side.cpu_seconds() - begin) / count * 1_000_000
 
     return measure
 
@@ -230,12 +255,12 @@ def consume_rate(size: int, count: int) -> Callable[[Side], float]:
     return measure
 
 
-def produce_latency(quantile: float) -> Callable[[Side], float]:
+def produce_latency(quantile: float, factor: int = 1) -> Callable[[Side], float]:
     """Milliseconds from sending one record (acks=all) to its acknowledgement, one after the other."""
 
     def measure(side: Side) -> float:
-        topic = _topic(side, f"latency-{int(quantile * 100)}")
-        times = frames.produce_latencies(side.broker, topic, 3000)[1000:]
+        topic = _topic(side, f"latency-{int(quantile * 100)}", 1, factor)
+        times = frames.produce_latencies(side.leader_of(topic), topic, 3000)[1000:]
         return sorted(times)[int(len(times) * quantile)] * 1000
 
     return measure
@@ -269,6 +294,10 @@ METRICS = [
     Metric("consume_1KB", "records/s", False, 1.0, None, 1, 1, consume_rate(1000, 300_000)),
     Metric("produce_p50", "ms", True, 1.3, None, 1, 1, produce_latency(0.5)),
     Metric("produce_p99", "ms", True, 1.3, None, 1, 1, produce_latency(0.99)),
+    Metric("produce_rf3_100B", "records/s", False, 1.0, None, 1, 3, produce_rate(100, 800_000, 6, 3)),
+    Metric("produce_rf3_1KB", "records/s", False, 1.0, None, 1, 3, produce_rate(1000, 200_000, 6, 3)),
+    Metric("produce_rf3_p50", "ms", True, 1.3, None, 1, 3, produce_latency(0.5, 3)),
+    Metric("produce_rf3_cpu", "s/million", True, 1.0, None, 1, 3, produce_cpu(100, 800_000)),
     Metric("idle_memory", "MiB", True, 1 / 4, None, 1, 1, idle_bytes),
 ]
 START = Metric("start_to_first_record", "s", True, 1 / 2, None, 1, 1, lambda side: 0.0)
