@@ -29,6 +29,7 @@ cdef enum:
     NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
 
     KEPT_CHANGES = 1 << 14              # room for undo that is not given back
+    FEW = 64                            # rows are told as a list up to here, as an array above
 
 cdef object USUAL = Extra()
 
@@ -355,6 +356,9 @@ cdef class Columns(View):
         cdef Py_ssize_t i, row
         cdef bytes chain = self.chains.get(topic)
         cdef bint sorted_ = True
+        cdef int64_t[::1] room
+        rows = np.empty(block.count, dtype=np.int64)
+        room = rows
         missing = []
         memset(&none, 0, sizeof(Cells))
         none.leader = none.leader_epoch = none.partition_epoch = -1
@@ -368,19 +372,18 @@ cdef class Columns(View):
                 missing.append(block.rows[i].number)
         if missing:
             chain = self._extend(offset, topic, chain, missing if sorted_ else sorted(set(missing)))
-        rows = []
         for i in range(block.count):
             row = find(chain, block.rows[i].number)
             load(self.chunk_of(row), row & (CHUNK - 1), &old)
             rare = self.merge(block, i, &none, None, &new)
             self.write(row, &new, rare, offset + i if old.flags & LIVE else -1)
-            rows.append(row)
-        return rows if len(rows) <= 64 else np.array(rows, dtype=np.int64)
+            room[i] = row
+        return rows.tolist() if block.count <= FEW else rows
 
     def _extend(self, int64_t offset, Py_ssize_t topic, bytes chain, list numbers):
         """Rows for new partition numbers (ascending); the new chain."""
         cdef Table* columns
-        cdef Py_ssize_t row
+        cdef Py_ssize_t row, begin = 0, start = 0, number
         taken = []
         extents = []
         at = 0
@@ -388,10 +391,15 @@ cdef class Columns(View):
             taken.append((0, first, count))
             for row in range(first, first + count):
                 columns = self.writable(row)
+                number = numbers[at]
                 columns.topic[row & (CHUNK - 1)] = <int32_t>topic
-                columns.number[row & (CHUNK - 1)] = numbers[at]
-                extents.append((numbers[at], row, 1))
+                columns.number[row & (CHUNK - 1)] = number
+                if row == first or number != begin + row - start:
+                    if row != first:
+                        extents.append((begin, start, row - start))
+                    begin, start = number, row
                 at += 1
+            extents.append((begin, start, first + count - start))
         self.notes.append((offset, NOTE_NEW_ROWS, taken, None))
         self.notes.append((offset, NOTE_CHAIN, topic, chain))
         if chain and extents[0][0] > max(extents_of(chain))[0]:
@@ -437,7 +445,9 @@ cdef class Columns(View):
         cdef Py_ssize_t i, row
         cdef int32_t last = -1
         cdef bytes chain = None
-        rows = []
+        cdef int64_t[::1] room
+        rows = np.empty(block.count, dtype=np.int64)
+        room = rows
         try:
             for i in range(block.count):
                 if block.rows[i].topic != last:
@@ -449,11 +459,11 @@ cdef class Columns(View):
                 load(self.chunk_of(row), row & (CHUNK - 1), &old)
                 rare = self.merge(block, i, &old, self.rare_at(row), &new)
                 self.write(row, &new, rare, offset + i)
-                rows.append(row)
+                room[i] = row
         except BaseException:
             self.undo(offset)
             raise
-        return rows if len(rows) <= 64 else np.array(rows, dtype=np.int64)
+        return rows.tolist() if block.count <= FEW else rows
 
     def remove_broker(self, int64_t offset, int32_t broker):
         """Take a broker out of every ISR with another member, and from every leadership; the rows changed (int64).

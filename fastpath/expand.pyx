@@ -111,6 +111,10 @@ cdef class Rare:
     cdef object removing, adding, recovery, elr, last_known_elr
     cdef bint given
 
+    cdef void clear(self) noexcept:
+        self.removing = self.adding = self.recovery = self.elr = self.last_known_elr = None
+        self.given = False
+
     cdef int tag(self, Cursor value, int what) except -1:
         if what == TAG_RECOVERY:
             value.need(1)
@@ -165,11 +169,11 @@ cdef int read_tags(Cursor value, Block block, Row* row, Rare rare, bint whole, b
     return 0
 
 
-cdef int read_partition(Cursor value, Block block, int version, bint released) except -1:
+cdef int read_partition(Cursor value, Block block, Rare rare, int version, bint released) except -1:
     cdef int32_t number = value.int32()
     cdef const uint8_t* topic_id = value.uuid()
     cdef Row* row = block.add(topic_id)
-    cdef Rare rare = Rare()
+    rare.clear()
     row.number = number
     row.replicas_size = value.int32s(block)
     row.replicas_at = <int32_t>(block.values_count - row.replicas_size)
@@ -194,11 +198,11 @@ cdef int read_partition(Cursor value, Block block, int version, bint released) e
     return 0
 
 
-cdef int read_change(Cursor value, Block block, bint released) except -1:
+cdef int read_change(Cursor value, Block block, Rare rare, bint released) except -1:
     cdef int32_t number = value.int32()
     cdef const uint8_t* topic_id = value.uuid()
     cdef Row* row = block.add(topic_id)
-    cdef Rare rare = Rare()
+    rare.clear()
     row.number = number
     if not released:
         row.isr_size = value.int32s(block)
@@ -222,6 +226,7 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
     cdef BatchHeader header
     cdef RecordView record
     cdef Cursor value = Cursor()
+    cdef Rare rare = Rare()
     cdef Block block = None
     cdef Py_ssize_t at, end = view.shape[0]
     cdef uint32_t type_, version, block_type = 0
@@ -265,9 +270,9 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
                 block, block_type = Block(), type_
                 found.append((offset, type_, version, block))
             if type_ == set_type:
-                read_partition(value, block, <int>version, released)
+                read_partition(value, block, rare, <int>version, released)
             else:
-                read_change(value, block, released)
+                read_change(value, block, rare, released)
             if value.pos != value.end:
                 raise ValueError(f"{value.end - value.pos} bytes left over behind record type {type_}")
         if at != end:
