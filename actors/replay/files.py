@@ -175,12 +175,10 @@ def family(log: Partition, given: str | None = None) -> str:
         if given not in FIRST_BYTE.values():
             raise ValueError(f"there is no family {given!r}: write drafts or released.")
         return given
-    folder = log.files[0].parent
-    for place in (folder.parent, folder):
-        found = _property(place / "meta.properties", "rayft.metadata.family")
-        if found in FIRST_BYTE.values():
-            return str(found)
-    directory = _DIRECTORY.fullmatch(folder.name)
+    found = property_of(log, "rayft.metadata.family")
+    if found in FIRST_BYTE.values():
+        return str(found)
+    directory = _DIRECTORY.fullmatch(log.files[0].parent.name)
     if directory and directory[1] in METADATA:
         return METADATA[directory[1]]
     for file in log.files:
@@ -191,6 +189,12 @@ def family(log: Partition, given: str | None = None) -> str:
         f"nothing says whether {log.files[0]} was written by Apache Kafka or by rayft: "
         f"give the family, released or drafts."
     )
+
+
+def property_of(log: Partition, name: str) -> str | None:
+    """What the meta.properties of the directory that a log lies in say."""
+    folder = log.files[0].parent
+    return _property(folder.parent / "meta.properties", name) or _property(folder / "meta.properties", name)
 
 
 def _property(path: Path, name: str) -> str | None:

@@ -142,13 +142,16 @@ def read(
     verify: bool = True,
     on_damage: Callable[[Damage], None] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
+    on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The records of a split in Arrow batches, in order, only these columns built.
 
     `verify`: check the CRC of every batch. `on_damage`: told of damaged bytes, which are then skipped; None: they raise
-    CorruptLog, which names file and position.
+    CorruptLog, which names file and position. `on_progress`: told how many bytes of the file were read since last time.
     """
     reading = Reading.of(verify, on_damage, chunk_bytes)
+    if on_progress is not None:
+        reading = reading._replace(on_progress=on_progress)
     low, high = split.first_offset, split.end_offset
     path = Path(split.path)
     if split.table == "records":

@@ -1,0 +1,67 @@
+"""The canonical snapshot of a metadata log, made from its files: an older checkpoint and the log behind it.
+
+This file alone decides what is taken from where when no controller runs: the level from the log's FeatureLevelRecords, else
+from meta.properties; epoch and time from the last batch below the end; the voters from the newest Voters record. With
+these the bytes are those that a controller writes at that offset (actors/metadata/snapshot.py).
+
+What is behind the high watermark may be undone one day, and files do not say where that is: a checkpoint that a node is
+meant to load must end at an offset that was committed.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from actors.metadata import snapshot
+from actors.metadata.dialects import FORMAT, LATEST
+from actors.ports import Buffer
+from actors.replay import files
+from actors.replay.log import Reading
+from actors.replay.moment import Moment, Replay
+
+LEVEL = "rayft.metadata.format"
+"""In meta.properties: the level that the first leader writes."""
+
+
+class Compacted(NamedTuple):
+    """A snapshot in memory: its parts one behind the other."""
+
+    end_offset: int
+    epoch: int
+    parts: list[Buffer]
+
+    @property
+    def name(self) -> str:
+        """What a node calls the file."""
+        return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(len(part) for part in self.parts)
+
+    def write(self, path: Path) -> Path:
+        """Into this file, or under its name into this directory; the file appears whole or not at all."""
+        path = path / self.name if path.is_dir() else path
+        unfinished = path.with_name(path.name + ".part")
+        with unfinished.open("wb") as file:
+            for part in self.parts:
+                file.write(part)
+        return unfinished.replace(path)
+
+
+def compact(
+    path: str | Path, as_of: Moment = None, family: str | None = None, reading: Reading | None = None
+) -> Compacted:
+    """The snapshot of everything before a moment. Raises ValueError for a log of released Apache Kafka, and as `state`."""
+    log = files.metadata_log(path)
+    which = files.family(log, family)
+    if which != "drafts":
+        raise ValueError(
+            f"{path} holds released Apache Kafka's records: snapshots are written in the drafts' records only."
+        )
+    found = Replay(log, which, reading or Reading(), as_of).run()
+    level = found.image.feature(FORMAT) or int(files.property_of(log, LEVEL) or LATEST)
+    pin = found.image.pin()
+    quorum = found.quorum
+    parts = snapshot.encode(pin, quorum.epoch, level, quorum.timestamp_ms, quorum.voters)
+    return Compacted(found.image.next_offset, quorum.epoch, parts)
