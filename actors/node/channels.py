@@ -131,6 +131,15 @@ class Channels:
             return
         self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True)
 
+    def controller_moved(self) -> None:
+        """Another controller is active: whatever waits for the old one, which may be frozen and never answer, fails with
+        `lost` now, so that who asked asks the new one (R497-48)."""
+        address = self._controller_address()
+        if address is not None:
+            for channel in list(self._by_purpose.values()):
+                if channel.handshake and channel.address != address:
+                    self.drop(channel.purpose)
+
     def level(self, purpose: Hashable = "controller") -> int:
         """`metadata.format` as the peer of that channel reported it; 0 while unknown."""
         channel = self._by_purpose.get(purpose)

@@ -72,6 +72,7 @@ class Node:
         self._unlistens: list[str] = []
         self._stop: Stop | None = None
         self._stopping = False
+        self._active_controller = -1
         self.controller = ControllerRole(self) if "controller" in config.roles else None
         self.broker = BrokerRole(self) if "broker" in config.roles else None
         roles = [role for role in (self.controller, self.broker) if role is not None]
@@ -152,6 +153,7 @@ class Node:
                 self.mailbox.drop(conn)
                 self.connections.gone(conn)
         self.quorum.advance()
+        self._follow_controller()
         self.waiting.timers.run(now.mono_ms)
         self.quorum.tick(now)
         for role in self._roles:
@@ -174,6 +176,12 @@ class Node:
         return min(
             self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(), *(role.deadline_ms() for role in self._roles)
         )
+
+    def _follow_controller(self) -> None:
+        leader = self.quorum.leader_id
+        if leader >= 0 and leader != self._active_controller:
+            self._active_controller = leader
+            self.channels.controller_moved()
 
     def _control_lane(self) -> None:
         while (item := self.mailbox.take(Lane.CONTROL)) is not None:
