@@ -209,6 +209,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("control.plane.listener.name", STRING, None, None, "Listener of a broker's control plane (KIP-291)."),
         _key("controller.listeners", LIST, None, None, "Listeners of the controller role; the first one is dialled."),
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
+        _key("rayft.metrics.listen", STRING, None, None,
+             "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),

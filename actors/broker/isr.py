@@ -145,7 +145,7 @@ class Wish:
 class Isr:
     """Committed ISR, its version, and the wish of one led partition."""
 
-    __slots__ = ("_refused", "expands", "failures", "held_off", "isr", "maximal", "shrinks", "stage", "version", "wish")
+    __slots__ = ("_refused", "held_off", "isr", "maximal", "stage", "version", "wish")
 
     def __init__(self, isr: Iterable[int], version: int) -> None:
         self.isr = frozenset(isr)
@@ -158,7 +158,6 @@ class Isr:
         self.held_off: dict[int, int] = {}
         """Replica -> monotonic ms before which it is not asked for again (T13)."""
         self._refused: frozenset[int] = frozenset()
-        self.expands = self.shrinks = self.failures = 0
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
         """The set that the present state calls for (T1 to T4, T6). True when a new wish is to be queued for sending."""
@@ -213,8 +212,6 @@ class Isr:
                 self._adopt(frozenset(isr), version)
             elif effect is Effect.HOLD_OFF:
                 self.held_off.update((replica, until_ms) for replica in self._refused)
-            elif effect is Effect.FAILED:
-                self.failures += 1
             elif effect is Effect.SETTLE:
                 self._refused = self.wish.want - self.isr if self.wish else frozenset()
                 self.wish = None
@@ -223,10 +220,6 @@ class Isr:
         return row
 
     def _adopt(self, isr: frozenset[int], version: int) -> None:
-        if isr - self.isr:
-            self.expands += 1
-        if self.isr - isr:
-            self.shrinks += 1
         self.isr, self.version = isr, version
         self.held_off.clear()
 

@@ -46,6 +46,8 @@ class Replicas:
         self.moved: list[tuple[Partition, Became]] = []
         """Partitions that changed their part; FOLLOWER also for those that are gone."""
         self.reports: list[str] = []
+        self.isr_expands = self.isr_shrinks = self.isr_failures = 0
+        """Settled changes and refused wishes since the start (R497-49)."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self.by_id.values():
@@ -73,6 +75,9 @@ class Replicas:
         source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
         part, row = partition.apply(assignment, mono_ms)
         self._follow(partition, source, epoch)
+        if partition.leads and part is Became.SAME:
+            self.isr_expands += bool(partition.isr.isr - members)
+            self.isr_shrinks += bool(members - partition.isr.isr)
         if part is not Became.SAME:
             self.moved.append((partition, part))
         if partition.leader != source or partition.leader_epoch != epoch:
@@ -176,6 +181,7 @@ class Replicas:
             partition = self.get(led.topic_id, led.number)
             if partition is None or partition is not led:
                 continue
+            self.isr_failures += Effect.FAILED in row.effects
             if row.stage is Stage.SETTLED:
                 self.advance(partition, mono_ms)
             elif row.name == "T12":

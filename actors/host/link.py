@@ -8,8 +8,11 @@ claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTE
 
 import asyncio
 import struct
+import time
+from collections import deque
 from typing import Protocol, cast
 
+from actors.node.meters import Idle
 from fastpath.buffer import Pool
 
 SCRATCH_BYTES = 64 << 10
@@ -25,13 +28,14 @@ _length = struct.Struct(">i").unpack_from
 class Reader:
     """The reading side of one plane: a buffer that its connections share, memory for large frames, what has been read."""
 
-    __slots__ = ("frames", "pool", "scratch", "view")
+    __slots__ = ("frames", "idle", "pool", "scratch", "view")
 
     def __init__(self) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
         self.frames = 0
+        self.idle = Idle()
 
 
 class Owner(Protocol):
@@ -65,6 +69,9 @@ class Link(asyncio.BufferedProtocol):
         self._size = self._have = self._room = 0
         self._paused_by_node = self._paused_by_peer = False
         self._dead = False
+        self._written = 0
+        self._ends: deque[int] = deque()
+        """Where each answer ends that may not have left yet, counted in bytes written."""
 
     # ---- asyncio calls these
 
@@ -90,6 +97,11 @@ class Link(asyncio.BufferedProtocol):
         return self.reader.view
 
     def buffer_updated(self, nbytes: int) -> None:
+        began_ns = time.monotonic_ns()
+        self._take(nbytes)
+        self.reader.idle.busy_ns += time.monotonic_ns() - began_ns
+
+    def _take(self, nbytes: int) -> None:
         self.active = True
         if self._frame is not None:
             self._have += nbytes
@@ -119,6 +131,19 @@ class Link(asyncio.BufferedProtocol):
         """Stop or go on reading, as the node wishes."""
         self._paused_by_node = paused
         self._read_or_not()
+
+    def wrote(self, size: int) -> None:
+        """An answer of so many bytes was handed over."""
+        self._written += size
+        self._ends.append(self._written)
+        self.unsent()
+
+    def unsent(self) -> int:
+        """Answers that the kernel has not taken whole yet."""
+        gone = self._written - self.transport.get_write_buffer_size()
+        while self._ends and self._ends[0] <= gone:
+            self._ends.popleft()
+        return len(self._ends)
 
     def close(self) -> None:
         """Close once everything written has been handed to the kernel, or after a while without that."""

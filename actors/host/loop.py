@@ -8,12 +8,14 @@ What arrives is handed over at once and handled in that turn; nothing here looks
 
 import asyncio
 import gc
+import math
 import signal
 import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 import uvloop
@@ -24,6 +26,7 @@ from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
 from actors.node.effects import Dial, Effects, Stop
+from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.ports import Now
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ BUDGET_BYTES = 8 << 20
 SWITCH_INTERVAL_S = 1e-4
 STOP_TIMEOUT_S = 2.0
 ANSWER_BYTES_MAX = (1 << 31) - 1
+METRICS_TIMEOUT_S = 2.0
+SOCKETS = "kafka.network:type=SocketServer,name="
 
 
 Event = Callable[[str, str], None]
@@ -42,6 +47,11 @@ Event = Callable[[str, str], None]
 
 def nobody(what: str, listener: str) -> None:
     """Tell nobody."""
+
+
+def stopwatch() -> int:
+    """Nanoseconds, for busy time."""
+    return time.monotonic_ns()
 
 
 def clocks() -> Now:
@@ -65,6 +75,9 @@ class Loop:
         """Listeners that accept."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         self._control, self._data = Reader(), Reader()
+        self._plane = config.control_plane_listener
+        self._plane_reader = Reader()
+        """Of the control-plane listener and nothing else (KIP-291)."""
         self._next_conn = 1
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
@@ -91,6 +104,29 @@ class Loop:
     def shutdown(self) -> None:
         """Ask the node for a controlled shutdown. Safe from any thread."""
         self._loop.call_soon_threadsafe(self._shutdown)
+
+    def metrics(self) -> list[Sample]:
+        """Every metric of the node and of its sockets. For other threads; empty when the loop has ended or is stuck."""
+        found: Future[list[Sample]] = Future()
+        try:
+            self._loop.call_soon_threadsafe(lambda: found.set_result(self._metrics()))
+            return found.result(METRICS_TIMEOUT_S)
+        except (RuntimeError, TimeoutError):
+            return []
+
+    def _metrics(self) -> list[Sample]:
+        at_ns = stopwatch()
+        there = self._plane is not None
+        found = self._node.metrics()
+        found += gauge(SOCKETS + "NetworkProcessorAvgIdlePercent", self._data.idle.share(at_ns))
+        idle = self._plane_reader.idle.share(at_ns) if there else math.nan
+        found += gauge(SOCKETS + "ControlPlaneNetworkProcessorAvgIdlePercent", idle)
+        found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", 0)
+        found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", 0)
+        if there:
+            unsent = sum(link.unsent() for link in self._links.values() if link.reader is self._plane_reader)
+            found += gauge(REQUESTS + "ControlPlaneResponseQueueSize", unsent)
+        return found
 
     def signals(self) -> None:
         """Let SIGTERM and SIGINT begin the shutdown. Main thread only."""
@@ -124,6 +160,9 @@ class Loop:
         self._due = False
         if self._stop is not None:
             return
+        at_ns = stopwatch()
+        self._plane_reader.idle.note(at_ns)
+        self._data.idle.note(at_ns)
         try:
             effects = self._node.turn(clocks(), BUDGET_BYTES)
             self._perform(effects)
@@ -163,12 +202,14 @@ class Loop:
             if link is not None:
                 link.active = True
                 link.transport.writelines(parts)
+                if link.reader is self._plane_reader:
+                    link.wrote(sum(map(len, parts)))
         for sync in effects.sync:
             self._syncs.submit(sync)
         for work in effects.work:
             self._syncs.work(work)
         for wish in effects.dial:
-            self._dials[wish.conn] = self._loop.create_task(self._dial(wish))
+            self._dials[wish.conn] = self._loop.create_task(self._dial(wish), name=f"dial-{wish.host}:{wish.port}")
         for name in effects.listen:
             self._listen(name)
         for name in effects.unlisten:
@@ -243,8 +284,10 @@ class Loop:
             sock.close()
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
-        link = Link(self, self._data if limited else self._control, conn, listener, self._frame_bytes_max)
-        self._loop.create_task(self._adopt(link, sock, host))
+        reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
+        link = Link(self, reader, conn, listener, self._frame_bytes_max)
+        plane = "data" if limited else "control"
+        self._loop.create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         try:

@@ -34,6 +34,9 @@ OWN = (
 """Settings that differ from node to node, so that a common file cannot give them."""
 
 
+METRICS = "rayft.metrics.listen"
+
+
 class Member(NamedTuple):
     """One node of the plan."""
 
@@ -188,7 +191,16 @@ def describe(
             own[f"{setting}.replication.factor"] = str(replicas)
         own["transaction.state.log.min.isr"] = str(max(1, replicas - 1))
         own.update(common)
+    if METRICS in common:
+        _number_metrics(files, common[METRICS])
     return files
+
+
+def _number_metrics(files: Mapping[str, dict[str, str]], first: str) -> None:
+    """The address of the first node's metrics is given; the others follow on the next ports."""
+    host, _, port = first.rpartition(":")
+    for place, own in enumerate(files.values()):
+        own[METRICS] = f"{host}:{int(port) + place}" if port.isdigit() and int(port) else first
 
 
 def reserve(host: str, port: int) -> socket.socket:

@@ -4,7 +4,9 @@ This file alone decides how `status` and `Cluster` learn who leads. It asks with
 node of the cluster that answers.
 """
 
+import math
 import socket
+import urllib.request
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -103,6 +105,18 @@ def partitions(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_
             sum(row.leader_id < 0 for row in rows),
         )
     raise last
+
+
+def metrics(address: tuple[str, int]) -> dict[str, float]:
+    """A node's metrics by their Prometheus names, labels included. Raises NoAnswer."""
+    host = f"[{address[0]}]" if ":" in address[0] else address[0] or "127.0.0.1"
+    try:
+        with urllib.request.urlopen(f"http://{host}:{address[1]}/metrics", timeout=TIMEOUT_S) as reply:
+            lines = reply.read().decode().splitlines()
+        pairs = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
+        return {name: number for name, _, text in pairs if not math.isnan(number := float(text))}
+    except (OSError, ValueError) as error:
+        raise NoAnswer(f"{address[0]}:{address[1]} showed no metrics: {error}") from None
 
 
 def listens(address: tuple[str, int]) -> bool:

@@ -39,6 +39,7 @@ def state(directory: Path) -> dict[str, Any]:
     for row in found["controllers"]:
         row["state"] = _controller_state(row, quorum)
         row["lag"] = end - quorum.ends[row["id"]] if row["id"] in quorum.ends else None
+    _add_metrics(plan, found)
     active = []
     for row in found["brokers"]:
         address = (row["host"], row["port"])
@@ -57,6 +58,18 @@ def state(directory: Path) -> dict[str, Any]:
         offline_partitions=counts["offline"],
     )
     return found
+
+
+def _add_metrics(plan: plans.Plan, found: dict[str, Any]) -> None:
+    """What a node shows of itself, where it was told to (`rayft.metrics.listen`)."""
+    for row in found["controllers"] + found["brokers"]:
+        where = plan.member(row["id"]).config.value(plans.METRICS)
+        if where and row["pid"] is not None:
+            host, _, port = where.rpartition(":")
+            try:
+                row["metrics"] = probe.metrics((host.strip("[]"), int(port)))
+            except (probe.NoAnswer, ValueError):
+                row["metrics"] = {}
 
 
 def _cluster_id(directory: Path, plan: plans.Plan) -> str:

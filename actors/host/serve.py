@@ -15,10 +15,11 @@ from typing import TextIO
 from actors.config import ConfigError, NodeConfig
 from actors.host import storage
 from actors.host.entropy import SystemRandom
-from actors.host.loop import Event, Loop, nobody
+from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.server import Listeners, PortTaken
 
 REFUSED = 3
+SETTING = "rayft.metrics.listen"
 ID_TAKEN = 78
 
 
@@ -72,13 +73,29 @@ def serve(
         loop.signals()
     if looping is not None:
         looping(loop)
+    endpoint = None
     try:
+        endpoint = _endpoint(config, loop)
+        if endpoint is not None:
+            log.info(f"metrics are at http://{config.value(SETTING)}/metrics, port {endpoint.port}")
         stop = loop.run(lambda: _node(config, found, log), event)
+    except (ConfigError, PortTaken) as error:
+        return REFUSED, str(error)
     finally:
+        if endpoint is not None:
+            endpoint.close()
         for lock in locks:
             lock.close()
     (log.info if stop.code == 0 else log.error)(f"process {os.getpid()} ends: {stop.sentence}")
     return stop.code, stop.sentence
+
+
+def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
+    """The HTTP endpoint of the metrics; None where none is wanted. Its package is loaded only then."""
+    from actors.host import metrics
+
+    where = config.value(SETTING)
+    return metrics.Endpoint(metrics.address(where), loop.metrics) if where else None
 
 
 def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # type: ignore[no-untyped-def]
@@ -99,6 +116,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
         ),
         SystemRandom(),
         log,
+        stopwatch,
     )
 
 

@@ -25,6 +25,7 @@ from actors.node import internal
 from actors.node.broker_storage import BrokerStorage
 from actors.node.channels import ChannelError
 from actors.node.groups_role import GroupsRole
+from actors.node.meters import Meter
 from actors.node.registry import Lane, Listener
 from actors.ports import Batch, Buffer, DiskFailed, Now
 from actors.wire.errors import ErrorCode
@@ -74,6 +75,8 @@ class BrokerRole:
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
         self._ending = False
+        self.isr_meters = {
+            name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
 
     # ---- the node's inputs
 
@@ -133,6 +136,7 @@ class BrokerRole:
             return
         self.storage.end(self.replicas)
         self._after_changes()
+        self._mark()
         self._send_wishes()
         now_ms = self.node.now.mono_ms
         for fetcher in self.replicas.fetchers.values():
@@ -303,6 +307,13 @@ class BrokerRole:
         elif name in ("", str(self.me)):
             for partition in self.replicas:
                 self.storage.configure(partition)
+
+    def _mark(self) -> None:
+        replicas, now_ms = self.replicas, self.node.now.mono_ms
+        counts = (replicas.isr_expands, replicas.isr_shrinks, replicas.isr_failures)
+        for of, count in zip(self.isr_meters.values(), counts, strict=True):
+            if count > of.count:
+                of.mark(count - of.count, now_ms)
 
     def _after_changes(self) -> None:
         replicas = self.replicas

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from actors.controller import fencing, leases
 from actors.controller.configs import UNCLEAN
-from actors.controller.metrics import Histogram, Meter
 from actors.controller.options import options
 from actors.controller.refusals import refusal
 from actors.controller.registration import registration_key
@@ -29,6 +28,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, FeatureSet, Op
 from actors.node.controller_heartbeats import ControllerHeartbeats
+from actors.node.meters import Histogram, Meter
 from actors.node.registry import TABLE, Answer, Call, Done, Held, Parked
 from actors.node.snapshotting import Snapshotting
 from actors.ports import Batch, Buffer, Now
@@ -41,7 +41,6 @@ _dialect = cache(dialect)
 FAR_MS = 1 << 62
 WAIT_MS = 20_000
 """How long a request waits for a fencing to end."""
-KAFKA_CONTROLLER = "kafka.controller:type=KafkaController,name="
 
 
 class ControllerRole:
@@ -326,24 +325,3 @@ class ControllerRole:
                 self.soft.changed()
             if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
                 self.soft.electing.update(dict.fromkeys(self.soft.leases))
-
-    # ---- metrics
-
-    def metrics(self, now: Now) -> dict[str, float]:
-        """Every metric of KIP-631 that a controller shows, by MBean name (R631-201 to R631-206)."""
-        high_watermark = self._node.quorum.high_watermark
-        applied = self.image.next_offset - 1
-        found = {
-            "MetadataLag": max(0, high_watermark - 1 - applied),
-            "MetadataSnapshotLag": max(0, high_watermark - max(0, self.snapshotting.offset)),
-            "ControllerRequestsRate": self.requests.one_minute_rate(now.mono_ms),
-            "ActiveControllerCount": int(self.active),
-        }
-        if self.active:
-            found |= {
-                "MetadataCommitLatencyMs": self.commit_latency_ms.quantile(0.5),
-                "MetadataCommitRate": self.commits.one_minute_rate(now.mono_ms),
-                "ActiveBrokerCount": len(self.soft.leases),
-                "GlobalTopicCount": self.image.topic_count,
-            }
-        return {KAFKA_CONTROLLER + name: value for name, value in found.items()}

@@ -21,6 +21,8 @@ from actors.node.controller_role import ControllerRole
 from actors.node.dispatch import Dispatch
 from actors.node.effects import Effects, Stop
 from actors.node.mailbox import Mailbox
+from actors.node.meters import Idle
+from actors.node.metrics import Sample, samples
 from actors.node.quorum import Quorum
 from actors.node.registry import TABLE, Lane, Listener
 from actors.node.storage import Storage
@@ -47,8 +49,18 @@ class Node:
     `quorum`, `controller`, `broker`, `sync`, `work`, `answer`.
     """
 
-    def __init__(self, config: NodeConfig, storage: Storage, random: Random, log: Log) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        storage: Storage,
+        random: Random,
+        log: Log,
+        stopwatch: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`stopwatch`: nanoseconds, for metrics of busy time alone."""
         self.config = config
+        self.stopwatch = stopwatch
+        self.control_handler, self.data_handler = Idle(), Idle()
         self.storage = storage
         self.random = random
         self.log = log
@@ -144,7 +156,10 @@ class Node:
                 then(result)
         while self._connected:
             self.channels.connected(self._connected.popleft())
+        began_ns = self.stopwatch()
+        self.control_handler.note(began_ns)
         self._control_lane()
+        self.control_handler.busy_ns += self.stopwatch() - began_ns
         while self._closed:
             conn, refused = self._closed.popleft()
             if conn < 0:
@@ -158,7 +173,10 @@ class Node:
         self.quorum.tick(now)
         for role in self._roles:
             role.tick(now)
+        began_ns = self.stopwatch()
+        self.data_handler.note(began_ns)
         self._data_lane(budget)
+        self.data_handler.busy_ns += self.stopwatch() - began_ns
         if self.controller is not None:
             for batch in self.controller.flush():
                 self.quorum.append(batch)
@@ -169,13 +187,18 @@ class Node:
             role.end()
         return self._effects()
 
+    def metrics(self) -> list[Sample]:
+        """What the node can be asked about itself, as of its last turn."""
+        return samples(self)
+
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
             return 0
-        return min(
+        due: int = min(
             self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(), *(role.deadline_ms() for role in self._roles)
         )
+        return due
 
     def _follow_controller(self) -> None:
         leader = self.quorum.leader_id
@@ -195,6 +218,9 @@ class Node:
                 break
 
     def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
+        if connection.kind is Listener.CONTROL_PLANE:
+            self.mailbox.put_control_request(connection.id, frame, slot)
+            return
         key = int.from_bytes(frame[:2], "big", signed=True)
         api = TABLE.get((connection.kind, key))
         self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)

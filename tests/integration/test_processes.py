@@ -241,3 +241,20 @@ def test_one_node_by_hand(tmp_path: Path) -> None:
         output, _ = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "stopped as asked" in output
+
+
+def test_metrics_are_shown_over_http_and_by_status(tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client")
+    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)):
+        port = free.getsockname()[1]
+    listen = {"rayft.metrics.listen": f"127.0.0.1:{port}"}
+    with Cluster(1, 1, tmp_path / "c", listen, combined=True):
+        shown = probe.metrics(("127.0.0.1", port))
+        lag = '_Value{name="MetadataLag"}'
+        assert {"kafka_controller_KafkaController" + lag, "kafka_controller_KafkaServer" + lag} <= set(shown)
+        assert shown['kafka_server_KafkaServer_Value{name="BrokerState"}'] == 3
+        said = json.loads(command("status", "--json", "--dir", str(tmp_path / "c")).stdout)
+        assert (
+            said["controllers"][0]["metrics"]['kafka_controller_KafkaController_Value{name="ActiveControllerCount"}']
+            == 1
+        )

@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
 """Package -> what it may import besides the standard library. The longest prefix of a module's name counts."""
 
 MORE: dict[str, set[str]] = {
+    "actors.host.metrics": {"prometheus_client"},
     "actors.host.on_ray": {"ray", "yaml"},
     "actors.host.screen": {"rich"},
     "actors.replay.spark": {"pyspark"},

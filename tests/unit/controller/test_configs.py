@@ -56,6 +56,8 @@ def test_set_delete_append_subtract():
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="one"), 42),
     ([("log.retention.ms", SET, "soon")], dict(kind=BROKER, name=""), 40),
     ([("broker.id", SET, "1")], dict(kind=BROKER, name="1"), 42),
+    ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name="1"), 42),  # R291-43
+    ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name=""), 42),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
     ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),

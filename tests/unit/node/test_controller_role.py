@@ -14,6 +14,9 @@ from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
 from actors.node import rpc
 from actors.node.controller_role import ControllerRole
+from actors.node.mailbox import Mailbox
+from actors.node.meters import Idle
+from actors.node.metrics import samples
 from actors.node.registry import Call, Done, Held, Lane, Listener, Parked
 from actors.node.waiting import Waiting
 from actors.ports import Batch, Now
@@ -365,12 +368,19 @@ def test_metrics_have_the_drafts_names():
     host.turn(commit=False)
     host.later(50)
     host.commit()
-    shown = host.controller.metrics(host.now)
+    host.broker, host.mailbox, host.stopwatch = None, Mailbox(1), lambda: 0
+    host.data_handler = host.control_handler = Idle()
+    shown = {(one.mbean, one.attribute): one.value for one in samples(host)}
     prefix = "kafka.controller:type=KafkaController,name="
-    assert shown[prefix + "MetadataLag"] == 0
-    assert shown[prefix + "MetadataSnapshotLag"] == host.quorum.high_watermark  # A52
-    assert host.controller.commit_latency_ms.quantile(1) == 50  # R631-203
-    assert shown[prefix + "ControllerRequestsRate"] > 0 and shown[prefix + "MetadataCommitRate"] > 0
+    assert shown[prefix + "MetadataLag", "Value"] == 0
+    assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.high_watermark  # A52
+    assert shown[prefix + "MetadataCommitLatencyMs", "Max"] == 50  # R631-203
+    assert shown[prefix + "ControllerRequestsRate", "OneMinuteRate"] > 0
+    records = shown[prefix + "MetadataCommitRate", "Count"]
+    assert records == host.quorum.high_watermark - 1  # records, not batches: all but the quorum's own
+    host.controller.lost()
+    still = {one.mbean for one in samples(host)}
+    assert prefix + "MetadataLag" in still and prefix + "MetadataCommitLatencyMs" not in still
 
 
 def test_producer_ids_are_never_given_twice():

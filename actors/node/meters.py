@@ -1,0 +1,95 @@
+"""Meters, histograms and idle shares, small and without a clock of their own (KIP-631, New Metrics; reading A53)."""
+
+import math
+from collections import deque
+from typing import ClassVar
+
+
+class Meter:
+    """Events per second: over the whole time and weighted over one, five and fifteen minutes; and their count."""
+
+    WINDOWS_MS: ClassVar[dict[int, int]] = {1: 60_000, 5: 300_000, 15: 900_000}
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._rates = dict.fromkeys(self.WINDOWS_MS, 0.0)
+        self._since_ms: int | None = None
+        self._at_ms = 0
+
+    def mark(self, events: int, mono_ms: int) -> None:
+        """`events` have happened."""
+        if self._since_ms is None:
+            self._since_ms = self._at_ms = mono_ms
+        self._decay(mono_ms)
+        for minutes, window_ms in self.WINDOWS_MS.items():
+            self._rates[minutes] += events * 1000 / window_ms
+        self.count += events
+
+    def rate(self, minutes: int, mono_ms: int) -> float:
+        """Exponentially weighted over 1, 5 or 15 minutes, per second; before so much time has passed the plain mean."""
+        if self._since_ms is None:
+            return 0.0
+        if mono_ms - self._since_ms < self.WINDOWS_MS[minutes]:
+            return self.mean_rate(mono_ms)
+        self._decay(mono_ms)
+        return self._rates[minutes]
+
+    def mean_rate(self, mono_ms: int) -> float:
+        """Per second since the first event."""
+        if self._since_ms is None:
+            return 0.0
+        return self.count * 1000 / max(1000, mono_ms - self._since_ms)
+
+    def _decay(self, mono_ms: int) -> None:
+        if mono_ms > self._at_ms:
+            for minutes, window_ms in self.WINDOWS_MS.items():
+                self._rates[minutes] *= math.exp((self._at_ms - mono_ms) / window_ms)
+            self._at_ms = mono_ms
+
+
+class Histogram:
+    """The newest values, for quantiles."""
+
+    SAMPLES = 1024
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._values: deque[float] = deque(maxlen=self.SAMPLES)
+
+    def add(self, value: float) -> None:
+        """One more value."""
+        self.count += 1
+        self._values.append(value)
+
+    def quantile(self, share: float) -> float:
+        """The value below which `share` of the samples lie; 0 without samples."""
+        if not self._values:
+            return 0.0
+        ordered = sorted(self._values)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+class Idle:
+    """How much of the last minute a stage had nothing to do."""
+
+    WINDOW_NS = 60_000_000_000
+    GRAIN_NS = 1_000_000_000
+
+    def __init__(self) -> None:
+        self.busy_ns = 0
+        self._past: deque[tuple[int, int]] = deque()
+
+    def note(self, at_ns: int) -> None:
+        """Remember how busy it has been until now; cheap when called often."""
+        past = self._past
+        if not past or at_ns - past[-1][0] >= self.GRAIN_NS:
+            past.append((at_ns, self.busy_ns))
+            while len(past) > 1 and past[1][0] <= at_ns - self.WINDOW_NS:
+                past.popleft()
+
+    def share(self, at_ns: int) -> float:
+        """0.0 to 1.0; 1.0 before anything was noted."""
+        if not self._past or at_ns <= self._past[0][0]:
+            return 1.0
+        since_ns, busy_ns = self._past[0]
+        return max(0.0, 1.0 - (self.busy_ns - busy_ns) / (at_ns - since_ns))

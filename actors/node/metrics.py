@@ -1,0 +1,121 @@
+"""What a node can be asked about itself: every metric by the name that KIP-631, KIP-291 and Apache Kafka give it.
+
+This file alone decides names, attributes and units. A name is an MBean's (`kafka.controller:type=KafkaController,name=X`),
+an attribute is what JMX would show: `Value` of a gauge, `Count` and rates of a meter, percentiles of a histogram (A53).
+Sockets belong to the host, which adds its own (`host/metrics.py`).
+
+Rules:
+
+1. Reading changes nothing and costs nothing before somebody asks.
+2. What is not there is absent, never 0: no control plane, no controller role, no lead (R291-16, R631-203).
+3. Busy time is measured by the host's stopwatch, which decides nothing; in a simulator it stands still.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from actors.broker.lifecycle import State
+from actors.node.meters import Histogram, Meter
+from actors.node.registry import Lane
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.controller_role import ControllerRole
+    from actors.node.node import Node
+
+CONTROLLER = "kafka.controller:type=KafkaController,name="
+BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
+"""The domain is the controller's although the node is a broker (R631-202)."""
+REPLICAS = "kafka.server:type=ReplicaManager,name="
+REQUESTS = "kafka.network:type=RequestChannel,name="
+HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
+BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
+RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUTDOWN: 7}
+STOPPING = 6
+
+
+class Sample(NamedTuple):
+    """One number."""
+
+    mbean: str
+    attribute: str
+    value: float
+
+
+def gauge(mbean: str, value: float) -> list[Sample]:
+    """One number as it is now."""
+    return [Sample(mbean, "Value", float(value))]
+
+
+def meter(mbean: str, of: Meter, mono_ms: int) -> list[Sample]:
+    """Events and their rates a second."""
+    return [
+        Sample(mbean, "Count", float(of.count)),
+        Sample(mbean, "MeanRate", of.mean_rate(mono_ms)),
+        Sample(mbean, "OneMinuteRate", of.rate(1, mono_ms)),
+        Sample(mbean, "FiveMinuteRate", of.rate(5, mono_ms)),
+        Sample(mbean, "FifteenMinuteRate", of.rate(15, mono_ms)),
+    ]
+
+
+def histogram(mbean: str, of: Histogram) -> list[Sample]:
+    """How many values, and how large."""
+    return [
+        Sample(mbean, "Count", float(of.count)),
+        Sample(mbean, "50thPercentile", of.quantile(0.5)),
+        Sample(mbean, "99thPercentile", of.quantile(0.99)),
+        Sample(mbean, "Max", of.quantile(1.0)),
+    ]
+
+
+def samples(node: "Node") -> list[Sample]:
+    """Everything that this node knows."""
+    found = _requests(node)
+    if node.controller is not None:
+        found += _controller(node.controller, node)
+    if node.broker is not None:
+        found += _broker(node.broker, node)
+    return found
+
+
+def _requests(node: "Node") -> list[Sample]:
+    now_ns = node.stopwatch()
+    found = gauge(REQUESTS + "RequestQueueSize", node.mailbox.size(Lane.DATA))
+    found += gauge(HANDLERS + "RequestHandlerAvgIdlePercent", node.data_handler.share(now_ns))
+    if node.config.control_plane_listener:
+        found += gauge(REQUESTS + "ControlPlaneRequestQueueSize", node.mailbox.control_requests)
+        found += gauge(HANDLERS + "ControlPlaneRequestHandlerAvgIdlePercent", node.control_handler.share(now_ns))
+    return found
+
+
+def _controller(role: "ControllerRole", node: "Node") -> list[Sample]:
+    high_watermark, now_ms = node.quorum.high_watermark, node.now.mono_ms
+    found = gauge(CONTROLLER + "MetadataLag", max(0, high_watermark - role.image.next_offset))
+    found += gauge(CONTROLLER + "MetadataSnapshotLag", max(0, high_watermark - max(0, role.snapshotting.offset)))
+    found += meter(CONTROLLER + "ControllerRequestsRate", role.requests, now_ms)
+    found += gauge(CONTROLLER + "ActiveControllerCount", int(role.active))
+    if role.active:
+        found += histogram(CONTROLLER + "MetadataCommitLatencyMs", role.commit_latency_ms)
+        found += meter(CONTROLLER + "MetadataCommitRate", role.commits, now_ms)
+        found += gauge(CONTROLLER + "ActiveBrokerCount", len(role.soft.leases))
+        found += gauge(CONTROLLER + "GlobalTopicCount", role.image.topic_count)
+        for controller, report in sorted(role.soft.controllers.items()):
+            found += gauge(f"{CONTROLLER}LastSnapshotOffset,controller={controller}", report.snapshot_offset)
+    return found
+
+
+def _broker(role: "BrokerRole", node: "Node") -> list[Sample]:
+    replicas, now_ms = role.replicas, node.now.mono_ms
+    led = [partition for partition in replicas if partition.leads]
+    found = gauge(BROKER_LAG, max(0, node.quorum.high_watermark - role.image.next_offset))
+    state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
+    found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
+    found += gauge(REPLICAS + "PartitionCount", sum(1 for _ in replicas))
+    found += gauge(REPLICAS + "LeaderCount", len(led))
+    found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
+    found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
+    for name, of in role.isr_meters.items():
+        found += meter(REPLICAS + name, of, now_ms)
+    stages = [partition.isr.stage for partition in led]
+    for stage in sorted({stage.value for stage in stages}):
+        found += gauge(f"{REPLICAS}IsrWishes,stage={stage}", sum(one.value == stage for one in stages))
+    return found

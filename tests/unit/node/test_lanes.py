@@ -1,0 +1,222 @@
+"""KIP-291 in a node: a control plane with an entrance, a queue and a handler of its own, ahead of whatever clients do."""
+
+from typing import Any
+
+import pytest
+
+from actors.config import node_config
+from actors.node.metrics import Sample
+from actors.node.registry import Lane
+from actors.wire import framing
+from actors.wire.messages import message
+from tests.simulator.cluster import Cluster, directory_id
+from tests.simulator.world import World
+
+PLAIN, CONTROL = "PLAINTEXT", "CP"
+PORT, CONTROL_PORT = 9000, 9099
+SETTINGS = {
+    "process.roles": "broker",
+    "broker.id": "1",
+    "controller.connect": "1001@c1001:9000",
+    "listeners": f"PLAINTEXT://b1:{PORT},CP://b1:{CONTROL_PORT}",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CP:PLAINTEXT",
+    "control.plane.listener.name": "CP",
+    "queued.max.requests": "500",
+    "log.dirs": "data",
+}
+
+
+class Lab:
+    """One controller, one broker with a control plane; frames go straight into the broker's node."""
+
+    def __init__(self, ready: bool = True, **settings: str | None) -> None:
+        self.world = World(1, keep_log=True)
+        self.cluster = Cluster(self.world, 1, 1)
+        given = {name: value for name, value in (SETTINGS | settings).items() if value is not None}
+        self.process = self.cluster._process("b1", node_config(given), directory_id(1))
+        self.cluster.brokers[1] = self.process
+        if ready:
+            self.cluster.start()
+            assert self.world.run_until(self.cluster.ready, 60_000)
+        else:
+            self.process.start()
+        assert self.process.node is not None
+        self.node: Any = self.process.node
+        self.conns = 10_000
+
+    def connect(self, listener: str) -> int:
+        self.conns += 1
+        self.node.connected(self.conns, listener, "127.0.0.1")
+        return self.conns
+
+    def send(self, conn: int, name: str, version: int, request: Any) -> None:
+        frame = b"".join(framing.encode_request(name, version, 1, "c", request))[4:]
+        self.node.received(conn, memoryview(bytearray(frame)))
+
+    def turn(self, budget: int = 1) -> Any:
+        """One turn of the node; its effects, which nobody carries out."""
+        return self.node.turn(self.process.now(), budget)
+
+    def answered(self, effects: Any) -> list[int]:
+        return [conn for conn, _ in effects.send if conn > 10_000]
+
+    def metrics(self) -> dict[str, float]:
+        found: list[Sample] = self.node.metrics()
+        return {one.mbean: one.value for one in found if one.attribute == "Value"}
+
+
+def versions() -> Any:
+    return message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
+
+
+def topics() -> Any:
+    return message("MetadataRequest")(topics=None)
+
+
+def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_is_full() -> None:
+    lab = Lab()
+    data = [lab.connect(PLAIN) for _ in range(99)]
+    for place in range(510):
+        lab.send(data[place % 99], "Metadata", 9, topics())
+    assert lab.node.mailbox.size(Lane.DATA) == 510
+    control = lab.connect(CONTROL)
+    paused = lab.turn(0)
+    assert set(paused.pause) >= set(data) and control not in paused.pause
+    assert len(lab.answered(paused)) == 1
+    lab.send(control, "ApiVersions", 3, versions())
+    after = lab.turn(0)
+    assert lab.answered(after)[0] == control and len(lab.answered(after)) == 2
+    assert lab.node.mailbox.size(Lane.DATA) == 508
+
+
+def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
+    lab = Lab()
+    controls = [lab.connect(CONTROL) for _ in range(25)]
+    for count, conn in enumerate(controls, 1):
+        lab.send(conn, "ApiVersions", 3, versions())
+        shown = lab.metrics()
+        assert shown["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == min(count, 20)
+        assert shown["kafka.network:type=RequestChannel,name=RequestQueueSize"] == 0
+    assert lab.answered(lab.turn()) == controls
+    assert lab.metrics()["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
+
+
+def test_r291_14_data_requests_count_in_their_own_queue() -> None:
+    lab = Lab()
+    lab.send(lab.connect(PLAIN), "Metadata", 9, topics())
+    shown = lab.metrics()
+    assert shown["kafka.network:type=RequestChannel,name=RequestQueueSize"] == 1
+    assert shown["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
+
+
+def test_r291_12_15_each_handler_has_its_own_idle_share() -> None:
+    lab = Lab()
+    clock = [0]
+    lab.node.stopwatch = lambda: clock[0]
+    for handler in (lab.node.control_handler, lab.node.data_handler):
+        handler.__init__()
+    lab.turn()
+    lanes = lab.node.mailbox
+    take = lanes.take
+
+    def slow(lane: Lane) -> Any:
+        item = take(lane)
+        clock[0] += 25_000_000 if item is not None and lane is Lane.CONTROL else 0
+        return item
+
+    lanes.take = slow
+    lab.send(lab.connect(CONTROL), "ApiVersions", 3, versions())
+    lab.turn()
+    clock[0] = 100_000_000
+    shown = lab.metrics()
+    prefix = "kafka.server:type=KafkaRequestHandlerPool,name="
+    assert shown[prefix + "ControlPlaneRequestHandlerAvgIdlePercent"] == 0.75
+    assert shown[prefix + "RequestHandlerAvgIdlePercent"] == 1.0
+
+
+def test_r291_16_38_without_a_control_plane_there_is_nothing_of_it() -> None:
+    lab = Lab(**{
+        "control.plane.listener.name": None,
+        "listeners": f"PLAINTEXT://b1:{PORT}",
+        "listener.security.protocol.map": None,
+    })  # fmt: skip
+    assert not [name for name in lab.metrics() if "ControlPlane" in name]
+    assert lab.process.listening == {PLAIN}
+
+
+def test_r291_35_what_is_not_the_control_planes_closes_the_connection() -> None:
+    lab = Lab()
+    control = lab.connect(CONTROL)
+    kind = message("ProduceRequest")
+    lab.send(control, "Produce", 9, kind(acks=1, timeout_ms=1))
+    effects = lab.turn()
+    assert effects.close == [control] and lab.answered(effects) == []
+    assert "API 0 is not served on listener CP" in lab.world.lines[-1]
+
+
+def test_r291_35_api_versions_there_lists_what_is_served_there() -> None:
+    lab = Lab()
+    lab.send(lab.connect(CONTROL), "ApiVersions", 3, versions())
+    ((_, parts),) = [pair for pair in lab.turn().send if pair[0] > 10_000]
+    reply = framing.decode_response("ApiVersions", 3, memoryview(bytearray(b"".join(parts)))[4:])
+    assert [one.api_key for one in reply.api_keys] == [17, 18]
+
+
+@pytest.mark.parametrize("key", [4, 5, 6, 7])
+@pytest.mark.parametrize("listener", [PLAIN, CONTROL])
+def test_r291_46_r631_208_pushed_requests_close_the_connection(key: int, listener: str) -> None:
+    lab = Lab()
+    conn = lab.connect(listener)
+    frame = key.to_bytes(2, "big") + b"\0\1" + b"\0\0\0\1" + b"\xff\xff" + bytes(64)
+    lab.node.received(conn, memoryview(bytearray(frame)))
+    assert lab.turn().close == [conn]
+
+
+def test_r291_48_the_control_plane_answers_while_the_broker_is_fenced() -> None:
+    lab = Lab(ready=False)
+    assert lab.process.listening == {CONTROL}
+    lab.send(control := lab.connect(CONTROL), "ApiVersions", 3, versions())
+    assert lab.answered(lab.turn()) == [control]
+
+
+def test_r291_24_28_all_endpoints_are_registered_and_clients_see_their_own() -> None:
+    lab = Lab()
+    registered = lab.node.broker.image.broker(1)
+    assert [(one.name, one.port) for one in registered.endpoints] == [(PLAIN, PORT), (CONTROL, CONTROL_PORT)]
+    for name, version, request in (
+        ("Metadata", 9, topics()),
+        ("DescribeCluster", 0, message("DescribeClusterRequest")()),
+        ("FindCoordinator", 4, message("FindCoordinatorRequest")(key_type=0, coordinator_keys=["g"])),
+    ):
+        lab.send(conn := lab.connect(PLAIN), name, version, request)
+        for _ in range(2000):
+            found = [b"".join(parts) for to, parts in lab.turn(1 << 20).send if to == conn]
+            if found:
+                break
+        assert not found or CONTROL_PORT.to_bytes(4, "big") not in found[0]
+        if name != "FindCoordinator":  # that one waits for its topic, which nobody makes here
+            assert PORT.to_bytes(4, "big") in found[0]
+
+
+def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -> None:
+    lab = Lab()
+    data = [lab.connect(PLAIN) for _ in range(50)]
+    for conn in data:
+        lab.send(conn, "Metadata", 9, topics())
+    batches = []
+    replay = lab.node.broker.replay
+    lab.node.broker.replay = lambda batch: (batches.append(batch), replay(batch))
+    kind = message("CreateTopicsRequest")
+    active = lab.cluster.active()
+    assert active is not None
+    request = kind(topics=[kind.CreatableTopic(name="new", num_partitions=1, replication_factor=1)])
+    frame = b"".join(framing.encode_request("CreateTopics", 7, 1, "c", request))[4:]
+    active.node.connected(77, "CONTROLLER", "h")
+    active.node.received(77, memoryview(bytearray(frame)))
+    active.wake()
+    kept, lab.node.mailbox.take = lab.node.mailbox.take, None  # no turn of the broker handles data meanwhile
+    lab.node.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
+    lab.world.run_until(lambda: lab.node.broker.image.topic("new") >= 0, 5000)
+    lab.node.mailbox.take = kept
+    sent = [b"".join(parts) for conn, parts in lab.turn(1 << 20).send if conn in data]
+    assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
