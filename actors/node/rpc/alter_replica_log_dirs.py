@@ -1,0 +1,50 @@
+"""AlterReplicaLogDirs (34), versions 1 and 2: which directory of this broker holds a replica.
+
+Behaviour: naming the directory where a replica lies already is no change. Replicas are not moved between the directories of
+a broker: such a wish is refused, and a reassignment to another broker and back does it.
+
+Errors: LOG_DIR_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE (it is not on this broker), INVALID_REQUEST (a
+move).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.broker_role import BrokerRole
+    from actors.node.node import Node
+
+
+@rpc(34, "AlterReplicaLogDirs", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def alter_replica_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
+    """Judge every wish; topics in the order of their first mention."""
+    role = node.broker
+    assert role is not None
+    kind = message("AlterReplicaLogDirsResponse")
+    results: dict[str, Any] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            result = results.get(topic.name)
+            if result is None:
+                result = kind.AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=[])
+                results[topic.name] = result
+            for number in topic.partitions:
+                code = _judge(role, directory.path, topic.name, number)
+                result.partitions.append(
+                    kind.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
+                )
+    return Done(kind(results=list(results.values())))
+
+
+def _judge(role: "BrokerRole", path: str, topic: str, number: int) -> ErrorCode:
+    disk = dict(role.storage.paths()).get(path)
+    if disk is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    partition = role.replicas.get(topic, number)
+    if partition is None:
+        absent = role.absent(topic, number)
+        return ErrorCode.REPLICA_NOT_AVAILABLE if absent is ErrorCode.NOT_LEADER_OR_FOLLOWER else absent
+    return ErrorCode.NONE if partition.log.disk is disk else ErrorCode.INVALID_REQUEST

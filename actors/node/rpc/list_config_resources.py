@@ -1,0 +1,44 @@
+"""ListConfigResources (74), versions 0 and 1: what could be asked for its settings.
+
+Behaviour: every topic, every broker with its logger; no list of types means all. There are no resources of the types client
+metrics and group, and version 0 asks for client metrics only. A broker shows what it knows from its own replay.
+
+Errors: UNSUPPORTED_VERSION (a type that nobody knows).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+"""In the order of the answer."""
+
+
+@rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+def list_config_resources(node: "Node", request: Any, call: Call) -> Answer:
+    """Names, by type."""
+    role = node.broker
+    assert role is not None
+    kind = message("ListConfigResourcesResponse")
+    wanted = set(request.resource_types) or set(TYPES) if call.api_version > 0 else {CLIENT_METRICS}
+    if not wanted.issubset(TYPES):
+        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    image = role.image
+    brokers = [str(broker.id) for broker in image.brokers()]
+    names = {BROKER: brokers, BROKER_LOGGER: brokers, TOPIC: [image.topic_name(row) for row in image.topics()]}
+    return Done(
+        kind(
+            config_resources=[
+                kind.ConfigResource(resource_name=name, resource_type=type)
+                for type in TYPES
+                if type in wanted
+                for name in names.get(type, ())
+            ]
+        )
+    )

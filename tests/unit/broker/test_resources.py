@@ -1,0 +1,47 @@
+"""What a broker lists of itself: resources that have settings, and the directories of its replicas."""
+
+from typing import Any
+
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.unit.broker.lab import Lab
+
+
+def listed(lab: Lab, version: int, *types: int) -> list[tuple[int, str]]:
+    reply = lab.call(
+        1, "ListConfigResources", version, message("ListConfigResourcesRequest")(resource_types=list(types))
+    ).reply
+    assert reply is not None and reply.error_code == 0
+    return [(one.resource_type, one.resource_name) for one in reply.config_resources]
+
+
+def test_resources_are_listed_by_type() -> None:
+    lab = Lab(2)
+    lab.topic([1])
+    assert listed(lab, 1) == [(8, "1"), (8, "2"), (4, "1"), (4, "2"), (2, "t")]
+    assert listed(lab, 1, 2) == [(2, "t")]
+    assert listed(lab, 1, 16, 32) == []
+    assert listed(lab, 0) == [], "version 0 asks for client metrics"
+    refused = lab.call(1, "ListConfigResources", 1, message("ListConfigResourcesRequest")(resource_types=[3])).reply
+    assert refused is not None and refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def move(lab: Lab, path: str, topic: str, number: int) -> int:
+    kind: Any = message("AlterReplicaLogDirsRequest")
+    topics = [kind.AlterReplicaLogDirTopic(name=topic, partitions=[number])]
+    request = kind(dirs=[kind.AlterReplicaLogDir(path=path, topics=topics)])
+    reply = lab.call(1, "AlterReplicaLogDirs", 2, request).reply
+    assert reply is not None
+    return int(reply.results[0].partitions[0].error_code)
+
+
+def test_a_replica_stays_in_the_directory_where_it_is() -> None:
+    lab = Lab(2)
+    lab.topic([1])
+    lab.topic([2], name="elsewhere", topic_id=bytes(15) + b"\7")
+    ((path, _),) = lab.broker(1).storage.paths()
+    assert move(lab, path, "t", 0) == ErrorCode.NONE
+    assert move(lab, path + "-none", "t", 0) == ErrorCode.LOG_DIR_NOT_FOUND
+    assert move(lab, path, "t", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert move(lab, path, "none", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert move(lab, path, "elsewhere", 0) == ErrorCode.REPLICA_NOT_AVAILABLE
