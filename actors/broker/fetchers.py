@@ -121,8 +121,8 @@ class Fetcher:
         due = min(self._delayed.values(), default=FAR_MS)
         if not self._in_flight and (self._changed or (self._epoch and self._asked)):
             due = min(due, self.not_before_ms)
-        elif self._urgent and len(self._in_flight) < IN_FLIGHT_MAX:
-            due = mono_ms
+        elif self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX and (self._changed or self._asked):
+            due = min(due, max(mono_ms, self.not_before_ms))
         return due
 
     # ---- the conversation

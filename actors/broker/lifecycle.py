@@ -192,10 +192,10 @@ class Lifecycle:
         return self.state is State.ACTIVE and now.mono_ms < self.lease_until_ms and next_offset > self.epoch
 
     def deadline_ms(self) -> int:
-        """Monotonic time of the next thing to do."""
+        """Monotonic time of the next thing to do; before the first heartbeat it is catching up, not time, that counts."""
         if self.state is State.SHUTDOWN:
             return 1 << 62
-        due = self._due_ms if self._sent is None else 1 << 62
+        due = self._due_ms if self._sent is None and self._started else 1 << 62
         if self.state is State.ACTIVE:
             due = min(due, self.lease_until_ms)
         if self._stopping_since_ms >= 0:

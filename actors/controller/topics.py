@@ -279,8 +279,9 @@ def delete_topics(state: State, request: Any, now: Now, random: Random) -> Resul
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
             continue
         topic_id = state.image.topic_id(row) or NO_ID
-        ops.append(TopicGone(topic_id))
-        reply.responses.append(_deleted(state.image.topic_name(row), topic_id, ErrorCode.NONE, None))
+        topic = state.image.topic_name(row)
+        ops.append(TopicGone(topic_id, topic))
+        reply.responses.append(_deleted(topic, topic_id, ErrorCode.NONE, None))
     return Result(ops, reply, atomic=False)
 
 

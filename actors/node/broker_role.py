@@ -147,10 +147,13 @@ class BrokerRole:
         if not self._started:
             return FAR_MS
         now_ms = self.node.now.mono_ms
-        due = [self.lifecycle.deadline_ms(), self._lag_check_ms, self.replicas.sender.deadline_ms(),
-               self.storage.deadline_ms(), self.groups.deadline_ms()]
-        for source, fetcher in self.replicas.fetchers.items():
-            due.append(max(fetcher.deadline_ms(now_ms), self._fetch_retry_ms.get(source, 0)))
+        due = [self.lifecycle.deadline_ms(), self._lag_check_ms, self.storage.deadline_ms(), self.groups.deadline_ms()]
+        if self.serving:
+            due.append(self.replicas.sender.deadline_ms())
+        if not self._ending:
+            for source, fetcher in self.replicas.fetchers.items():
+                if len(fetcher):
+                    due.append(max(fetcher.deadline_ms(now_ms), self._fetch_retry_ms.get(source, 0)))
         if self.lifecycle.state is State.INITIAL and not self._metadata().leader_known:
             due.append(now_ms + 50)
         return min(due)

@@ -16,6 +16,7 @@ from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
 from tests.simulator.checkers.hooks import Hooks, Violation
+from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
@@ -123,7 +124,7 @@ class Simulation:
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
         self.hooks.add([
-            self.leaders, self.metadata, PartitionLeaders(), self.data, AcknowledgedRecords(self.data, self.history),
+            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(), self.data, AcknowledgedRecords(self.data, self.history),
             PhantomRecords(self.history), RecordOrder(self.history), ConsumedRecords(self.data),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)

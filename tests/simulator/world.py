@@ -86,6 +86,9 @@ class Process:
         """What its wall clock showed at the world's beginning; a jump of the clock changes it."""
         self.listening: set[str] = set()
         self.peers: dict[int, Link] = {}
+        self.fruitless = 0
+        """Turns in a row without an input before and an effect after."""
+        self.fruitless_since_us = 0
         self._next_conn = 0
         self._turn_at: int | None = None
         self._replaced_us = 0
@@ -142,6 +145,7 @@ class Process:
         if self.frozen:
             self._inbox.append(function)
             return
+        self.fruitless = 0
         function()
         self.wake()
 
@@ -174,9 +178,16 @@ class Process:
             return
         self._turn_at = None
         self.world.turns += 1
-        self.perform(self.node.turn(self.now(), TURN_BUDGET_BYTES))
-        if self.node is None:
-            return
+        effects = self.node.turn(self.now(), TURN_BUDGET_BYTES)
+        if any(effects):
+            self.fruitless = 0
+            self.perform(effects)
+            if self.node is None:
+                return
+        else:
+            if self.fruitless == 0:
+                self.fruitless_since_us = at_us
+            self.fruitless += 1
         for function in self.world.turned:
             function(self)
         deadline_ms = self.node.deadline_ms()

@@ -187,7 +187,7 @@ def test_delete_by_name_and_id():
     ]
     reply = c.run(delete_topics, kind(topics=wanted))
     assert [r.error_code for r in reply.responses] == [0, 0, 42, 42, 3, 100, 42, 42]
-    assert [type(op) for op in c.ops] == [TopicGone, TopicGone]
+    assert c.ops == [TopicGone(ids[0], "a"), TopicGone(ids[1], "b")], "level 1 writes the name too"
     assert (reply.responses[1].name, reply.responses[0].topic_id) == ("b", ids[0])
     assert [c.image.topic_name(row) for row in c.image.topics()] == ["c", "d"]
     assert c.topic("a").topic_id != ids[0]

@@ -1,0 +1,22 @@
+"""A node that has nothing to do rests: it does not ask for turn after turn in which nothing happens."""
+
+from typing import Any
+
+from tests.simulator.checkers.hooks import Violation
+
+TURNS_MAX = 300
+WITHIN_US = 300_000
+
+
+class IdleNodes:
+    name = "idle_nodes_rest"
+
+    def turned(self, process: Any) -> None:
+        """Too many fruitless turns in too short a time."""
+        if process.fruitless > TURNS_MAX:
+            if process.world.time_us - process.fruitless_since_us < WITHIN_US:
+                node = process.node
+                due = {type(role).__name__: role.deadline_ms() for role in node._roles}
+                due["timers"], due["quorum"] = node.waiting.timers.deadline_ms(), node.quorum.deadline_ms()
+                raise Violation(self.name, f"{process.name} turns without end at {process.now().mono_ms} ms: due {due}")
+            process.fruitless = 0
