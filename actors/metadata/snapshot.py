@@ -13,7 +13,7 @@ A batch ends behind 2 and 3, where the first byte of the topic id changes, and a
 leader epoch is that of the file name, every timestamp is the last contained one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from actors.metadata.batches import (
@@ -54,18 +54,61 @@ def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Vot
 
     `epoch`: leader epoch in the file's name. `level`: metadata.format to write (R631-119). Does not release the pin.
     """
+    drafts = _drafts(level)
+    first = _first(epoch, last_timestamp_ms, voters)
+    out = BatchWriter(first.last_offset + 1, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+    _head(pin, drafts, out)
+    _topics(pin, drafts, out)
+    _tail(pin, drafts, out)
+    body = memoryview(out)
+    return [first.data, body, control_batch(out.next_offset, epoch, last_timestamp_ms, [SnapshotFooter()]).data]
+
+
+def pieces(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[bytearray]:
+    """The same in three pieces that each count offsets from 0, for `joined`: what comes before the topics, the topics,
+    and what comes behind them. Pieces of topics may come from several images, by the first byte of the topic id."""
+    drafts = _drafts(level)
+    first = _first(epoch, last_timestamp_ms, voters)
+    made = []
+    for fill in (_head, _topics, _tail):
+        out = BatchWriter(0, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+        fill(pin, drafts, out)
+        made.append(bytearray(out))
+    footer = control_batch(0, epoch, last_timestamp_ms, [SnapshotFooter()])
+    return [bytearray(first.data) + made[0], made[1], made[2] + bytearray(footer.data)]
+
+
+def joined(parts: Sequence[bytearray], epoch: int) -> list[Buffer]:
+    """A snapshot out of its pieces, in order: base offsets, which no CRC covers, are counted through. Changes the pieces."""
+    offset = 0
+    for part in parts:
+        for header in batches.headers(part):
+            batches.patch(part, header.position, offset, epoch)
+            offset += header.count
+    return list(parts)
+
+
+def _drafts(level: int) -> Drafts:
     drafts = dialect(level)
     assert isinstance(drafts, Drafts), "snapshots are written at a level of the drafts' family"
+    return drafts
+
+
+def _first(epoch: int, last_timestamp_ms: int, voters: Voters | None) -> Batch:
     head: list[Control] = [SnapshotHeader(last_timestamp_ms)]
     if voters is not None:
         head += [KRaftVersion(1), voters]
-    first = control_batch(0, epoch, last_timestamp_ms, head)
-    out = BatchWriter(first.last_offset + 1, epoch, last_timestamp_ms, NO_LIMIT, RECORDS_MAX)
+    return control_batch(0, epoch, last_timestamp_ms, head)
+
+
+def _head(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
     for name in sorted(pin.features, key=lambda name: (name != FORMAT, name)):
         out.add(drafts.record(FeatureSet(name, pin.features[name])))
     for broker_id in sorted(pin.brokers):
         out.add(drafts.record(pin.brokers[broker_id]))
-    _topics(pin, drafts, out)
+
+
+def _tail(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
     for (type_, resource), values in sorted(pin.configs.items()):
         for key in sorted(values):
             out.add(drafts.record(ConfigSet(type_, resource, key, values[key])))
@@ -74,8 +117,6 @@ def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Vot
         extensions.append(drafts.record(pin.producer_ids))
     for value in sorted(extensions):
         out.add(value)
-    body = memoryview(out)
-    return [first.data, body, control_batch(out.next_offset, epoch, last_timestamp_ms, [SnapshotFooter()]).data]
 
 
 def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
