@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from actors import replay
     from actors.host.on_processes import Cluster, ClusterError
 
 __version__ = "0.1.0"
-__all__ = ["Cluster", "ClusterError", "__version__"]
+__all__ = ["Cluster", "ClusterError", "__version__", "replay"]
 
 _WHERE = {"Cluster": "actors.host.on_processes", "ClusterError": "actors.host.on_processes"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "replay":
+        return import_module("actors.replay")
     if name not in _WHERE:
         raise AttributeError(f"module 'rayft' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

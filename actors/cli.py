@@ -87,7 +87,44 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("files", nargs="+", type=Path, metavar="FILE")
     dump.add_argument("--batches", action="store_true", help="headers of batches only")
     dump.set_defaults(run=_dump)
+
+    replay = commands.add_parser("replay", help="tables out of logs and checkpoints: what was so, and when it changed")
+    _files(replay)
+    replay.add_argument(
+        "--table",
+        metavar="NAME",
+        help="topics, partitions, brokers, configs, ... changes, records or log; left out: a list",
+    )
+    replay.add_argument("--as-of", metavar="WHEN", help="offset (exclusive), 14:02, or 2026-11-21T14:02; left out: now")
+    replay.add_argument("--since", metavar="WHEN", help="where changes, records and log begin")
+    replay.add_argument("--where", default="", metavar="EXPR", help="such as: leader = 5 and isr contains 3")
+    replay.add_argument("--columns", metavar="A,B,...", help="only these")
+    replay.add_argument("--topic", action="append", default=[], metavar="NAME", help="of the log; may be given again")
+    replay.add_argument("--sql", metavar="QUERY", help="over all tables by their names (needs duckdb)")
+    replay.add_argument(
+        "--out", type=Path, metavar="FILE", help="DIR.parquet, FILE.arrow or FILE.jsonl, not the screen"
+    )
+    replay.add_argument("--limit", type=int, metavar="N", help="only so many rows (50 on the screen); 0: all")
+    replay.add_argument("--json", action="store_true", help="one JSON object a row")
+    replay.set_defaults(run=lambda options: _replayed("run", options))
+
+    compact = commands.add_parser("compact", help="a snapshot out of a metadata log, without a running controller")
+    _files(compact)
+    compact.add_argument("--as-of", metavar="WHEN", help="where it ends: an offset that was committed, or a time")
+    compact.add_argument(
+        "--out", type=Path, default=Path("."), metavar="FILE", help="file, or directory to put it in (.)"
+    )
+    compact.set_defaults(run=lambda options: _replayed("compact", options))
     return parser
+
+
+def _files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path", type=Path, help="a log file or checkpoint, or a partition's, node's or cluster's directory"
+    )
+    parser.add_argument("--family", choices=("drafts", "released"), help="whose records, where nothing there says it")
+    parser.add_argument("--no-verify", action="store_true", help="do not check CRCs")
+    parser.add_argument("--skip-damage", action="store_true", help="tell of damaged batches and go on")
 
 
 def _directory(parser: argparse.ArgumentParser) -> None:
@@ -271,6 +308,16 @@ def _dump(options: argparse.Namespace) -> int:
     for path in options.files:
         dump(path, sys.stdout, batches_only=options.batches)
     return 0
+
+
+def _replayed(what: str, options: argparse.Namespace) -> int:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ValueError("this command needs pyarrow: pip install 'rayft[replay]'.") from None
+    from actors.replay import command
+
+    return int(getattr(command, what)(options))
 
 
 if __name__ == "__main__":

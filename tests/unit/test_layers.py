@@ -46,6 +46,7 @@ MORE: dict[str, set[str]] = {
     "actors.replay.ray": {"ray"},
     "actors.replay.held": {"ray"},
     "actors.replay.sql": {"duckdb"},
+    "actors.replay.command": {"rich"},
 }
 WITH_WORLD = ("actors.host", "actors.replay", "actors.cli")
 DOORS = ("actors.cli", "rayft")

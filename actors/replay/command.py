@@ -1,0 +1,354 @@
+"""`rayft replay` and `rayft compact`: tables on the screen, or in files. actors/cli.py has the words.
+
+This file alone decides what these commands print. Rows go to standard output (a readable table, or a JSON object a line),
+progress and damage to standard error. Nothing is written where the nodes write.
+"""
+
+import argparse
+import base64
+import datetime
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+
+from actors.replay import checkpoint, files, history, source, sql, tables
+from actors.replay.files import Damage
+from actors.replay.log import Reading
+from actors.replay.moment import Moment, Replay
+from actors.replay.where import Where, moment, moment_is_clock
+from fastpath.scan import scan
+
+LONG = ("records", "changes", "log")
+"""Tables that stream."""
+EVERY = (*tables.TABLES, *LONG)
+SCREEN_ROWS = 50
+WIDTH = 200
+"""Columns of a screen that is none."""
+PART_ROWS = 2_000_000
+"""Rows in one Parquet file of a directory."""
+
+
+# ---- replay -------------------------------------------------------------------------------------------------------
+
+
+def run(given: argparse.Namespace) -> int:
+    """`rayft replay`; the exit code."""
+    with _Progress() as progress:
+        asked = _Asked(given, progress)
+        if given.table is not None and given.table not in EVERY:
+            raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
+        if given.sql:
+            rows = sql.query(given.sql, {name: asked.maker(name) for name in EVERY})
+        elif given.table:
+            rows = asked.rows(given.table)
+        else:
+            rows = asked.summary()
+        return _give(rows, given, progress)
+
+
+class _Progress:
+    """A bar on standard error, when that is a screen."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
+            console=self.console, transient=True, disable=not self.console.is_terminal,
+        )  # fmt: skip
+        self.task = self.bar.add_task("reading", total=None)
+
+    def __enter__(self) -> "_Progress":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def expect(self, paths: Sequence[Path]) -> None:
+        """Files that will be read."""
+        self.bar.update(self.task, total=sum(path.stat().st_size for path in paths))
+
+    def read(self, size: int) -> None:
+        """So many bytes more."""
+        self.bar.advance(self.task, size)
+
+    def damage(self, found: Damage) -> None:
+        """Told above the bar."""
+        size = found.end - found.position
+        self.console.print(f"skipped {size} bytes: {found.path}, byte {found.position}: {found.reason}", soft_wrap=True)
+
+
+class _Asked:
+    """What the words of one command ask for."""
+
+    def __init__(self, given: argparse.Namespace, progress: _Progress) -> None:
+        self.given = given
+        self.progress = progress
+        self.reading = reading(given, progress)
+        self.where = Where(given.where)
+        self.columns = given.columns.split(",") if given.columns else None
+        self._replayed: Replay | None = None
+
+    def maker(self, name: str) -> Callable[[], pa.Table | pa.RecordBatchReader]:
+        """What makes a table for SQL."""
+        return lambda: self.reader(name) if name in LONG else tables.table(name, self.moment())
+
+    def rows(self, name: str) -> Iterator[pa.RecordBatch]:
+        """The rows and columns asked for."""
+        found = self.reader(name) if name in LONG else tables.table(name, self.moment()).to_reader()
+        for one in found:
+            chosen = self.where(pa.Table.from_batches([one]))
+            if self.columns is not None:
+                unknown = [column for column in self.columns if column not in chosen.column_names]
+                if unknown:
+                    raise ValueError(f"{name} has no column {unknown[0]!r}, only {', '.join(chosen.column_names)}")
+                chosen = chosen.select(self.columns)
+            yield from chosen.to_batches() or [pa.RecordBatch.from_pylist([], schema=chosen.schema)]
+
+    def summary(self) -> Iterator[pa.RecordBatch]:
+        """How many rows each table has, and of what."""
+        try:
+            found = self.moment()
+        except files.NothingToRead:
+            yield from self._logs()
+            return
+        counts = [(name, tables.table(name, found).num_rows) for name in tables.TABLES]
+        time = datetime.datetime.fromtimestamp(found.quorum.timestamp_ms / 1000, datetime.UTC).astimezone()
+        where = f"as of offset {found.image.next_offset}, {time:%Y-%m-%d %H:%M:%S %Z}"
+        yield pa.RecordBatch.from_pydict({"table": [name for name, _ in counts], where: [rows for _, rows in counts]})
+
+    def _logs(self) -> Iterator[pa.RecordBatch]:
+        found = source.open(self.given.path, "log", self.given.topic)
+        begin, end = found.beginnings(), found.ends()
+        rows = [
+            {
+                "topic": topic,
+                "partition": number,
+                "first_offset": begin[topic, number],
+                "end_offset": end[topic, number],
+            }
+            for topic, number in found.keys
+        ]
+        yield pa.RecordBatch.from_pylist(rows)
+
+    def moment(self) -> Replay:
+        """The metadata as of --as-of, replayed once."""
+        if self._replayed is None:
+            log = files.metadata_log(self.given.path)
+            self.progress.expect(log.files)
+            which = files.family(log, self.given.family)
+            self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of, log)).run()
+        return self._replayed
+
+    def _when(self, text: str | None, log: files.Partition) -> Moment:
+        return None if text is None else moment(text, last_time(log) if moment_is_clock(text) else None)
+
+    def reader(self, name: str) -> pa.RecordBatchReader:
+        """One of the long tables, as a stream."""
+        if name == "changes":
+            log = files.metadata_log(self.given.path)
+            self.progress.expect(log.files)
+            since, until = self._when(self.given.since, log), self._when(self.given.as_of, log)
+            found = history.changes(self.given.path, since, until, family=self.given.family, reading=self.reading)
+            return pa.RecordBatchReader.from_batches(history.SCHEMA, found)
+        opened = source.open(self.given.path, name, self.given.topic, self.given.family)
+        columns = self._built(opened)
+        made = opened.schema(columns)
+        self.progress.expect([path for log in opened.logs for path in log.files])
+        return pa.RecordBatchReader.from_batches(made, self._read(opened, columns))
+
+    def _built(self, opened: source.Source) -> list[str] | None:
+        """The columns that must be decoded: those asked for and those of the condition; None: the usual ones."""
+        if self.columns is None or self.given.sql:
+            return [*opened.columns] + (["headers"] if opened.table == "log" and self.given.sql else [])
+        return list(dict.fromkeys([*self.columns, *self.where.columns]))
+
+    def _read(self, opened: source.Source, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        for log in opened.logs:
+            since, until = self._when(self.given.since, log), self._when(self.given.as_of, log)
+            only = opened._replace(logs=(log,))
+            key = (log.topic, log.number)
+            first = {key: since} if isinstance(since, int) else None
+            end = {key: until} if isinstance(until, int) else None
+            timed = isinstance(since, datetime.datetime) or isinstance(until, datetime.datetime)
+            built = [*columns, "timestamp"] if columns and timed and "timestamp" not in columns else columns
+            on_damage = self.reading.on_damage if self.reading.damage == "skip" else None
+            for split in only.splits(first=first, end=end):
+                for one in source.read(split, built, self.reading.crc, on_damage, on_progress=self.reading.on_progress):
+                    cut = _between(one, since, until)
+                    yield cut.select(columns) if columns else cut
+
+
+def _between(rows: pa.RecordBatch, since: Moment, until: Moment) -> pa.RecordBatch:
+    """Those not before one time and not after another."""
+    if isinstance(since, datetime.datetime):
+        rows = rows.filter(pc.greater_equal(rows.column("timestamp"), pa.scalar(since, pa.timestamp("us", "UTC"))))
+    if isinstance(until, datetime.datetime):
+        rows = rows.filter(pc.less_equal(rows.column("timestamp"), pa.scalar(until, pa.timestamp("us", "UTC"))))
+    return rows
+
+
+def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
+    """How files are read."""
+    found = Reading.of(not given.no_verify, progress.damage if given.skip_damage else None)
+    return found._replace(on_progress=progress.read)
+
+
+def last_time(log: files.Partition) -> datetime.datetime | None:
+    """When the last batch of a log was appended; None where it has none."""
+    for path in reversed([one.path for one in log.segments]):
+        data = files.mapped(path)
+        headers, _, _ = scan(data, 0, len(data), False)
+        if len(headers):
+            return datetime.datetime.fromtimestamp(int(headers[-1]["max_timestamp"]) / 1000, datetime.UTC)
+    return None
+
+
+# ---- rows, given --------------------------------------------------------------------------------------------------
+
+
+def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _Progress) -> int:
+    if given.limit and (given.json or given.out):
+        rows = _first(rows, given.limit)
+    if given.out is not None:
+        count = write(rows, given.out)
+        progress.console.print(f"{count} rows in {given.out}", soft_wrap=True)
+    elif given.json:
+        for one in rows:
+            for row in one.to_pylist():
+                print(json.dumps(row, default=plain, ensure_ascii=False))
+    else:
+        _show(rows, SCREEN_ROWS if given.limit is None else given.limit, progress)
+    return 0
+
+
+def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
+    """Rows into a new file or a new directory of Parquet files, by the name's ending; how many."""
+    count = 0
+
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for one in batches:
+            count += one.num_rows
+            yield one
+
+    if path.suffix not in (".parquet", ".arrow", ".jsonl"):
+        raise ValueError(f"{path} ends with nothing that is known: write DIR.parquet, FILE.arrow or FILE.jsonl.")
+    if path.exists():
+        raise FileExistsError(f"{path} is there already: take another name, or remove it.")
+    first = next(rows, None)
+    if first is None:
+        raise ValueError("there are no rows, not even columns: nothing was written.")
+    found = counted(chain([first], rows))
+    if path.suffix == ".parquet":
+        import pyarrow.dataset
+
+        reader = pa.RecordBatchReader.from_batches(first.schema, found)
+        pyarrow.dataset.write_dataset(
+            reader, path, format="parquet", basename_template="part-{i}.parquet", max_rows_per_file=PART_ROWS,
+            max_rows_per_group=PART_ROWS // 4, existing_data_behavior="error", use_threads=False,
+        )  # fmt: skip
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, first.schema) as out:
+            for one in found:
+                out.write_batch(one)
+    else:
+        with path.open("w") as lines:
+            for one in found:
+                lines.writelines(json.dumps(row, default=plain, ensure_ascii=False) + "\n" for row in one.to_pylist())
+    return count
+
+
+def plain(value: Any) -> str:
+    """What JSON has no word for."""
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return base64.b64encode(value).decode()
+    return str(value)
+
+
+def _first(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    for one in rows:
+        yield one.slice(0, limit)
+        limit -= one.num_rows
+        if limit <= 0:
+            return
+
+
+def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> None:
+    """The first rows as a table."""
+    shown: list[dict[str, Any]] = []
+    names: list[str] = []
+    more = False
+    for one in rows:
+        names = names or one.schema.names
+        wanted = one.num_rows if limit == 0 else limit - len(shown)
+        more = one.num_rows > wanted
+        shown += one.slice(0, wanted).to_pylist()
+        if more:
+            break
+    progress.bar.stop()
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    empty = {name for name in names if len(names) > 6 and all(row[name] in (None, [], "") for row in shown)}
+    empty |= {"old_ids", "new_ids"} if "old" in names and "new" in names else set()
+    for name in names:
+        if name not in empty:
+            numbers = shown and all(isinstance(row[name], int | float | None) for row in shown)
+            table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*[cell(row[name]) for name in names if name not in empty])
+    console.print(table)
+    if more:
+        console.print(f"... more rows than {limit}: --limit 0 shows all, --out writes them", style="dim")
+    elif not shown:
+        console.print("no rows", style="dim")
+
+
+def cell(value: Any) -> str:
+    """A value as one reads it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime.datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
+    if isinstance(value, list):
+        return " ".join(cell(one) for one in value)
+    if isinstance(value, dict):
+        return ":".join(cell(one) for one in value.values() if one is not None)
+    return plain(value)
+
+
+# ---- compact ------------------------------------------------------------------------------------------------------
+
+
+def compact(given: argparse.Namespace) -> int:
+    """`rayft compact`; the exit code."""
+    with _Progress() as progress:
+        log = files.metadata_log(given.path)
+        progress.expect(log.files)
+        when = None
+        if given.as_of is not None:
+            when = moment(given.as_of, last_time(log) if moment_is_clock(given.as_of) else None)
+        made = checkpoint.compact(given.path, when, given.family, reading(given, progress))
+        folder = given.out if given.out.is_dir() else given.out.parent
+        if folder.resolve() == log.files[0].parent.resolve():
+            raise ValueError(f"{folder} is the log's own directory: a node would load what is put there; write --out.")
+        path = made.write(given.out)
+    print(f"{path}: {made.size} bytes, the state below offset {made.end_offset}, epoch {made.epoch}")
+    return 0

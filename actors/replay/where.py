@@ -1,0 +1,128 @@
+"""The small language of the command line: moments in time, and conditions on columns.
+
+    WHEN    1998182 | 14:02[:30] | 2026-11-21 | 2026-11-21T14:02[:30][Z | +01:00]
+    WHERE   CONDITION [and CONDITION]...
+    CONDITION   COLUMN = | != | < | <= | > | >= VALUE | COLUMN contains VALUE | COLUMN is [not] null | [not] COLUMN
+
+This file alone decides it. A time of day is the last such time that is not after the end of the log; a time without a zone
+is local. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL.
+"""
+
+import datetime
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_PARTS = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", re.IGNORECASE)
+_COMPARED = re.compile(r"(\w+)\s*(<=|>=|!=|==|=|<|>|\bcontains\b)\s*(.+)", re.IGNORECASE)
+_NULL = re.compile(r"(\w+)\s+is\s+(not\s+)?null", re.IGNORECASE)
+_PLAIN = re.compile(r"(not\s+)?(\w+)", re.IGNORECASE)
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def moment(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
+    """What WHEN means; `end`: time of the log's last record. Raises ValueError with a sentence."""
+    if text.isdecimal():
+        return int(text)
+    clock = _CLOCK.fullmatch(text)
+    try:
+        if clock:
+            last = (end or datetime.datetime.now(datetime.UTC)).astimezone()
+            time = datetime.time(int(clock[1]), int(clock[2]), int(clock[3] or 0))
+            found = datetime.datetime.combine(last.date(), time).astimezone()
+            return found if found <= last else found - datetime.timedelta(days=1)
+        found = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no moment: write an offset, a time of day such as 14:02, or 2026-11-21T14:02."
+        ) from None
+    return found.astimezone()
+
+
+def moment_is_clock(text: str) -> bool:
+    """Whether the end of the log must be known to say what WHEN means."""
+    return _CLOCK.fullmatch(text) is not None
+
+
+class Where:
+    """Conditions that all must hold. Raises ValueError for words that are no condition."""
+
+    def __init__(self, text: str) -> None:
+        self.conditions = [_condition(part) for part in _PARTS.split(text.strip())] if text.strip() else []
+
+    @property
+    def columns(self) -> list[str]:
+        """That it asks about."""
+        return [column for column, _ in self.conditions]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The rows for which it holds. Raises ValueError for a column that is not there, or a value that does not fit."""
+        for column, holds in self.conditions:
+            if column not in rows.column_names:
+                raise ValueError(f"there is no column {column!r}, only {', '.join(rows.column_names)}")
+            rows = rows.filter(holds(rows[column]))
+        return rows
+
+
+def _condition(text: str) -> tuple[str, Callable[[pa.ChunkedArray], Any]]:
+    text = text.strip()
+    null = _NULL.fullmatch(text)
+    if null:
+        return null[1], (pc.is_valid if null[2] else pc.is_null)
+    compared = _COMPARED.fullmatch(text)
+    if compared:
+        column, how, given = compared[1], compared[2].lower(), compared[3].strip()
+        if given[:1] in "'\"" and given[-1:] == given[:1] and len(given) > 1:
+            given = given[1:-1]
+        return column, lambda values: _holds(column, values, how, given)
+    plain = _PLAIN.fullmatch(text)
+    if plain:
+        return plain[2], lambda values: _flag(plain[2], values, bool(plain[1]))
+    raise ValueError(f"{text!r} is no condition: write, for example, leader = 5 and isr contains 3.")
+
+
+def _flag(column: str, values: pa.ChunkedArray, negated: bool) -> Any:
+    if not pa.types.is_boolean(values.type):
+        raise ValueError(f"{column} is not true or false: write a comparison, for example {column} = 1.")
+    return pc.invert(values) if negated else values
+
+
+def _holds(column: str, values: pa.ChunkedArray, how: str, given: str) -> Any:
+    kind = values.type
+    if how == "contains" and pa.types.is_list(kind):
+        wanted = _scalar(column, kind.value_type, given)
+        flat = pc.equal(pc.list_flatten(values), wanted)
+        rows = pc.unique(pc.filter(pc.list_parent_indices(values), flat.fill_null(False)))
+        return pc.is_in(pa.array(range(len(values)), pa.int64()), value_set=rows.cast(pa.int64()))
+    if how == "contains":
+        if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            raise ValueError(f"{column} is no list and no text: contains says nothing about it.")
+        return pc.match_substring(values, given)
+    if pa.types.is_nested(kind):
+        raise ValueError(f"{column} is a list: write {column} contains {given}.")
+    return COMPARE[how](values, _scalar(column, kind, given))
+
+
+def _scalar(column: str, kind: pa.DataType, given: str) -> pa.Scalar:
+    try:
+        if pa.types.is_timestamp(kind):
+            found = moment(given)
+            time = found.timestamp() if isinstance(found, datetime.datetime) else found / 1000
+            return pa.scalar(int(time * 1_000_000), pa.int64()).cast(pa.timestamp("us", "UTC")).cast(kind)
+        if pa.types.is_binary(kind):
+            return pa.scalar(given.encode(), kind)
+        return pa.scalar(given, pa.string()).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ValueError(f"{given!r} does not compare with {column}, which is {kind}") from None

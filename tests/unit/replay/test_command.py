@@ -1,0 +1,184 @@
+"""`rayft replay` and `rayft compact` as they are typed."""
+
+import datetime
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+
+from actors import cli
+from actors.replay import source, tables
+from actors.replay.where import Where, moment
+from tests.unit.replay import logs
+from tests.unit.replay.test_source import write
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return logs.write(tmp_path / "node", logs.batches(logs.ops(), 4))
+
+
+def rows(capsys: pytest.CaptureFixture[str], *words: object) -> list[dict[str, Any]]:
+    assert cli.main(["replay", *map(str, words), "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert cli.main(["replay", *map(str, words)]) == 1
+    return capsys.readouterr().err
+
+
+def test_who_led_what_at_an_offset_and_now(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (path, "--table", "partitions", "--where", "leader = 2", "--columns", "topic,partition,isr")
+    assert rows(capsys, *words) == [{"topic": "orders", "partition": 0, "isr": [2, 3]}]
+    assert rows(capsys, *words, "--as-of", 11) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("isr contains 3", [0, 2]),
+        ("isr contains 3 and leader != 2", [2]),
+        ("under_replicated", [0, 1, 3]),
+        ("not under_replicated", [2]),
+        ("topic = 'orders' and partition >= 2", [2, 3]),
+        ("topic contains rde AND leader_epoch<1", [2]),
+        ("leader is not null and partition is null", []),
+        ('topic = "a and b"', []),
+    ],
+)
+def test_conditions(path: Path, capsys: pytest.CaptureFixture[str], where: str, found: list[int]) -> None:
+    words = ("--where", f"topic != payments and {where}", "--columns", "partition")
+    assert [row["partition"] for row in rows(capsys, path, "--table", "partitions", *words)] == found
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        ("leader ~ 3", "is no condition"),
+        ("leading = 3", "no column 'leading'"),
+        ("isr = 3", "write isr contains 3"),
+        ("leader = five", "'five' does not compare with leader"),
+        ("leader contains 5", "no list and no text"),
+        ("leader", "is not true or false"),
+    ],
+)
+def test_conditions_that_mean_nothing(
+    path: Path, capsys: pytest.CaptureFixture[str], where: str, sentence: str
+) -> None:
+    assert sentence in refused(capsys, path, "--table", "partitions", "--where", where)
+
+
+def test_the_screen_shows_a_table_and_says_that_there_is_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", str(path), "--table", "partitions", "--limit", "4"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [word for word in out[0].split() if word][:3] == ["topic", "partition", "leader"]
+    assert out[1].split()[:7] == ["orders", "0", "2", "1", "1", "2", "3"]
+    assert len(out) == 6 and "more rows" in out[-1]
+    assert cli.main(["replay", str(path)]) == 0
+    assert "as of offset 19" in capsys.readouterr().out
+
+
+def test_changes_and_records_between_two_moments(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(
+        capsys, path, "--table", "changes", "--since", 11, "--as-of", 13, "--columns", "kind,partition,old,new"
+    )
+    assert found == [
+        {"kind": "leader", "partition": 0, "old": "1", "new": "2"},
+        {"kind": "isr", "partition": 0, "old": "1,2,3", "new": "2,3"},
+        {"kind": "isr", "partition": 1, "old": "1,2,3", "new": "1,2"},
+    ]
+    found = rows(capsys, path, "--table", "records", "--since", 8, "--as-of", 12, "--columns", "offset,type")
+    assert [row["offset"] for row in found] == [8, 9, 10, 11]
+    at = datetime.datetime.fromtimestamp(2, datetime.UTC).isoformat()
+    found = rows(capsys, path, "--table", "records", "--since", at, "--as-of", at, "--columns", "offset")
+    assert [row["offset"] for row in found] == [5, 6, 7, 8, 9, 10, 11, 12, 13]
+
+
+def test_sql_over_the_tables_that_it_names(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("duckdb", reason="the sql extra is not installed")
+    query = """select t.topic, count(*) n from partitions p join topics t on p.topic_id = t.topic_id
+               where list_contains(p.isr, 1) group by all order by all"""
+    assert rows(capsys, path, "--sql", query) == [{"topic": "orders", "n": 3}, {"topic": "payments", "n": 2}]
+    twice = 'select count(*) n from records a join records b on a."offset" = b."offset"'
+    assert rows(capsys, path, "--sql", twice) == [{"n": 19}]
+    assert "syntax error" in refused(capsys, path, "--sql", "selec")
+
+
+def test_files_hold_what_the_table_holds(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = tables.state(path, 13, ["partitions"])["partitions"]
+    for name in ("out.parquet", "out.arrow", "out.jsonl"):
+        out = tmp_path / name
+        words = ["replay", str(path), "--table", "partitions", "--as-of", "13", "--out", str(out)]
+        assert cli.main(words) == 0
+        assert "6 rows" not in capsys.readouterr().out and out.exists()
+        if name == "out.arrow":
+            found = pa.ipc.open_file(pa.memory_map(str(out))).read_all()
+            assert found.equals(expected)
+        elif name == "out.parquet":
+            assert pa.dataset.dataset(out).to_table().to_pylist() == expected.to_pylist()
+        else:
+            assert [json.loads(line) for line in out.read_text().splitlines()] == expected.to_pylist()
+        assert "there already" in refused(capsys, *words[1:])
+    assert "write DIR.parquet" in refused(capsys, path, "--table", "topics", "--out", tmp_path / "out.xls")
+
+
+def test_a_topics_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path)
+    found = rows(capsys, path, "--table", "log", "--where", "value contains 13", "--columns", "offset,value")
+    assert found == [{"offset": at, "value": f"v{at}"} for at in range(140) if "13" in str(at)]
+    assert rows(capsys, path) == [{"topic": "orders", "partition": 3, "first_offset": 0, "end_offset": 140}]
+    assert len(rows(capsys, tmp_path, "--table", "log", "--topic", "orders", "--limit", 9)) == 9
+    assert "no log of invoices" in refused(capsys, tmp_path, "--table", "log", "--topic", "invoices")
+
+
+def test_damage_stops_or_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (split, *_) = source.open(path).splits(1)[1:]
+    (file,) = path.glob("*.log")
+    data = bytearray(file.read_bytes())
+    data[split.begin + 80] ^= 1
+    file.write_bytes(data)
+    assert f"{file}, byte {split.begin}: " in refused(capsys, path, "--table", "records")
+    words = ["replay", str(path), "--table", "records", "--columns", "offset", "--json", "--skip-damage"]
+    assert cli.main(words) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 19 - split.records and f"byte {split.begin}" in err
+    assert cli.main(["replay", str(path), "--table", "topics", "--no-verify"]) == 0
+
+
+def test_compact_writes_a_checkpoint_and_never_where_the_log_is(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    assert cli.main(["compact", str(path), "--out", str(out)]) == 0
+    assert [one.name for one in out.iterdir()] == [f"{19:020}-{3:010}.checkpoint"]
+    assert cli.main(["compact", str(path), "--out", str(path)]) == 1
+    assert len(list(path.iterdir())) == 1
+
+
+def test_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        end = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)  # 14:30 there
+        assert moment("1998182") == 1998182
+        assert moment("14:02", end) == datetime.datetime(2026, 11, 21, 13, 2, tzinfo=datetime.UTC)
+        assert moment("14:31:05", end) == datetime.datetime(2026, 11, 20, 13, 31, 5, tzinfo=datetime.UTC)
+        assert moment("2026-11-21") == datetime.datetime(2026, 11, 20, 23, tzinfo=datetime.UTC)
+        assert moment("2026-11-21T14:02Z") == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
+        for text in ("25:00", "yesterday", "14:02 pm"):
+            with pytest.raises(ValueError, match="is no moment"):
+                moment(text, end)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_list_that_is_null_contains_nothing() -> None:
+    held = pa.table({"ids": pa.array([[1, None], None, [], [2]], pa.list_(pa.int32()))})
+    assert Where("ids contains 1")(held).to_pylist() == [{"ids": [1, None]}]
+    assert Where("ids contains 2")(held).to_pylist() == [{"ids": [2]}]
