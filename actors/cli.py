@@ -245,11 +245,15 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _node(options: argparse.Namespace) -> int:
-    from actors.config import node_config
+    from actors.config import ConfigError, node_config
     from actors.host.serve import REFUSED, Journal, hostname, serve
 
-    config = node_config(_properties(options), hostname())
-    code, sentence = serve(config, Journal(sys.stdout))
+    try:
+        config = node_config(_properties(options), hostname())
+    except (ConfigError, OSError) as error:
+        code, sentence = REFUSED, str(error)
+    else:
+        code, sentence = serve(config, Journal(sys.stdout))
     if code == REFUSED:
         print(f"rayft: {sentence}", file=sys.stderr)
     return code

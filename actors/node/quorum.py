@@ -50,6 +50,7 @@ from actors.raft.messages import (
     Response,
     VoteRequest,
 )
+from actors.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -131,6 +132,10 @@ class Quorum:
         self._pending: Leadership | None = None
         self._active = False
         self._fetches_from: int | None = None
+        self._strangers: set[int] = set()
+        """Controllers that have said that they are of another cluster."""
+        self._agreed = False
+        """A controller has once answered as one of this cluster."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -428,10 +433,26 @@ class Quorum:
     def _answered(self, target: int, request: Any, module: Any, reply: Any) -> None:
         response: Message | None = None
         if not isinstance(reply, ChannelError):
-            response = module.incoming(self, request, reply)
-            if response is None:
-                self.node.log.warning(f"{module.NAME}: the answer of {target} cannot be used: {reply!r:.300}")
+            if reply.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+                self._foreign(target)
+            else:
+                self._agreed = True
+                response = module.incoming(self, request, reply)
+                if response is None:
+                    self.node.log.warning(f"{module.NAME}: the answer of {target} cannot be used: {reply!r:.300}")
         self._step(target, response if response is not None else Failed(request.serial))
+
+    def _foreign(self, target: int) -> None:
+        """A controller says that it is of another cluster. Who hears that from most, and never anything else, is in the
+        wrong place itself."""
+        if target not in self._strangers:
+            self._strangers.add(target)
+            host, port = self.addresses.find(target) or ("", 0)
+            self.node.log.error(f"the controller at {host}:{port} is not of cluster {self.cluster_id}")
+        if not self._agreed and 2 * len(self._strangers) > len(self.addresses.bootstrap):
+            self.node.stop(1, f"the controllers of controller.connect are of another cluster than this node, whose "
+                              f"directory belongs to {self.cluster_id}: name its own controllers, or take another "
+                              f"directory.")  # fmt: skip
 
     # -- committed batches
 

@@ -189,6 +189,34 @@ def test_controller_connect_must_agree_with_the_disk() -> None:
         cluster.start(1)
 
 
+OTHER = "BBBBBBBBBBBBBBBBBBBBBB"
+
+
+@pytest.mark.parametrize("who", [3, 101])
+def test_a_directory_of_another_cluster_stops_its_node_and_nobody_else(who: int) -> None:
+    """Who is alone among controllers that all say so is wrong; who meets one such controller is not."""
+    cluster = Cluster(controllers=3, brokers=2)
+    stranger = cluster.nodes[who]
+    stranger.storage = stranger.storage._replace(cluster_id=OTHER)
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, lambda: stranger.stopped is not None)
+    assert stranger.stopped is not None
+    assert f"another cluster than this node, whose directory belongs to {OTHER}" in stranger.stopped
+    cluster.append("x")
+    assert cluster.run(1000, cluster.settled)
+    if who == 3:
+        stranger.start()
+        for other in (1, 2):
+            cluster.nodes[other].kill()
+            cluster.start(other)
+        assert cluster.run(5000, lambda: not stranger.alive and cluster.settled())
+    for node in cluster.nodes.values():
+        if node is not stranger:
+            assert node.stopped is None
+            assert len([line for line in node.lines if "is not of cluster" in line]) <= 2, "once a life"
+
+
 def test_failed_sync_stops_the_node() -> None:
     cluster = Cluster()
     cluster.start()
