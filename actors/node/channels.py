@@ -58,11 +58,12 @@ class Channel:
     """One outbound connection and what is in flight on it.
 
     `conn` is 0 while there is none. `level` is 0 until the handshake has told it.
-    Invariant: `queued` is empty while the channel is up.
+    `answered`: something has come back on it. Invariant: `queued` is empty while the channel is up.
     """
 
     __slots__ = (
         "address",
+        "answered",
         "conn",
         "handshake",
         "in_flight",
@@ -81,6 +82,7 @@ class Channel:
         self.handshake = handshake
         self.conn = 0
         self.up = False
+        self.answered = False
         self.level = 0
         self.next_correlation = 0
         self.in_flight: dict[int, _Request] = {}
@@ -173,7 +175,8 @@ class Channels:
 
     def watch(self, purpose: Hashable, lost: Callable[[bool], None]) -> None:
         """Whenever the channel of that purpose is lost: `lost(False)`, one redial at once, and if that is refused
-        `lost(True)`. A redial that works is `lost` of nobody."""
+        `lost(True)`. A redial that works is `lost` of nobody. Who takes connections and breaks them before a first answer
+        is not redialled: that would go round as fast as the network does."""
         self._watchers[purpose] = lost
 
     def drop(self, purpose: Hashable) -> None:
@@ -236,13 +239,13 @@ class Channels:
         channel = self._by_conn.get(conn)
         if channel is None:
             return
-        was_up = channel.up
+        redial = channel.up and channel.answered
         word = "refused" if refused else "lost"
         watcher = self._watchers.get(channel.purpose)
         self._down(channel, ChannelError(word, f"the connection to {channel.address} was {word}"))
         if watcher is not None:
             watcher(refused)
-            if was_up and not channel.conn and self._by_purpose.get(channel.purpose) is channel:
+            if redial and not channel.conn and self._by_purpose.get(channel.purpose) is channel:
                 self._connect(channel)
 
     def received(self, conn: int, frame: memoryview) -> None:
@@ -253,6 +256,7 @@ class Channels:
         try:
             correlation = framing.correlation_id(frame)
             request = channel.in_flight.pop(correlation, None)
+            channel.answered = True
             if request is None:
                 return  # its time was over
             reply: Any = framing.decode_response(self._layout(channel, request.name), request.version, frame)
@@ -333,7 +337,7 @@ class Channels:
 
     def _down(self, channel: Channel, error: ChannelError) -> None:
         self._by_conn.pop(channel.conn, None)
-        channel.conn, channel.up, channel.level = 0, False, 0
+        channel.conn, channel.up, channel.answered, channel.level = 0, False, False, 0
         requests = list(channel.in_flight.values()) + channel.queued
         channel.in_flight, channel.queued = {}, []
         for request in requests:

@@ -142,7 +142,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
 def heard(core: Core) -> None:
     """The leader has answered as a leader."""
     assert core.fetching is not None
-    core.fetching.heard = True
+    core.fetching.heard = core.fetching.fruitful = True
     core.hurry = False
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
@@ -183,7 +183,8 @@ def link_lost(core: Core, peer: int, refused: bool) -> None:
     if fetching is None or fetching.target != peer:
         return
     fetching.serial = 0
-    fetching.due_ms = core.now_ms + (core.limits.retry_backoff_ms if refused else 0)
+    fetching.due_ms = core.now_ms + (0 if fetching.fruitful and not refused else core.limits.retry_backoff_ms)
+    fetching.fruitful = False
     if core.role is Role.UNATTACHED:
         _next_target(core)
     elif refused and core.is_voter:

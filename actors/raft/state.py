@@ -94,7 +94,7 @@ class Ballot:
 class Fetching:
     """What a follower, or an observer in search of a leader, has under way."""
 
-    __slots__ = ("due_ms", "expires_ms", "heard", "serial", "target")
+    __slots__ = ("due_ms", "expires_ms", "fruitful", "heard", "serial", "target")
 
     def __init__(self, due_ms: int) -> None:
         self.due_ms = due_ms
@@ -106,6 +106,8 @@ class Fetching:
         """When the request that is out is given up, should the node never say so."""
         self.heard = False
         """Whether the leader of this epoch has answered a fetch."""
+        self.fruitful = False
+        """The same of the present connection: one that breaks before is not replaced at once."""
 
 
 class Download:

@@ -226,7 +226,7 @@ class Switchboard:
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        wire = Wire(self, self._dialler(peer[1]), name)
+        wire = Wire(self, self._dialler(peer[1], self._ports[name][0]), name)
         if wire.is_cut:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             sock.close()
@@ -236,8 +236,8 @@ class Switchboard:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _dialler(self, port: int) -> str:
-        inode = _inode(port)
+    def _dialler(self, port: int, to: int) -> str:
+        inode = _inode(port, to)
         if inode is not None:
             wanted = f"socket:[{inode}]"
             for pid, name in self._pids.items():
@@ -257,12 +257,12 @@ def _bind(port: int) -> socket.socket:
     return sock
 
 
-def _inode(port: int) -> str | None:
-    """The inode of the socket whose own port this is."""
-    ending = f":{port:04X}"
+def _inode(own: int, other: int) -> str | None:
+    """The inode of the socket with these ports; one port alone serves several connections."""
+    endings = f":{own:04X}", f":{other:04X}"
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         columns = line.split(None, 10)
-        if columns[1].endswith(ending):
+        if columns[1].endswith(endings[0]) and columns[2].endswith(endings[1]):
             return columns[9]
     return None
 

@@ -4,9 +4,12 @@ from typing import Any
 
 from actors.node.channels import ChannelError, Channels
 from actors.node.waiting import Timers
+from actors.wire import framing
 from actors.wire.messages import message
 
 FIRST, SECOND = ("c1", 1), ("c2", 1)
+ADDRESS = ("127.0.0.1", 9093)
+PURPOSE = ("raft", 1002)
 
 
 class Net:
@@ -48,3 +51,63 @@ def test_a_request_to_the_controller_that_leads_stays() -> None:
     assert [answer.reason for answer in net.answers] == ["lost"]
     net.channels.controller_moved()
     assert len(net.answers) == 2  # the fetch from a broker is none of it
+
+
+class Link:
+    """Channels and a clock; what was lost, and what was answered."""
+
+    def __init__(self) -> None:
+        self.channels = Channels(Timers(), lambda: 0, "test", lambda: ADDRESS)
+        self.lost: list[bool] = []
+        self.replies: list[object] = []
+        self.channels.watch(PURPOSE, self.lost.append)
+
+    def ask(self) -> None:
+        request = message("ApiVersionsRequest")()
+        self.channels.peer(PURPOSE, ADDRESS, "ApiVersions", request, self.replies.append, version=3)
+
+    def dialled(self) -> int:
+        """The number of the only new dial, 0 for none."""
+        dials, self.channels.dials = self.channels.dials, []
+        assert len(dials) <= 1
+        return dials[0].conn if dials else 0
+
+    def answer(self, conn: int, correlation: int) -> None:
+        reply = message("ApiVersionsResponse")()
+        frame = b"".join(framing.encode_response("ApiVersions", 3, correlation, reply))[4:]
+        self.channels.received(conn, memoryview(frame))
+
+
+def test_a_broken_connection_that_worked_is_redialled_once_and_a_refusal_is_told() -> None:
+    link = Link()
+    link.ask()
+    conn = link.dialled()
+    link.channels.connected(conn)
+    link.answer(conn, 1)
+    link.channels.closed(conn, False)
+    assert link.lost == [False]
+    again = link.dialled()
+    assert again != 0
+    link.channels.closed(again, True)
+    assert link.lost == [False, True]
+    assert link.dialled() == 0
+
+
+def test_who_takes_connections_and_breaks_them_is_not_dialled_in_a_circle() -> None:
+    link = Link()
+    link.ask()
+    first = link.dialled()
+    link.channels.connected(first)
+    link.answer(first, 1)
+    link.channels.closed(first, False)
+    again = link.dialled()
+    link.channels.connected(again)
+    link.channels.closed(again, False)
+    assert link.dialled() == 0, "until somebody asks"
+    assert link.lost == [False, False]
+    link.ask()
+    third = link.dialled()
+    link.channels.connected(third)
+    link.channels.closed(third, False)
+    assert link.dialled() == 0
+    assert [type(reply) for reply in link.replies[1:]] == [ChannelError]

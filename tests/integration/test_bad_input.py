@@ -1,0 +1,512 @@
+"""Whole nodes and what is wrong with their surroundings: each gets a clear error, and nothing is lost.
+
+What test_processes.py holds already (a wrong setting and a taken port for `rayft up`, a directory in use) is not repeated.
+"""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import rayft
+from actors.host import plan as plans
+from actors.host import probe
+from actors.host.on_processes import Cluster, ClusterError
+from actors.wire.messages import message
+
+ROOT = Path(__file__).parent.parent.parent
+MIB = 1 << 20
+SECONDS = 30
+
+
+def node(file: Path, timeout_s: float = 60) -> "subprocess.CompletedProcess[str]":
+    """`rayft node` until it ends."""
+    return subprocess.run(
+        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+        cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False,
+    )  # fmt: skip
+
+
+def until(holds: Any, what: str, timeout_s: float = SECONDS) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.05)
+
+
+def create(servers: str, topic: str, replicas: int = 1, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    named = {name.replace("_", "."): value for name, value in config.items()}
+    admin.create_topics([NewTopic(topic, 1, replicas, config=named)])[topic].result(SECONDS)
+
+
+def read(servers: str, topic: str) -> list[bytes]:
+    """Every value of partition 0."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False, "log_level": 0})
+    place = TopicPartition(topic, 0, 0)
+    _, end = consumer.get_watermark_offsets(place, SECONDS)
+    consumer.assign([place])
+    found: list[bytes] = []
+    position, deadline = 0, time.monotonic() + SECONDS
+    while position < end and time.monotonic() < deadline:
+        for record in consumer.consume(1000, 0.2):
+            assert record.error() is None, record.error()
+            found.append(record.value())
+            position = record.offset() + 1
+    consumer.close()
+    assert position >= end, f"read to {position} of {end}"
+    return found
+
+
+class Steady:
+    """A producer with acks=all; knows what was acknowledged, and the errors it met."""
+
+    def __init__(self, servers: str, topic: str, timeout_ms: int = 120_000) -> None:
+        self.acknowledged: list[bytes] = []
+        self.failed: list[str] = []
+        self._topic, self._number = topic, 0
+        self.producer = Producer(
+            {
+                "bootstrap.servers": servers, "acks": "all", "enable.idempotence": True, "linger.ms": 0,
+                "delivery.timeout.ms": timeout_ms, "retry.backoff.max.ms": 500, "log_level": 0,
+            }
+        )  # fmt: skip
+
+    def send(self, count: int, size: int = 1000) -> None:
+        """Hand over; wait for nothing."""
+        for _ in range(count):
+            value = b"%08d" % self._number + b"." * (size - 8)
+            self._number += 1
+            self.producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
+        self.producer.poll(0)
+
+    def flush(self, seconds: float = SECONDS) -> int:
+        """How many are still without an end."""
+        return self.producer.flush(seconds)
+
+    def _delivered(self, error: KafkaError | None, record: Any) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+        else:
+            self.acknowledged.append(record.value())
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Cluster]:
+    """One controller and one broker, for what does not hurt them."""
+    with rayft.Cluster(1, 1) as one:
+        yield one
+
+
+def planned(directory: Path, controllers: int = 1, brokers: int = 1, **config: str) -> plans.Plan:
+    """A cluster that is written down and formatted, and not started."""
+    named = {name.replace("_", "."): value for name, value in config.items()}
+    return plans.create(directory, controllers, brokers, common=named)
+
+
+# ---- ports, directories, settings
+
+
+def test_a_port_in_use_stops_a_node_with_one_sentence(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    port = plan.member(1001).address("controller")[1]
+    with socket.create_server(("127.0.0.1", port)):
+        ran = node(tmp_path / "controller-1001.properties")
+    assert ran.returncode == 3
+    assert ran.stderr.strip().count("\n") == 0
+    assert f"127.0.0.1:{port}, which another process uses" in ran.stderr
+
+
+def test_the_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+    planned(tmp_path, brokers=2)
+    file = tmp_path / "broker-1.properties"
+    file.write_text(file.read_text().replace("/broker-1\n", "/broker-2\n"))
+    ran = node(file)
+    assert ran.returncode == 3
+    assert "belongs to the node with broker.id=2, and this node has broker.id=1" in ran.stderr
+
+
+def test_a_broker_with_the_directory_of_another_cluster_stops_and_says_so(small: Cluster, tmp_path: Path) -> None:
+    """Its directory is in order by itself: only the controllers can know that it is not theirs."""
+    planned(tmp_path)
+    text = (tmp_path / "broker-1.properties").read_text().replace("broker.id=1", "broker.id=7")
+    meta = tmp_path / "broker-1" / "meta.properties"
+    meta.write_text(meta.read_text().replace("broker.id=1", "broker.id=7").replace("node.id=1", "node.id=7"))
+    text = re.sub("controller.connect=.*", f"controller.connect=1001@{small.bootstrap_controllers}", text)
+    file = tmp_path / "broker-7.properties"
+    file.write_text(text)
+    ran = node(file)
+    assert ran.returncode == 1, ran.stdout
+    assert small.cluster_id in ran.stdout, "it names the cluster that it should belong to"
+    assert "cluster" in ran.stdout.strip().splitlines()[-1]
+    assert probe.quorum([small.address(1001)]).leader_id == 1001
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("log.retention.hrs=1", "did you mean log.retention.hours?"),
+        ("process.roles=broker,observer", "observer"),
+        ("registration.lease.timeout.ms=1000", "no broker could keep its lease"),
+        ("zookeeper.connect=localhost:2181", "zookeeper.connect"),
+        ("num.partitions=none", "num.partitions"),
+        ("controller.connect=1001@somewhere", "somewhere"),
+        ("listeners=PLAINTEXT://127.0.0.1:99999", "99999"),
+        ("security.inter.broker.protocol=SASL_SSL", "SASL_SSL"),
+    ],
+)
+def test_a_setting_that_cannot_be_stops_a_node_with_one_sentence(tmp_path: Path, change: str, words: str) -> None:
+    planned(tmp_path)
+    file = tmp_path / "broker-1.properties"
+    name = change.partition("=")[0]
+    lines = [line for line in file.read_text().splitlines() if line.partition("=")[0] != name]
+    file.write_text("\n".join([*lines, change]) + "\n")
+    ran = node(file)
+    assert ran.returncode == 3, ran.stdout
+    assert words in ran.stderr
+    assert ran.stderr.strip().count("\n") == 0, "one sentence, no stack"
+
+
+def test_a_damaged_meta_properties_is_one_sentence(tmp_path: Path) -> None:
+    planned(tmp_path)
+    meta = tmp_path / "broker-1" / "meta.properties"
+    meta.write_bytes(meta.read_bytes()[:40])
+    ran = node(tmp_path / "broker-1.properties")
+    assert ran.returncode == 3
+    assert str(meta) in ran.stderr or "not formatted" in ran.stderr
+
+
+# ---- frames
+
+
+def resident(pid: int, what: str = "VmRSS") -> int:
+    """Bytes."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(rf"{what}:\s+(\d+) kB", text)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def closed(sock: socket.socket) -> bool:
+    """The other side ends the connection."""
+    sock.settimeout(10)
+    try:
+        while sock.recv(65536):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def alive(cluster: Cluster) -> None:
+    """Both nodes answer, and are the processes that they were."""
+    assert probe.quorum([cluster.address(1001)]).leader_id == 1001
+    reply = probe.ask(cluster.address(1), "Metadata", message("MetadataRequest")(topics=[]), 9)
+    assert reply.brokers[0].node_id == 1
+
+
+@pytest.mark.parametrize("who", [1, 1001])
+@pytest.mark.parametrize("size", [-1, -(1 << 31), (1 << 31) - 1, 100 * MIB + (1 << 20)])
+def test_a_frame_of_impossible_size_ends_its_connection_only(small: Cluster, who: int, size: int) -> None:
+    pid = small.pids[who]
+    with socket.create_connection(small.address(who)) as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(size.to_bytes(4, "big", signed=True) + b"x" * 100)
+        assert closed(sock)
+    alive(small)
+    assert small.pids[who] == pid
+    assert "closed the connection of 127.0.0.1" in small.log(who)
+
+
+@pytest.mark.parametrize("who", [1, 1001])
+def test_a_frame_cut_short_costs_what_has_arrived(small: Cluster, who: int) -> None:
+    """Forty connections that each announce 90 MiB and send little of it."""
+    pid = small.pids[who]
+    before = resident(pid)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            sock = stack.enter_context(socket.create_connection(small.address(who)))
+            sock.sendall((90 * MIB).to_bytes(4, "big") + b"\0" * 10_000)
+        alive(small)
+        assert resident(pid) - before < 40 * MIB
+    alive(small)
+    assert small.pids[who] == pid
+
+
+@pytest.mark.parametrize("who", [1, 1001])
+def test_random_frames_do_not_hurt(small: Cluster, who: int) -> None:
+    """Noise, noise behind a header that looks right, and real requests with bytes changed."""
+    pid, choice = small.pids[who], random.Random(who)
+    from actors.wire import framing
+
+    requests = [
+        ("Metadata", 12, message("MetadataRequest")(topics=None)),
+        ("ApiVersions", 3, message("ApiVersionsRequest")(client_software_name="x", client_software_version="1")),
+        ("DescribeQuorum", 1, message("DescribeQuorumRequest")(topics=[])),
+        ("CreateTopics", 7, message("CreateTopicsRequest")(topics=[], timeout_ms=1000)),
+        ("Produce", 9, message("ProduceRequest")(acks=-1, timeout_ms=100, topic_data=[])),
+        ("Fetch", 12, message("FetchRequest")(replica_id=-1, max_wait_ms=1, min_bytes=0, topics=[])),
+    ]
+    alive(small)
+    before = resident(pid)
+    for round in range(300):
+        kind = round % 3
+        if kind == 0:
+            frame = choice.randbytes(choice.randrange(200))
+        elif kind == 1:
+            head = choice.randrange(80).to_bytes(2, "big") + choice.randrange(20).to_bytes(2, "big")
+            frame = head + b"\0\0\0\1\0\1x\0" + choice.randbytes(choice.randrange(400))
+        else:
+            name, version, request = choice.choice(requests)
+            data = bytearray(b"".join(framing.encode_request(name, version, 1, "x", request))[4:])
+            for _ in range(choice.randrange(1, 4)):
+                data[choice.randrange(len(data))] = choice.randrange(256)
+            frame = bytes(data[: choice.randrange(len(data)) + 1])
+        with contextlib.suppress(OSError), socket.create_connection(small.address(who)) as sock:
+            sock.sendall(len(frame).to_bytes(4, "big") + frame)
+            sock.settimeout(0.02)
+            sock.recv(100)
+    alive(small)
+    assert small.pids[who] == pid, "it went on, and was not started again"
+    assert resident(pid) - before < 30 * MIB
+
+
+# ---- a full disk
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 12 MiB. As root only."""
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mounted = shutil.which("mount") and not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "none", str(place)], capture_output=True, check=False
+    ).returncode
+    if not mounted:
+        pytest.skip("no small file system can be mounted here: that takes root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+def moved(directory: Path, name: str, place: Path) -> None:
+    """A node of a plan whose data lies somewhere else."""
+    file = directory / f"{name}.properties"
+    shutil.copytree(directory / name, place / name)
+    shutil.rmtree(directory / name)
+    file.write_text(re.sub("log.dirs=.*", f"log.dirs={place / name}", file.read_text()))
+
+
+def fill(place: Path) -> Path:
+    """Take all room that is left."""
+    ballast = place / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(b"\0" * 4096):
+            pass
+    return ballast
+
+
+def test_a_full_disk_stops_the_acknowledging_and_nothing_else(tmp_path: Path, tiny: Path) -> None:
+    """One broker: it refuses to acknowledge, says why, serves what it has, and goes on when there is room."""
+    directory = tmp_path / "c"
+    planned(directory)
+    moved(directory, "broker-1", tiny)
+    with Cluster(dir=directory) as cluster:
+        create(cluster.bootstrap_servers, "t")
+        steady = Steady(cluster.bootstrap_servers, "t")
+        steady.send(50)
+        assert steady.flush() == 0
+        ballast = fill(tiny)
+        have = len(steady.acknowledged)
+        steady.send(500)
+        steady.flush(3)
+        assert len(steady.acknowledged) < have + 50, "there is no room for them"
+        until(lambda: "no room" in cluster.log(1), "the broker says why")
+        assert len(read(cluster.bootstrap_servers, "t")) >= have, "what is there is served"
+        ballast.unlink()
+        assert steady.flush(60) == 0
+        assert not steady.failed, steady.failed[:3]
+        found = read(cluster.bootstrap_servers, "t")
+        assert found == sorted(set(found))
+        assert set(steady.acknowledged) <= set(found)
+        assert len(steady.acknowledged) == 550
+        assert cluster.log(1).count("no room") < 200, "it says so, and does not fill the log with it"
+
+
+def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: Path, tiny: Path) -> None:
+    """Two others carry on without it; when there is room it catches up."""
+    directory = tmp_path / "c"
+    planned(directory, brokers=3, replica_lag_time_max_ms="3000")
+    moved(directory, "broker-1", tiny)
+    with Cluster(dir=directory) as cluster:
+        create(cluster.bootstrap_servers, "t", 3, min_insync_replicas="2")
+        steady = Steady(cluster.bootstrap_servers, "t")
+        steady.send(50)
+        assert steady.flush() == 0
+        ballast = fill(tiny)
+        steady.send(500)
+        assert steady.flush(60) == 0, "two replicas are enough"
+        addresses = [cluster.address(id) for id in (2, 3)]
+        assert probe.partitions(addresses).under_replicated >= 1
+        until(lambda: "no room" in cluster.log(1), "the broker says why")
+        ballast.unlink()
+        until(lambda: probe.partitions(addresses).under_replicated == 0, "the replica is back", 60)
+        steady.send(50)
+        assert steady.flush(60) == 0
+        assert len(steady.acknowledged) == 600
+        assert sorted(steady.acknowledged) == read(cluster.bootstrap_servers, "t")
+
+
+def test_a_full_disk_of_the_only_controller_is_survived(tmp_path: Path, tiny: Path) -> None:
+    """No metadata change is acknowledged; it says why; once there is room all goes on."""
+    directory = tmp_path / "c"
+    planned(directory)
+    moved(directory, "controller-1001", tiny)
+    with Cluster(dir=directory) as cluster:
+        create(cluster.bootstrap_servers, "before")
+        ballast = fill(tiny)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        made: set[str] = set()
+        for number in range(60):
+            name = f"t{number}"
+            with contextlib.suppress(Exception):
+                admin.create_topics([NewTopic(name, 20, 1)], request_timeout=2, operation_timeout=1)[name].result(3)
+                made.add(name)
+            if "no room" in cluster.log(1001):
+                break
+        assert "no room" in cluster.log(1001)
+        ballast.unlink()
+
+        def again() -> bool:
+            with contextlib.suppress(Exception):
+                create(cluster.bootstrap_servers, f"after-{time.monotonic_ns()}")
+                return True
+            return False
+
+        until(again, "metadata can be changed again", 60)
+        assert made | {"before"} <= set(admin.list_topics(timeout=SECONDS).topics)
+
+
+# ---- damaged files
+
+
+def test_a_torn_tail_of_a_data_log_is_cut_and_reported(tmp_path: Path) -> None:
+    with Cluster(1, 1, tmp_path) as cluster:
+        create(cluster.bootstrap_servers, "t")
+        steady = Steady(cluster.bootstrap_servers, "t")
+        for _ in range(5):
+            steady.send(10)
+            assert steady.flush() == 0
+        cluster.kill(1, restart=False)
+        log = tmp_path / "broker-1" / "t-0" / f"{0:020d}.log"
+        whole = log.read_bytes()
+        log.write_bytes(whole + whole[:700])
+        cluster.start_node(1)
+        cluster.wait_ready(1)
+        assert re.search(rf"cut 700 bytes of t-0/{0:020d}.log at {len(whole)}", cluster.log(1)), cluster.log(1)[-2000:]
+        assert log.read_bytes() == whole
+        assert read(cluster.bootstrap_servers, "t") == steady.acknowledged
+        steady.send(10)
+        assert steady.flush() == 0
+        assert read(cluster.bootstrap_servers, "t") == steady.acknowledged
+
+
+@pytest.mark.parametrize("who", [1, 1001])
+def test_damage_inside_the_metadata_log_stops_the_start_and_is_located(tmp_path: Path, who: int) -> None:
+    """A controller may not forget, and a broker that forgets would serve a past; neither guesses."""
+    with Cluster(1, 1, tmp_path) as cluster:
+        for number in range(5):
+            create(cluster.bootstrap_servers, f"t{number}")
+        name = "broker-1" if who == 1 else "controller-1001"
+        until(lambda: cluster.quorum().observers.get(1, 0) >= cluster.quorum().high_watermark, "the broker has it all")
+    file = next((tmp_path / name / "__kafka_metadata-0").glob("*.log"))
+    data = bytearray(file.read_bytes())
+    position = len(data) // 2
+    data[position] ^= 0xFF
+    file.write_bytes(data)
+    ran = node(tmp_path / f"{name}.properties")
+    assert ran.returncode == 1, ran.stdout[-2000:]
+    last = (ran.stdout + ran.stderr).strip().splitlines()[-1]
+    assert str(file.name) in last, last
+    found = re.search(r"(?:byte|position) (\d+)", last)
+    assert found is not None, last
+    assert 0 < int(found[1]) <= position
+    with pytest.raises(ClusterError, match=re.escape(file.name)):
+        Cluster(dir=tmp_path, start_timeout_s=SECONDS).start()
+    assert file.read_bytes() == bytes(data), "nothing was repaired"
+
+
+# ---- a lost id conflict
+
+
+def test_the_loser_of_an_id_conflict_is_fenced_and_then_stops_for_good(tmp_path: Path) -> None:
+    """A second process with the id of a living broker: it never serves, and after three lease periods it ends with 78."""
+    lease_ms = 1500
+    settings = {"registration.lease.timeout.ms": str(lease_ms), "registration.heartbeat.interval.ms": "300"}
+    with Cluster(1, 1, tmp_path / "c", settings) as cluster:
+        first = cluster.pids[1]
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        shutil.copy(tmp_path / "c" / "broker-1" / "meta.properties", copy)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        text = (tmp_path / "c" / "broker-1.properties").read_text()
+        text = re.sub("log.dirs=.*", f"log.dirs={copy}", text)
+        text = re.sub("listeners=PLAINTEXT.*", f"listeners=PLAINTEXT://127.0.0.1:{port}", text)
+        (tmp_path / "copy.properties").write_text(text)
+        began = time.monotonic()
+        ran = node(tmp_path / "copy.properties", 90)
+        assert ran.returncode == 78, ran.stdout[-2000:]
+        assert time.monotonic() - began >= 3 * lease_ms / 1000 - 0.5, "it waits, for the other may be about to go"
+        assert "serves clients" not in ran.stdout
+        assert cluster.pids[1] == first, "the winner has not noticed"
+        assert "is fenced" not in cluster.log(1)
+
+
+def test_who_lost_its_id_is_not_started_again(tmp_path: Path) -> None:
+    """The supervised broker is the loser: frozen until another process holds its id, it must not fight for it."""
+    settings = {"registration.lease.timeout.ms": "1500", "registration.heartbeat.interval.ms": "300"}
+    with Cluster(1, 1, tmp_path / "c", settings) as cluster:
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        shutil.copy(tmp_path / "c" / "broker-1" / "meta.properties", copy)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        text = (tmp_path / "c" / "broker-1.properties").read_text()
+        text = re.sub("log.dirs=.*", f"log.dirs={copy}", text)
+        text = re.sub("listeners=PLAINTEXT.*", f"listeners=PLAINTEXT://127.0.0.1:{port}", text)
+        (tmp_path / "copy.properties").write_text(text)
+        loser = cluster.pids[1]
+        cluster.kill(1, signal.SIGSTOP)
+        other = subprocess.Popen(
+            [sys.executable, "-m", "actors.cli", "node", "--config", str(tmp_path / "copy.properties")],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        with other:
+            try:
+                until(lambda: probe.listens(("127.0.0.1", port)), "the other has the id")
+                os.kill(loser, signal.SIGCONT)
+                until(lambda: 1 not in cluster.pids, "the loser ends", 60)
+                assert "broker 1" in cluster.log(1)
+                assert f"process {loser} ends" in cluster.log(1)
+                time.sleep(1.5)
+                assert 1 not in cluster.pids, "and stays away"
+                assert probe.listens(("127.0.0.1", port))
+            finally:
+                other.kill()
