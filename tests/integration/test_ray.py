@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import probe
+from actors.host import probe, storage
 from tests.integration import rays
+from tests.integration.test_bad_input import impostor
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -59,3 +60,43 @@ def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str]
     assert probe.quorum(controllers).leader_epoch > epoch, "the same quorum, from the same directory"
     assert json.loads((tmp_path / "cluster.json").read_text())["cluster_id"] == described["cluster_id"]
     rayft("down", "--timeout", "10")
+
+
+def test_an_actor_that_loses_its_id_leaves_for_good(
+    ray_address: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Ray starts an actor again after any exit code; this one must not come back (DESIGN, hosts)."""
+
+    def rayft(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "actors.cli", *arguments, "--ray", ray_address, "--dir", str(tmp_path / "c")],
+            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+
+    leases = ("--set", "registration.lease.timeout.ms=1500", "--set", "registration.heartbeat.interval.ms=300")
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *leases)
+    assert ran.returncode == 0, ran.stderr
+    directory = tmp_path / "c" / "broker-1"
+    log = tmp_path / "c" / "broker-1.log"
+    file, port = impostor(tmp_path / "c" / "broker-1.properties", directory, tmp_path / "copy")
+    other = subprocess.Popen(
+        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
+        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with other:
+        try:
+            deadline = time.monotonic() + 60
+            while "ends: another process has held this broker id" not in log.read_text():
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+            starts = log.read_text().count("metadata log: observer")
+            while storage.holder(str(directory)) is not None:
+                assert time.monotonic() < deadline, "the process stays"
+                time.sleep(0.1)
+            time.sleep(8)
+            assert storage.holder(str(directory)) is None
+            assert log.read_text().count("metadata log: observer") == starts, "Ray did not start it again"
+            assert probe.listens(("127.0.0.1", port))
+        finally:
+            other.kill()
+            rayft("down", "--timeout", "10")
