@@ -106,6 +106,7 @@ class Process:
         self.life += 1
         self.stopped_with = None
         self.frozen = False
+        self._turn_at = None
         node = Node(
             self.config, self._storage(self.disk), SeededRandom(self.world.random), Lines(self.world, self.name)
         )
