@@ -1,0 +1,296 @@
+"""Requirements of KIP-631 and KIP-500 that only a whole cluster shows: who leads, who is fenced and by which clock, what a
+client sees of it, who dials whom. Virtual time; each test is one cluster."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from actors.node.channels import ChannelError
+from actors.wire.messages import message
+from fastpath.batch import Builder
+from tests.simulator.cluster import Client, Cluster
+from tests.simulator.test_control_plane import Lab
+from tests.simulator.world import World
+
+LEASE_MS = 20_000
+ACTIVE, FENCED = 3, 2
+
+
+def asks_nothing(name: str, node: Any) -> Callable[[], None]:
+    """From now on this node's requests of one kind to the controller are lost; call the result to end that."""
+    whole = node.channels.controller
+
+    def controller(asked: str, request: Any, then: Any, *rest: Any, **more: Any) -> None:
+        if asked == name:
+            node.waiting.timers.at(node.now.mono_ms + 100, lambda: then(ChannelError("timeout", "lost")))
+        else:
+            whole(asked, request, then, *rest, **more)
+
+    node.channels.controller = controller
+
+    def end() -> None:
+        node.channels.controller = whole
+
+    return end
+
+
+def state(lab: Lab, broker: int) -> int:
+    node = lab.cluster.brokers[broker].node
+    assert node is not None and node.broker is not None
+    return int(node.broker.lifecycle.state)
+
+
+def metadata(lab: Lab, broker: str, client: str = "other") -> Any:
+    """A client's Metadata request on a new connection; None: refused or closed."""
+    return Client(lab.world, client).call(broker, "Metadata", 9, message("MetadataRequest")(topics=None))
+
+
+@pytest.mark.parametrize("controllers, survive", [(1, 0), (3, 1), (5, 2)])
+def test_r631_005_r500_17_18_a_majority_works_and_less_commits_nothing(controllers: int, survive: int) -> None:
+    lab = Lab(controllers=controllers, brokers=1)
+    processes = list(lab.cluster.controllers.values())
+    for process in processes[:survive]:
+        process.crash()
+    lab.world.run_for(3000)
+    assert lab.create("a", factor=1).error_code == 0
+    processes[survive].crash()
+    lab.world.run_for(3000)
+    assert not lab.cluster.active()
+    high_watermarks = [one.node.quorum.high_watermark for one in processes if one.node is not None]
+    box: list[Any] = []
+    kind = message("CreateTopicsRequest")
+    request = kind(topics=[kind.CreatableTopic(name="b", num_partitions=1, replication_factor=1)])
+    lab.client.ask("b1", "CreateTopics", 7, request, box.append)
+    lab.world.run_for(10_000)
+    assert not box and high_watermarks == [one.node.quorum.high_watermark for one in processes if one.node is not None]
+    processes[survive].start()
+    lab.world.run_for(5000)
+    assert {lab.create(name, factor=1).error_code for name in "a"} == {36}
+
+
+def test_r631_004_r500_34_no_broker_ever_leads_and_r500_25_it_comes_up_alone_but_fenced() -> None:
+    lab = Lab()
+    lab.create("t")
+    broker: Any = lab.cluster.brokers[1]
+    lab.settle(lambda: broker.node.quorum.durable_offset == lab.role.image.next_offset)
+    for process in lab.cluster.controllers.values():
+        process.crash()
+    end = broker.node.quorum.durable_offset
+    broker.crash()
+    broker.start()
+    turns = lab.world.turns
+    lab.world.run_for(10_000)
+    assert lab.world.turns - turns < 10_000  # it waits, it does not spin
+    assert broker.node.quorum.log_end_offset == end  # what it had fetched, from its own disk
+    assert not broker.node.broker.serving and broker.listening == set()
+    assert not any(one.node.quorum.is_leader for one in lab.cluster.brokers.values() if one.node is not None)
+    for process in lab.cluster.controllers.values():
+        process.start()
+    asked: list[int] = []
+    request = broker.node.quorum._request
+
+    def note(target: int, message: Any) -> None:
+        asked.extend([message.offset] if type(message).__name__ == "FetchRequest" else [])
+        request(target, message)
+
+    broker.node.quorum._request = note
+    lab.settle(lambda: broker.node.broker.serving, 30_000)
+    assert asked and min(asked) >= end  # R500-22, R500-24, R500-26: newer records only
+
+
+def test_r631_038_one_good_entry_among_the_controllers_to_contact_is_enough() -> None:
+    world = World(3)
+    cluster = Cluster(world, 3, 1)
+    process = cluster.brokers[1]
+    process.config = type(process.config)(
+        **{**vars(process.config), "controller_connect": ((None, "gone", 9000), (None, "c1002", 9000))}
+    )
+    cluster.start()
+    assert world.run_until(cluster.ready, 60_000)
+    assert world.errors == []
+
+
+def test_r631_040_r291_46_no_controller_sends_a_broker_anything() -> None:
+    lab = Lab()
+    dials: list[tuple[str, str]] = []
+    whole = lab.world.dial
+
+    def dial(source: Any, conn: int, host: str, port: int) -> None:
+        dials.append((source.name, host))
+        whole(source, conn, host, port)
+
+    lab.world.dial = dial  # type: ignore[method-assign]
+    assert lab.create("t").error_code == 0
+    lab.cluster.brokers[2].crash()
+    lab.world.run_for(5000)
+    lab.cluster.brokers[2].start()
+    assert lab.world.run_until(lab.cluster.ready, 30_000)
+    lab.cluster.active().crash()  # type: ignore[union-attr]
+    lab.world.run_for(5000)
+    towards = [
+        (source, host)
+        for source, host in dials
+        if source.startswith("c") and host.startswith("b") and source != "client"
+    ]
+    assert {host for _, host in towards} <= {"b2"}  # the bare connect to a broker whose link was lost, and nothing else
+    assert len(towards) <= 3
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_r631_146_159_161_an_isolated_broker_fences_itself_by_its_own_clock(seed: int) -> None:
+    lab = Lab(seed)
+    lab.create("t", partitions=1)
+    lab.world.run_for(1000)
+    ((isr, leader),) = lab.shape("t")
+    assert len(isr) == 3
+    victim: Any = lab.cluster.brokers[leader]
+    acknowledged: list[Any] = []
+    produce(lab, f"b{leader}", acknowledged, 60_000)
+    lab.world.run_for(500)
+    assert len(acknowledged) == 1 and code(acknowledged[0]) == 0
+    for other in lab.world.processes.values():
+        if other is not victim:
+            lab.world.block(victim.name, other.name)
+            lab.world.block(other.name, victim.name)
+    since_ms = victim.node.now.mono_ms
+    produce(lab, f"b{leader}", acknowledged, 60_000)
+    until_ms = victim.node.broker.lifecycle.lease_until_ms
+    assert until_ms - since_ms <= LEASE_MS
+    lab.settle(lambda: victim.node.broker.lifecycle.state == FENCED, LEASE_MS + 1000)
+    assert until_ms <= victim.node.now.mono_ms <= until_ms + 100
+    assert victim.listening == set()
+    lab.world.run_for(5000)
+    assert acknowledged[1] is None  # the connection was closed, nothing was acknowledged
+    lab.world.heal()
+    epoch = victim.node.broker.lifecycle.epoch
+    lab.settle(lambda: victim.node.broker.serving, 10_000)
+    assert victim.node.broker.lifecycle.epoch > epoch  # R631-185
+
+
+def produce(lab: Lab, broker: str, then: list[Any], timeout_ms: int) -> None:
+    builder = Builder(timestamp_ms=1)
+    builder.append(None, b"x")
+    kind = message("ProduceRequest")
+    data = kind.PartitionProduceData(index=0, records=builder.build())
+    request = kind(acks=-1, timeout_ms=timeout_ms, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
+    lab.client.ask(broker, "Produce", 9, request, then.append)
+
+
+def code(reply: Any) -> int:
+    return int(reply.responses[0].partition_responses[0].error_code)
+
+
+def test_r631_149_a_fetch_renews_no_lease_and_r631_155_156_a_fenced_broker_serves_nobody() -> None:
+    lab = Lab()
+    lab.create("t")
+    node: Any = lab.cluster.brokers[3].node
+    restore = asks_nothing("BrokerHeartbeat", node)
+    assert metadata(lab, "b3") is not None
+    lab.settle(lambda: state(lab, 3) == FENCED, LEASE_MS + 5000)
+    before = node.broker.image.next_offset
+    lab.settle(lambda: 3 not in lab.registered(), 10_000)
+    lab.world.run_for(2000)
+    assert node.broker.image.next_offset > before  # it goes on fetching metadata (R631-164)
+    assert metadata(lab, "b3", "second") is None
+    named = metadata(lab, "b1", "third")
+    assert [one.node_id for one in named.brokers] == [1, 2]  # R631-162, R500-39
+    partition = next(one for topic in named.topics for one in topic.partitions)
+    assert 3 in partition.replica_nodes and list(partition.offline_replicas) == [3]
+    restore()
+    lab.settle(lambda: lab.cluster.ready(), 10_000)
+    lab.settle(lambda: all(len(isr) == 3 for isr, _ in lab.shape("t")), 30_000)
+
+
+def test_r631_158_a_broker_that_does_not_apply_its_metadata_is_fenced() -> None:
+    lab = Lab()
+    node: Any = lab.cluster.brokers[3].node
+    node.broker.replay = lambda batch: None
+    began = lab.world.time_us
+    for number in range(40):
+        assert lab.create(f"t{number}", factor=2, broker="b1").error_code == 0
+        lab.world.run_for(1000)
+        if state(lab, 3) == FENCED:
+            break
+    assert state(lab, 3) == FENCED and lab.world.time_us - began >= LEASE_MS * 1000
+
+
+def test_r631_048_098_nobody_but_the_active_controller_is_ahead_of_what_is_committed() -> None:
+    lab = Lab()
+
+    def check() -> None:
+        for process in (*lab.cluster.controllers.values(), *lab.cluster.brokers.values()):
+            node: Any = process.node
+            if node is not None and node.quorum._raft is not None:
+                role = node.controller or node.broker
+                assert getattr(role, "active", False) or role.image.next_offset <= node.quorum.high_watermark
+
+    lab.world.checks.append(check)
+    for number in range(5):
+        assert lab.create(f"t{number}").error_code == 0
+    lab.cluster.active().crash()  # type: ignore[union-attr]
+    lab.settle(lambda: lab.cluster.active() is not None, 10_000)
+    assert lab.create("t9").error_code == 0
+
+
+def test_r631_102_103_what_was_not_committed_is_gone_everywhere_and_was_never_acknowledged() -> None:
+    lab = Lab()
+    old: Any = lab.cluster.active()
+    others = [one.name for one in lab.world.processes.values() if one is not old and one.name.startswith("c")]
+    for name in others:
+        lab.world.block(name, old.name)
+        lab.world.block(old.name, name)
+    box: list[Any] = []
+    kind = message("CreateTopicsRequest")
+    request = kind(topics=[kind.CreatableTopic(name="lost", num_partitions=1, replication_factor=1)])
+    lab.client.ask("b1", "CreateTopics", 7, request, box.append)
+    lab.settle(lambda: old.node.controller.image.topic("lost") >= 0, 1000)
+    lab.settle(lambda: not old.node.controller.active, 10_000)
+    assert old.node.controller.image.topic("lost") < 0
+    lab.settle(lambda: lab.cluster.active() is not None, 10_000)
+    lab.world.heal()
+    lab.world.run_for(5000)
+    # The broker asked again: created once by the new controller, and known to all alike.
+    found = {one.node.controller.image.topic_count for one in lab.cluster.controllers.values() if one.node}
+    assert found == {1} and box and box[0].topics[0].error_code == 0
+
+
+def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
+    lab = Lab()
+    active: Any = lab.cluster.active()
+    standby: Any = next(one for one in lab.cluster.controllers.values() if one is not active)
+    broker: Any = lab.cluster.brokers[1]
+
+    def shown(process: Any) -> dict[str, float]:
+        return {one.mbean: one.value for one in process.node.metrics() if one.attribute == "Value"}
+
+    controller, server = "kafka.controller:type=KafkaController,name=", "kafka.controller:type=KafkaServer,name="
+    lab.world.run_for(5000)
+    assert shown(active)[controller + "MetadataLag"] == shown(standby)[controller + "MetadataLag"] == 0
+    assert shown(broker)[server + "MetadataLag"] == 0
+    before = standby.node.quorum.high_watermark
+    standby.node.controller.replay = lambda batch: None
+    broker.node.broker.replay = lambda batch: None
+    lab.create("t", broker="b2")
+    lab.world.run_for(1000)
+    behind = standby.node.quorum.high_watermark - before
+    assert behind >= 4
+    assert shown(standby)[controller + "MetadataLag"] == shown(broker)[server + "MetadataLag"] == behind
+    assert shown(standby)[controller + "MetadataSnapshotLag"] == standby.node.quorum.high_watermark  # A52
+    reported = {name for name in shown(active) if "LastSnapshotOffset" in name}
+    assert len(reported) == 3 and not any("ZooKeeper" in one.mbean for one in broker.node.metrics())  # R631-207
+    assert not any("MetadataCommitLatencyMs" in one.mbean for one in standby.node.metrics())
+
+
+def test_r631_028_a_broker_with_a_controllers_id_is_refused() -> None:
+    lab = Lab(brokers=1)
+    other: Any = lab.cluster._process("b1001", _renamed(lab.cluster.brokers[1].config, 1002), b"\7" * 16)
+    other.start()
+    lab.world.run_for(5000)
+    assert lab.registered() == [1] and not other.node.broker.serving
+
+
+def _renamed(config: Any, id: int) -> Any:
+    host = f"b{id - 1}"
+    listeners = tuple(one._replace(host=host) for one in config.listeners)
+    return type(config)(**{**vars(config), "broker_id": id, "listeners": listeners, "advertised": listeners})

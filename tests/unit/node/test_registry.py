@@ -1,0 +1,78 @@
+"""Which listener serves what: the files of node/rpc/, the table and ApiVersions say the same (KIP-631, KIP-291)."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from actors.node import rpc
+from actors.node.registry import TABLE, Call, Done, Lane, Listener
+from actors.wire.messages import message
+
+rpc.load()
+RPC = Path(rpc.__file__).parent
+PUSHED = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata", 7: "ControlledShutdown"}
+DATA = {0: "Produce", 2: "ListOffsets", 8: "OffsetCommit", 9: "OffsetFetch", 11: "JoinGroup", 12: "Heartbeat"}
+
+
+def served(listener: Listener) -> set[int]:
+    return {key for kind, key in TABLE if kind is listener}
+
+
+def call(listener: Listener, key: int) -> Call:
+    return Call(1, listener, "L", key, 0, None, "h", "User:ANONYMOUS", memoryview(b""))
+
+
+def test_a_file_an_api_and_an_api_a_file() -> None:
+    files = {path.stem for path in RPC.glob("*.py")} - {"__init__", "fetch_metadata"}
+    names = {"".join("_" + c.lower() if c.isupper() else c for c in api.name)[1:] for api in TABLE.values()}
+    assert names == files
+
+
+@pytest.mark.parametrize("listener", list(Listener))
+def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
+    node: Any = SimpleNamespace(
+        broker=None, controller=SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
+    )
+    request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
+    answer = TABLE[listener, 18].handler(node, request, call(listener, 18)._replace(api_version=4))
+    assert isinstance(answer, Done)
+    said = {one.api_key: range(one.min_version, one.max_version + 1) for one in answer.reply.api_keys}
+    assert said == {key: TABLE[listener, key].advertised for key in served(listener)}
+
+
+@pytest.mark.parametrize("listener", list(Listener))
+def test_r631_172_r631_208_to_211_nobody_serves_what_was_pushed(listener: Listener) -> None:
+    assert not served(listener) & set(PUSHED)
+
+
+def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_nothing() -> None:
+    assert not served(Listener.CONTROLLER) & set(DATA)
+    operations = {50, 51, 52, 53, 54, 56, 58, 59, 67}
+    assert operations <= served(Listener.CONTROLLER)
+    assert not served(Listener.CLIENT) & operations
+    assert served(Listener.INTER_BROKER) & operations == {50, 51}
+    assert served(Listener.CONTROL_PLANE) == {17, 18}
+
+
+@pytest.mark.parametrize("key, name", [(50, "BrokerHeartbeat"), (51, "ControllerHeartbeat")])
+def test_r631_124_r631_137_a_broker_always_answers_not_controller(key: int, name: str) -> None:
+    node: Any = SimpleNamespace(quorum=SimpleNamespace(leader_id=1002))
+    answer = TABLE[Listener.INTER_BROKER, key].handler(
+        node, message(f"v28:{name}Request")(), call(Listener.INTER_BROKER, key)
+    )
+    assert isinstance(answer, Done) and answer.reply.error_code == 41
+    assert not getattr(answer.reply, "start_snapshot", False)
+    assert getattr(answer.reply, "active_controller_id", 1002) == 1002
+
+
+def test_r631_029_r631_126_there_is_no_other_registration_and_no_rpc_that_hands_out_ids() -> None:
+    released = {62: "BrokerRegistration", 63: "BrokerHeartbeat", 70: "ControllerRegistration"}
+    assert not {key for _, key in TABLE} & set(released)
+
+
+@pytest.mark.parametrize("key", [1, 50, 51, 52, 53, 54, 56, 59, 67])
+def test_r291_47_what_brokers_and_controllers_ask_goes_before_administration(key: int) -> None:
+    assert TABLE[Listener.CONTROLLER, key].lane is Lane.CONTROL
+    assert TABLE[Listener.CONTROLLER, 19].lane is Lane.DATA
