@@ -17,7 +17,7 @@ import numpy as np
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from fastpath.batch cimport CONTROL, FINE, LOG_APPEND_TIME, BatchHeader, RecordView, load16, load32, load64, read_record
 from fastpath.growth cimport Growth, extend_by, own, push_int32, push_int64
@@ -28,6 +28,7 @@ from fastpath.batch import HEADER_DTYPE
 cdef enum:
     SLOTS = 64                          # record types, control types from CONTROL_SLOT on
     FIRST_CONTROL = 48
+    KNOWN = 16
     VERSIONS = 16
 
 cdef enum Code:
@@ -96,12 +97,20 @@ cdef struct Node:
     Py_ssize_t fallback_size
 
 
+cdef struct Known:                      # a uuid and its text; all zeros: none
+    uint8_t raw[16]
+    uint8_t text[22]
+
+
 cdef struct Column:
     Growth data
     Growth offsets                      # of strings, bytes and lists: int32, rows + 1
     Growth valid                        # a byte a row, from the first null on
     int64_t rows
     int64_t nulls
+    int absent                          # a field that rows are behind for (`skip`): its node + 1, 0: none
+    int slot
+    Known known[KNOWN]                  # of uuids: some that were met, by their first byte
 
 
 cdef struct Rows:                       # what every record of a slot has
@@ -207,20 +216,25 @@ cdef inline bint put_bytes(Column* column, const uint8_t* data, int64_t size) no
 
 
 cdef inline bint put_uuid(Column* column, const uint8_t* data) noexcept nogil:
-    """16 bytes as 22 characters of base64 for URLs: how Kafka writes them."""
+    """16 bytes as 22 characters of base64 for URLs: how Kafka writes them. Few of them are met again and again."""
+    cdef Known* known
     cdef uint8_t* out = extend_by(&column.data, 22)
     cdef int i
     cdef uint32_t three
     if out == NULL:
         return False
-    for i in range(5):
-        three = <uint32_t>data[3 * i] << 16 | <uint32_t>data[3 * i + 1] << 8 | data[3 * i + 2]
-        out[4 * i] = ALPHABET[three >> 18]
-        out[4 * i + 1] = ALPHABET[three >> 12 & 63]
-        out[4 * i + 2] = ALPHABET[three >> 6 & 63]
-        out[4 * i + 3] = ALPHABET[three & 63]
-    out[20] = ALPHABET[data[15] >> 2]
-    out[21] = ALPHABET[(data[15] & 3) << 4]
+    known = &column.known[data[0] & (KNOWN - 1)]
+    if known.text[0] == 0 or memcmp(known.raw, data, 16) != 0:
+        memcpy(known.raw, data, 16)
+        for i in range(5):
+            three = <uint32_t>data[3 * i] << 16 | <uint32_t>data[3 * i + 1] << 8 | data[3 * i + 2]
+            known.text[4 * i] = ALPHABET[three >> 18]
+            known.text[4 * i + 1] = ALPHABET[three >> 12 & 63]
+            known.text[4 * i + 2] = ALPHABET[three >> 6 & 63]
+            known.text[4 * i + 3] = ALPHABET[three & 63]
+        known.text[20] = ALPHABET[data[15] >> 2]
+        known.text[21] = ALPHABET[(data[15] & 3) << 4]
+    memcpy(out, known.text, 22)
     return close_varied(column, False, <int64_t>column.data.size)
 
 
@@ -249,6 +263,78 @@ cdef inline int64_t load_last(Column* column) noexcept nogil:
     return 0 if column.rows == 0 else (<int32_t*>(column.offsets.data + column.offsets.size - 4))[0]
 
 
+cdef inline bint skip(Node* nodes, int at, Column* columns, int slot, int64_t rows) noexcept nogil:
+    """A field of the record itself that is not there: its column stays behind until it has a value again (`catch_up`)."""
+    cdef Column* column
+    if nodes[at].column < 0:
+        return True
+    column = &columns[nodes[at].column]
+    if column.absent != at + 1:
+        if column.absent and not catch_up(nodes, column, rows):
+            return False
+        column.absent = at + 1
+        column.slot = slot
+    return True
+
+
+cdef bint catch_up(Node* nodes, Column* column, int64_t rows) noexcept nogil:
+    """Let a column have the rows that it is behind, all of them alike."""
+    cdef Node* node = &nodes[column.absent - 1]
+    cdef int64_t count = rows - column.rows, i
+    cdef int width = 0
+    cdef bint null = node.code == NULLS or node.code == HIDDEN
+    cdef uint8_t* place
+    cdef int32_t last
+    if count <= 0:
+        return True
+    if node.code == NULLS:
+        width = <int>node.tag
+    elif node.code == ARRAY or node.code == STRING or node.code == BYTES:
+        null = node.fallback[0] == 0
+    elif node.code != HIDDEN:
+        for i in range(count):
+            if read_value(nodes, column.absent - 1, column - node.column, node.fallback, 0, node.fallback_size) < 0:
+                return False
+        return True
+    if width:
+        place = extend_by(&column.data, width * <size_t>count)
+        if place == NULL:
+            return False
+        memset(place, 0, width * <size_t>count)
+    else:
+        if column.rows == 0 and not push_int32(&column.offsets, 0):
+            return False
+        last = <int32_t>((<int32_t*>(column.offsets.data + column.offsets.size - 4))[0])
+        place = extend_by(&column.offsets, 4 * <size_t>count)
+        if place == NULL:
+            return False
+        for i in range(count):
+            (<int32_t*>place)[i] = last
+    if null:
+        place = extend_by(&column.valid, <size_t>rows - column.valid.size)
+        if place == NULL:
+            return False
+        memset(place, 1, <size_t>(column.valid.data + column.valid.size - place))
+        memset(column.valid.data + column.rows, 0, <size_t>count)
+        column.nulls += count
+    elif column.nulls:
+        place = extend_by(&column.valid, <size_t>count)
+        if place == NULL:
+            return False
+        memset(place, 1, <size_t>count)
+    column.rows = rows
+    return True
+
+
+cdef inline bint there(Node* nodes, int at, Column* columns, int64_t rows) noexcept nogil:
+    """Before a field of the record itself is read: its column catches up."""
+    cdef Column* column
+    if nodes[at].column < 0:
+        return True
+    column = &columns[nodes[at].column]
+    return column.absent == 0 or column.rows == rows or catch_up(nodes, column, rows)
+
+
 cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
     """One field; the position behind it, -1: it does not fit, -2: no memory, -3: a column is full."""
     cdef Node* node = &nodes[at]
@@ -261,7 +347,7 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
     cdef int code = node.code, width
     cdef bint fine = True
     if code == STRUCT:
-        return read_struct(nodes, at, columns, data, pos, end)
+        return read_struct(nodes, at, columns, data, pos, end, -1, -1)
     if code == INT32:
         if end - pos < 4:
             return -1
@@ -296,6 +382,15 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
                 columns[nodes[node.element].column].rows += size
                 fine = close_varied(column, False, columns[nodes[node.element].column].rows)
             return pos + 4 * <Py_ssize_t>size if fine else -2
+        if size and nodes[node.element].code == UUID:
+            if <Py_ssize_t>(size - 1) > (end - pos) // 16:
+                return -1
+            if column != NULL:
+                for i in range(size - 1):
+                    if not put_uuid(&columns[nodes[node.element].column], data + pos + 16 * i):
+                        return -2
+                fine = close_varied(column, False, load_last(column) + size - 1)
+            return pos + 16 * <Py_ssize_t>(size - 1) if fine else -2
         for i in range(1, size):
             pos = read_value(nodes, node.element, columns, data, pos, end)
             if pos < 0:
@@ -337,13 +432,23 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
     return pos + width if fine else -2
 
 
-cdef Py_ssize_t read_struct(Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+cdef Py_ssize_t read_struct(
+    Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int slot, int64_t rows,
+) noexcept nogil:
+    """A struct; `rows`: those of the slot before it, when it is a record itself, else -1."""
     cdef Node* node = &nodes[at]
     cdef uint32_t count = 0, tag = 0, size = 0, i
     cdef uint64_t seen = 0
     cdef int j
     cdef Py_ssize_t after
     for j in range(node.child, node.child + node.children):
+        if rows >= 0:
+            if nodes[j].code == NULLS:
+                if not skip(nodes, j, columns, slot, rows):
+                    return -2
+                continue
+            if not there(nodes, j, columns, rows):
+                return -2
         pos = read_value(nodes, j, columns, data, pos, end)
         if pos < 0:
             return pos
@@ -362,13 +467,20 @@ cdef Py_ssize_t read_struct(Node* nodes, int at, Column* columns, const uint8_t*
                 if seen >> j & 1:
                     return -1
                 seen |= <uint64_t>1 << j
+                if rows >= 0 and not there(nodes, node.tagged + j, columns, rows):
+                    return -2
                 pos = read_value(nodes, node.tagged + j, columns, data, pos, after)
                 if pos != after:
                     return pos if pos < -1 else -1
                 break
         pos = after
     for j in range(node.tags):
-        if not seen >> j & 1:
+        if seen >> j & 1:
+            continue
+        if rows >= 0 and nodes[node.tagged + j].code != STRUCT:
+            if not skip(nodes, node.tagged + j, columns, slot, rows):
+                return -2
+        else:
             after = read_value(
                 nodes, node.tagged + j, columns, nodes[node.tagged + j].fallback, 0, nodes[node.tagged + j].fallback_size
             )
@@ -452,7 +564,9 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
                     if root < 0:
                         wrong = UNKNOWN_VERSION
                         break
-                    pos = read_struct(program.nodes, root, columns, bytes_, pos, stop)
+                    pos = read_struct(
+                        program.nodes, root, columns, bytes_, pos, stop, <int>type_, <int64_t>(rows[type_].offset.size // 8)
+                    )
                     if pos != stop:
                         wrong = NO_MEMORY if pos == -2 else CUT_FIELD if pos == -1 else TOO_DEEP if pos == -3 else LEFT_OVER
                         break
@@ -471,6 +585,10 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
                     wrong = BAD_FRAME
                 if wrong != RIGHT:
                     break
+        for i in range(program.columns):
+            if columns[i].absent and wrong == RIGHT:
+                if not catch_up(program.nodes, &columns[i], <int64_t>(rows[columns[i].slot].offset.size // 8)):
+                    wrong = NO_MEMORY
         if wrong == NO_MEMORY:
             raise MemoryError
         if wrong != RIGHT:
