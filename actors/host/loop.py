@@ -68,6 +68,7 @@ class Loop:
         self._frame_bytes_max = config.value("socket.request.max.bytes")
         self._idle_ms = config.value("connections.max.idle.ms")
         self._loop = uvloop.new_event_loop()
+        self._create_task = self._loop.create_task
         self._syncs = Syncs(self._wake)
         self._node: Node
         self._links: dict[int, Link] = {}
@@ -287,7 +288,7 @@ class Loop:
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
         link = Link(self, reader, conn, listener, self._frame_bytes_max)
         plane = "data" if limited else "control"
-        self._loop.create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
+        self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         try:

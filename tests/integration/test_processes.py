@@ -258,3 +258,17 @@ def test_metrics_are_shown_over_http_and_by_status(tmp_path: Path) -> None:
             said["controllers"][0]["metrics"]['kafka_controller_KafkaController_Value{name="ActiveControllerCount"}']
             == 1
         )
+
+
+def memory_kb(pid: int) -> int:
+    """What a process alone has in memory, and its share of what it has with others."""
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return int(next(row for row in rows if row.startswith("Pss:")).split()[1])
+
+
+def test_r631_008_sharing_a_process_saves_memory(tmp_path: Path) -> None:
+    used = {}
+    for combined in (True, False):
+        with Cluster(1, 1, tmp_path / str(combined), combined=combined) as one:
+            used[combined] = sum(memory_kb(pid) for pid in set(one.pids.values()))
+    assert used[True] < used[False]

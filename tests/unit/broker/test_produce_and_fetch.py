@@ -166,3 +166,17 @@ def test_partitions_of_a_session_take_turns_when_an_answer_has_no_room_for_all()
             positions[number] += 1
             seen.append(number)
     assert seen == [0, 1, 2, 0, 1, 2]
+
+
+def test_r631_074_a_partition_without_a_leader_is_shown_so() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.change([1], -1)
+    shown = lab.call(1, "Metadata", 9, message("MetadataRequest")(topics=None)).reply.topics[0].partitions[0]
+    assert (shown.error_code, shown.leader_id, list(shown.isr_nodes)) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+    assert code(lab.produce(1, b"a")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_r631_049_clients_cannot_write_to_the_metadata_topic() -> None:
+    lab = Lab(1)
+    assert code(lab.produce(1, b"a", topic="__kafka_metadata")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

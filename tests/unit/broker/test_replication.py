@@ -334,3 +334,66 @@ def test_a_new_process_leads_nothing_before_its_own_registration() -> None:
     lab.change([1], 1)
     lab.settle()
     assert lab.partition(1).leads
+
+
+def test_r291_04_a_demoted_partition_is_answered_at_once_and_the_others_on_their_own_merit() -> None:
+    lab = Lab(3)
+    lab.commit(
+        ops.TopicSet("t", TOPIC_ID),
+        ops.PartitionsSet(TOPIC_ID, range(20), [[1, 3]] + [[1, 2]] * 19, [[1, 3]] + [[1, 2]] * 19),
+    )
+    lab.settle()
+    lab.split.add(frozenset((1, 3)))  # partition 0 waits for its follower, the others are satisfied
+    lab.settle()
+    sent = [lab.produce(1, b"x", number=number, timeout_ms=600_000) for number in range(20)]
+    lab.settle()
+    assert [pending.done for pending in sent] == [False] + [True] * 19
+    lab.change([1, 3], 3, number=0)
+    lab.turn()
+    assert code(sent[0]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert {code(pending) for pending in sent[1:]} == {ErrorCode.NONE}
+
+
+def test_r291_05_what_comes_after_the_change_is_not_appended_whatever_its_acks() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.change([1, 2], 2)
+    end = lab.partition(1).log.log_end_offset
+    assert code(lab.produce(1, b"a", acks=1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    silent = lab.produce(1, b"b", acks=0)
+    assert silent.closed  # so that the client looks for the leader
+    assert lab.partition(1).log.log_end_offset == end
+
+
+def test_r291_06_a_promoted_partition_serves_the_next_request() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    assert code(lab.produce(2, b"a", acks=1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    lab.change([1, 2], 2)
+    assert code(lab.produce(2, b"a", acks=1)) is ErrorCode.NONE
+
+
+def test_r497_49_settled_changes_and_refusals_are_counted() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    replicas = lab.broker(1).replicas
+    assert (replicas.isr_shrinks, replicas.isr_expands, replicas.isr_failures) == (0, 0, 0)
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    lab.produce(1, b"a", acks=1)
+    lab.pass_ms(46_000, 500)
+    lab.split.clear()
+    lab.pass_ms(1000)
+    kind = message("AlterIsrResponse")
+    lab.alter = lambda request: kind(
+        topics=[kind.TopicData(topic="t", partitions=[kind.PartitionData(partition_id=0, error_code=42)])]
+    )
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    lab.produce(1, b"b", acks=1)
+    lab.pass_ms(46_000, 500)
+    assert (replicas.isr_shrinks, replicas.isr_expands) == (1, 1)
+    assert 1 <= replicas.isr_failures <= 3
+    meters = lab.broker(1).isr_meters
+    assert [meters[name].count for name in ("IsrExpandsPerSec", "IsrShrinksPerSec")] == [1, 1]
+    assert meters["FailedIsrUpdatesPerSec"].count == replicas.isr_failures

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.controller.configs import incremental_alter_configs
 from actors.controller.names import name_error
 from actors.controller.partitions import create_partitions
 from actors.controller.placement import Placement
@@ -240,3 +241,15 @@ def test_placement_is_even_and_spread_over_racks(brokers, racks, partitions, dat
 def test_followers_of_a_broker_are_many():
     placed = Placement(Usable(frozenset(range(6)), tuple((id, None) for id in range(6))), Seeded()).place(60, 2)
     assert {len({b for a, b in placed if a == id}) for id in range(6)} == {5}
+
+
+@pytest.mark.parametrize("name", ["__kafka_metadata", "__cluster_metadata"])
+def test_r631_049_the_metadata_topic_is_nobodys_to_make_change_or_delete(name):
+    c = Cluster(brokers=1)
+    assert c.topic(name).error_code == 42
+    kind = message("DeleteTopicsRequest")
+    assert c.run(delete_topics, kind(topics=[kind.DeleteTopicState(name=name)])).responses[0].error_code == 3
+    kind = message("IncrementalAlterConfigsRequest")
+    change = kind.AlterableConfig(name="retention.ms", config_operation=0, value="1")
+    resource = kind.AlterConfigsResource(resource_type=2, resource_name=name, configs=[change])
+    assert c.run(incremental_alter_configs, kind(resources=[resource])).responses[0].error_code == 3

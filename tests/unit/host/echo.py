@@ -50,5 +50,8 @@ class EchoNode:
         extra, self.extra = self.extra, {}
         return Effects(**{"send": send, "stop": self.stopping, **extra})
 
+    def metrics(self) -> list[Any]:
+        return []
+
     def deadline_ms(self) -> int:
         return self.deadline

@@ -320,3 +320,74 @@ def test_a_broken_node_ends_the_process_with_the_story_in_the_log(running: Runni
     assert running.stop is not None
     assert running.stop.code == 1  # type: ignore[attr-defined]
     assert any("an invariant" in line and "Traceback" in line for line in running.log.lines)
+
+
+PLANE = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,CP://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CP:PLAINTEXT",
+    "control.plane.listener.name": "CP",
+}
+
+
+def shown(one: Running) -> dict[str, float]:
+    return {sample.mbean.rpartition("=")[2]: sample.value for sample in one.loop.metrics()}
+
+
+def test_r291_10_30_31_the_control_plane_has_its_own_port_reader_and_queue_of_answers() -> None:
+    one = Running(broker() | PLANE, ["PLAINTEXT", "CP"])
+    try:
+        ports = one.listeners.ports()
+        assert ports["CP"] != ports["PLAINTEXT"]
+        with closing(one.connect()) as data, closing(socket.create_connection(("127.0.0.1", ports["CP"]))) as control:
+            for sock in (data, control):
+                sock.sendall(frame(b"in"))
+                assert exactly(sock, 6) == frame(b"in")
+            assert (one.loop._data.frames, one.loop._plane_reader.frames) == (1, 1)
+            assert shown(one)["ControlPlaneResponseQueueSize"] == 0
+            assert 0 <= shown(one)["ControlPlaneNetworkProcessorAvgIdlePercent"] <= 1
+            control.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.node.act = lambda conn, heard: one.node.extra.setdefault("send", []).extend(
+                (conn, [bytes(3 << 20)]) for _ in range(5)
+            )
+            control.sendall(frame(b"in"))
+            one.until(lambda: shown(one).get("ControlPlaneResponseQueueSize", 0) >= 3)  # nobody reads them
+    finally:
+        one.end()
+
+
+def test_r291_16_without_a_control_plane_its_idle_share_is_no_number(running: Running) -> None:
+    found = shown(running)
+    assert found["ControlPlaneNetworkProcessorAvgIdlePercent"] != found["ControlPlaneNetworkProcessorAvgIdlePercent"]
+    assert found["ControlPlaneExpiredConnectionsKilledCount"] == 0
+    assert "ControlPlaneResponseQueueSize" not in found and "NetworkProcessorAvgIdlePercent" in found
+
+
+def test_r291_49_a_full_broker_still_takes_control_connections() -> None:
+    one = Running(broker(max_connections="1") | PLANE, ["PLAINTEXT", "CP"])
+    try:
+        with closing(one.connect()) as first, closing(one.connect()) as second:
+            first.sendall(frame(b"in"))
+            assert exactly(first, 6) == frame(b"in") and second.recv(1) == b""
+            with closing(socket.create_connection(("127.0.0.1", one.listeners.ports()["CP"]))) as control:
+                control.sendall(frame(b"in"))
+                assert exactly(control, 6) == frame(b"in")
+    finally:
+        one.end()
+
+
+def test_r291_50_tasks_are_named_by_their_plane() -> None:
+    one = Running(broker() | PLANE, ["PLAINTEXT", "CP"])
+    names: list[str] = []
+    whole = one.loop._loop.create_task
+
+    def create_task(task, *, name=None):  # type: ignore[no-untyped-def]
+        names.append(name)
+        return whole(task, name=name)
+
+    one.loop._create_task = create_task
+    try:
+        with closing(one.connect()), closing(socket.create_connection(("127.0.0.1", one.listeners.ports()["CP"]))):
+            one.until(lambda: len(names) == 2)
+        assert {name.split("-")[0] for name in names} == {"data", "control"}
+    finally:
+        one.end()

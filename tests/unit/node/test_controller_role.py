@@ -403,3 +403,14 @@ def test_clients_requests_are_forwarded_by_brokers(key):
 
     assert TABLE[Listener.CLIENT, key].handler(Host(), None, call(key)) == Forward()
     assert TABLE[Listener.CLIENT, key].versions == TABLE[Listener.CONTROLLER, key].versions
+
+
+def test_r631_101_the_duplicates_error_leaves_only_once_the_first_is_committed():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    first = host.controller.submit(create_topics, topic(), call(19))
+    again = host.controller.submit(create_topics, topic(), call(19))
+    assert again.reply.topics[0].error_code == 36 and again.offset == first.offset >= host.quorum.high_watermark
+    host.turn()
+    assert again.offset < host.quorum.high_watermark

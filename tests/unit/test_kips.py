@@ -1,0 +1,87 @@
+"""docs/kips.md is true: every requirement has a row, and what a row names is there.
+
+The list of requirements is kept here by its ranges; ids are stable and only ever added.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+TABLE = ROOT / "docs" / "kips.md"
+REQUIRED = (
+    [f"R631-{n:03d}" for n in range(1, 220)]
+    + [f"R291-{n:02d}" for n in (*range(1, 51), *range(60, 77))]
+    + [f"R497-{n:02d}" for n in range(1, 54)]
+    + [f"R500-{n:02d}" for n in range(1, 46)]
+)
+THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")
+"""How a state begins. Only `done` may stand without a reason, and only `done` needs a test."""
+
+
+class Row(NamedTuple):
+    id: str
+    what: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    state: str
+
+
+def rows() -> list[Row]:
+    found = []
+    for line in TABLE.read_text().splitlines():
+        if re.match(r"\| R\d{3}-\d+ \|", line):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            assert len(cells) == 5, line
+            code, tests = (tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells[2:4])
+            found.append(Row(cells[0].strip("| "), cells[1], code, tests, cells[4].strip("| ")))
+    return found
+
+
+ROWS = rows()
+
+
+@cache
+def names(path: Path) -> frozenset[str]:
+    """Names at the top of a module, and `Class.name` of what a class holds."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        found |= set(_bound(node))
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{name}" for inner in node.body for name in _bound(inner)}
+    return frozenset(found)
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+
+
+def test_every_requirement_has_one_row_and_no_row_is_invented() -> None:
+    assert len(REQUIRED) == 384
+    assert [row.id for row in ROWS] == sorted(REQUIRED, key=lambda id: ("R631 R291 R497 R500".index(id[:4]), id))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+def test_what_a_row_names_is_there(row: Row) -> None:
+    assert row.what and row.state.startswith(THEMES), row
+    if row.state == "done":
+        assert row.code and row.tests, "done needs code and a test"
+    else:
+        assert row.state.split(":")[0] in THEMES[1:], row.state
+    for place in row.code:
+        path, _, symbol = place.partition(":")
+        assert (ROOT / path).is_file(), place
+        assert not symbol or symbol in names(ROOT / path), place
+    for place in row.tests:
+        path, _, test = place.partition("::")
+        assert (ROOT / path).is_file(), place
+        assert (
+            path.startswith("tests/transcripts/") and path.endswith(".txt") if not test else test in names(ROOT / path)
+        ), place
