@@ -117,6 +117,10 @@ class ApacheKafka:
             process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def log_directories(self) -> list[Path]:
+        """Where the brokers keep their logs."""
+        return [self._directory / f"data-{node}" for node in self.broker_ports]
+
     def resident_bytes(self, node: int) -> int:
         """Resident memory of one node."""
         return resident_bytes(self.processes[node].pid)

@@ -4,6 +4,7 @@ This file alone decides the options' names and what a comparison on a column nar
 here knows either. Options (letter case has no meaning):
 
     path table columns topics partitions family        what is read; lists with commas
+    asOf kinds                                         the moment of a table of state; which changes
     startOffset endOffset startTime endTime types      which rows: end exclusive, times in ISO 8601 (UTC unless they say)
     verify damage splitBytes chunkBytes                how: true|false, fatal|skip, bytes of files a split and a batch
 
@@ -13,18 +14,23 @@ offset and timestamp by order.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.replay import source
+from actors.replay import history, source, tables
 from actors.replay.files import Damage
+from actors.replay.history import KINDS
+from actors.replay.log import Reading
+from actors.replay.moment import Moment
 from actors.replay.source import Source, Split
 
 SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 64 << 20
 SPLITS_A_CORE = 3
+TOLD = (*tables.TABLES, "changes")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CHUNK_BYTES = 4 << 20
 """Of files, an Arrow batch: smaller than in one process, so that a worker builds one while its reader takes another."""
 
@@ -47,8 +53,25 @@ class Question(NamedTuple):
     types: frozenset[str] | None = None
     verify: bool = True
     skip_damage: bool = False
+    as_of: int | datetime | None = None
+    kinds: tuple[str, ...] = KINDS
     split_bytes: int = 0
     chunk_bytes: int = CHUNK_BYTES
+
+    @property
+    def told(self) -> bool:
+        """Whether the table is not read in splits but told as a whole: the state at a moment, or changes."""
+        return self.table in TOLD
+
+    def schema(self) -> pa.Schema:
+        """Of what answers it. Raises ValueError for a column that does not exist, and as `open`."""
+        if not self.told:
+            return self.open().schema(self.columns)
+        whole = history.SCHEMA if self.table == "changes" else tables.SCHEMAS[str(self.table)]
+        unknown = [name for name in self.columns or () if name not in whole.names]
+        if unknown:
+            raise ValueError(f"{self.table} has no column {unknown[0]!r}, only {', '.join(whole.names)}")
+        return whole if self.columns is None else pa.schema([whole.field(name) for name in self.columns])
 
     def open(self) -> Source:
         """The logs that are asked for. Raises NothingToRead, FileNotFoundError, FamilyUnknown."""
@@ -115,6 +138,14 @@ def _bytes(text: str) -> int:
     return size
 
 
+def _moment(text: str) -> int | datetime:
+    return _offset(text) if text.lstrip("-").isdigit() else _utc(datetime.fromisoformat(text))
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
 def _offset(text: str) -> int:
     offset = int(text)
     if offset < 0:
@@ -124,9 +155,7 @@ def _offset(text: str) -> int:
 
 def microseconds(when: str | datetime) -> int:
     """Since 1970, UTC; a time without a zone is UTC."""
-    time = datetime.fromisoformat(when) if isinstance(when, str) else when
-    time = time if time.tzinfo else time.replace(tzinfo=UTC)
-    past = time - datetime(1970, 1, 1, tzinfo=UTC)
+    past = _utc(datetime.fromisoformat(when) if isinstance(when, str) else when) - EPOCH
     return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
 
 
@@ -137,6 +166,8 @@ NAMES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "topics": ("topics", _list),
     "partitions": ("partitions", lambda text: frozenset(int(part) for part in _list(text))),
     "family": ("family", str),
+    "asOf": ("as_of", _moment),
+    "kinds": ("kinds", _list),
     "startOffset": ("first_offset", _offset),
     "endOffset": ("end_offset", _offset),
     "startTime": ("first_us", microseconds),
@@ -198,6 +229,26 @@ def answer(asked: Question, split: Split, columns: tuple[str, ...]) -> Iterator[
             batch = batch.filter(_mask(asked, batch, split.table)).select(list(columns))
         if batch.num_rows:
             yield batch
+
+
+def told(asked: Question, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    """The rows of a table that is told as a whole, in this process. `changes` takes the bounds of offsets and times."""
+    on_damage = _skipped if asked.skip_damage else None
+    if asked.table == "changes":
+        since: Moment = asked.first_offset or _time(asked.first_us)
+        until: Moment = asked.end_offset if asked.end_offset >= 0 else _time(asked.end_us)
+        reading = Reading.of(asked.verify, on_damage)
+        batches = history.changes(asked.path, since, until, asked.kinds, asked.family, reading)
+    else:
+        name = str(asked.table)
+        found = tables.state(asked.path, asked.as_of, [name], asked.family, asked.verify, on_damage)
+        batches = iter(found[name].to_batches())
+    for batch in batches:
+        yield batch.select(list(columns))
+
+
+def _time(microseconds_: int | None) -> datetime | None:
+    return None if microseconds_ is None else EPOCH + timedelta(microseconds=microseconds_)
 
 
 def _skipped(damage: Damage) -> None:

@@ -15,8 +15,6 @@ shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,13 +28,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from actors.replay import follow, shared, source
-from actors.replay.question import Question, answer, narrowed, question
+from actors.replay.java import Unfit, java_home
+from actors.replay.question import Question, answer, narrowed, question, told
 
 PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
 PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
-PYSPARK_MIN, JAVA_MIN = (4, 0), 17
+PYSPARK_MIN = (4, 0)
 ROOT = Path(__file__).resolve().parents[2]
-JAVA_HOMES = Path("/usr/lib/jvm")
 
 
 class Piece(api.InputPartition):
@@ -56,16 +54,18 @@ class Rayft(api.DataSource):
         place, options = _place(self.options)
         if place is not None:
             return from_arrow_schema(shared.attach(place).schema)
-        asked = question(follow.parted(options)[1])
-        return from_arrow_schema(asked.open().schema(asked.columns))
+        return from_arrow_schema(question(follow.parted(options)[1]).schema())
 
     def reader(self, schema: StructType) -> api.DataSourceReader:
         """For one query."""
         place, options = _place(self.options)
         if place is not None:
             return SharedReader(place, schema)
+        asked = question(options)
+        if asked.told:
+            return ToldReader(asked, schema)
         kind = FilteringReader if PUSHDOWN_PROGRAM in sys.modules else Reader
-        return kind(question(options), schema)
+        return kind(asked, schema)
 
     def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
         """For a query that follows a directory."""
@@ -150,6 +150,24 @@ class FilteringReader(Reader):
 def _always(one: Any) -> bool:
     """`offset is not null` and the like, which Spark adds to every comparison."""
     return isinstance(one, api.IsNotNull) and one.attribute[0] in ("topic", "partition", "type", "offset", "timestamp")
+
+
+class ToldReader(api.DataSourceReader):
+    """Reads the state at a moment, or changes: one task, which goes through the log."""
+
+    def __init__(self, asked: Question, schema: StructType) -> None:
+        self.asked = asked
+        self.columns = columns_of(schema, asked._replace(columns=tuple(schema.fieldNames())).schema())
+        self.fits = to_arrow_schema(schema, timezone="UTC")
+
+    def partitions(self) -> Sequence[api.InputPartition]:
+        """One."""
+        return [Piece(0)]
+
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The table."""
+        for batch in told(self.asked, self.columns):
+            yield fitted(batch, self.fits)
 
 
 class SharedReader(api.DataSourceReader):
@@ -240,32 +258,6 @@ StreamReader = _Limited if limits else _Unlimited
 
 
 # ---- sessions -----------------------------------------------------------------------------------------------------
-
-
-class Unfit(RuntimeError):
-    """This machine cannot run the source. The sentence says what to do."""
-
-
-def java_home() -> str | None:
-    """A Java of at least JAVA_MIN: JAVA_HOME's, the path's (None: it will be found), else one under /usr/lib/jvm."""
-    homes = [os.environ.get("JAVA_HOME"), None, *sorted(map(str, JAVA_HOMES.glob("*")))]
-    for home in homes:
-        program = f"{home}/bin/java" if home else shutil.which("java")
-        if program and java_version(program) >= JAVA_MIN:
-            return home
-    raise Unfit(
-        f"Spark needs Java {JAVA_MIN} or newer: install openjdk-17-jre-headless, or set JAVA_HOME to where one is."
-    )
-
-
-def java_version(program: str) -> int:
-    """Of a java program: 17; 0 for what does not run."""
-    try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    except OSError:
-        return 0
-    number = said.partition('version "')[2].partition('"')[0].split(".")
-    return int("".join(filter(str.isdigit, number[1] if number[0] == "1" else number[0])) or 0) if number[0] else 0
 
 
 def fits(version: str = pyspark.__version__) -> None:

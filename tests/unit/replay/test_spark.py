@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 
 from actors import replay
+from actors.replay import java as java_
 from actors.replay import shared, spark
 from actors.replay.question import question
 from tests.unit.replay.written import append, node
@@ -96,6 +97,23 @@ def test_a_metadata_log_of_apache_kafka(session: Any) -> None:
     assert names == expected and len(names) > 3
 
 
+def test_the_state_at_a_moment_and_changes(session: Any) -> None:
+    def told(table: str, **options: str) -> Any:
+        return session.read.format("rayft").options(table=table, **options).load(str(GOLDEN))
+
+    expected = replay.state(GOLDEN, 900, ["partitions"])["partitions"]
+    frame = told("partitions", asOf="900")
+    assert frame.columns == expected.schema.names
+    assert sorted(map(str, frame.select("topic", "partition", "leader", "isr").toArrow().to_pylist())) == sorted(
+        map(str, expected.select(["topic", "partition", "leader", "isr"]).to_pylist())
+    )
+    changed = [row for batch in replay.changes(GOLDEN, 100, 900, ["isr"]) for row in batch.to_pylist()]
+    rows = told("changes", kinds="isr", startOffset="100", endOffset="900", columns="offset,new_ids").collect()
+    assert [(row["offset"], row["new_ids"]) for row in rows] == [(row["offset"], row["new_ids"]) for row in changed]
+    with pytest.raises(PySparkException, match="partitions has no column 'price'"):
+        told("partitions", columns="price")
+
+
 def test_shared_batches_give_the_same_without_the_log(session: Any, tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 2}, 300)
     expected = pairs(load(session, path))
@@ -158,12 +176,12 @@ def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, t
     for version, number in (('openjdk version "11.0.2" 2019', 11), ('java version "1.8.0_392"', 8), ("nothing", 0)):
         java.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
         java.chmod(0o755)
-        assert spark.java_version(str(java)) == number
+        assert java_.java_version(str(java)) == number
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(java.parent))
-    monkeypatch.setattr(spark, "JAVA_HOMES", tmp_path / "none")
+    monkeypatch.setattr(java_, "JAVA_HOMES", tmp_path / "none")
     with pytest.raises(spark.Unfit, match="Spark needs Java 17 or newer: install"):
-        spark.java_home()
+        java_.java_home()
 
 
 def test_spark_finds_the_source_by_itself() -> None:

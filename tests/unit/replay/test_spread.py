@@ -1,11 +1,9 @@
 """Compaction as a job: the bytes of one process, whatever the history and however it is cut into tasks."""
 
 import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from actors.metadata.batches import KRaftVersion, SnapshotFooter, SnapshotHeader, Voter, Voters, control_batch
@@ -25,40 +23,9 @@ from actors.metadata.ops import (
 from actors.replay import source, spread
 from actors.replay.checkpoint import compact
 from tests.unit.replay import logs
+from tests.unit.replay.frames import Session
 
 VOTERS = Voters((Voter(1001, bytes([7]) * 16, (("CONTROLLER", "localhost", 9100),)),))
-
-
-class Frame:
-    """What the job uses of a Spark frame, in this process."""
-
-    def __init__(self, batches: list[pa.RecordBatch]) -> None:
-        self.batches = batches
-
-    def mapInArrow(self, function: Callable[..., Iterator[pa.RecordBatch]], schema: str) -> "Frame":
-        parts = [list(function(iter([batch]))) for batch in reversed(self.batches)]
-        return Frame([batch for part in parts for batch in part])
-
-    def groupBy(self, name: str) -> "Groups":
-        return Groups(pa.Table.from_batches(self.batches), name)
-
-    def collect(self) -> list[dict[str, Any]]:
-        return [row for batch in self.batches for row in batch.to_pylist()]
-
-
-class Groups:
-    def __init__(self, table: pa.Table, name: str) -> None:
-        self.table, self.name = table, name
-
-    def applyInArrow(self, function: Callable[[pa.Table], pa.Table], schema: str) -> Frame:
-        keys = self.table.column(self.name)
-        parts = [function(self.table.filter(pa.compute.equal(keys, key))) for key in keys.unique()]
-        return Frame([batch for part in parts for batch in part.to_batches()])
-
-
-class Session:
-    def range(self, start: int, end: int, step: int, parts: int) -> Frame:
-        return Frame([pa.record_batch({"id": [index]}) for index in range(start, end, step)])
 
 
 def history(seed: int, level: int) -> list[Op]:

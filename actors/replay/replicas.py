@@ -1,0 +1,219 @@
+"""Whether replicas hold the same: directories of several nodes compared, batch by batch, as a job of Spark.
+
+    replicas.check(session, {"broker-1": "/var/rayft/broker-1", "broker-2": "/var/rayft/broker-2"})     -> Verdict
+
+This file alone decides what is wrong with replicas of a log:
+
+| problem | meaning |
+|---|---|
+| damaged | bytes that are no sound batch, or whose CRC is not theirs |
+| disordered | offsets that go back or overlap |
+| epochs | a leader epoch below that of an earlier batch |
+| differ | another batch than the other replicas' at an offset below the high watermark |
+| behind | the log ends below the high watermark: right for a replica out of the ISR, wrong for one in it |
+
+The high watermark of a partition is the highest that a node wrote down; where none did (the metadata log), it is the lowest
+end of the replicas. Logs are compared from the highest of their beginnings on: retention runs on every node by itself.
+Logs that were compacted by key differ rightly; give topics to leave them out. Knows Spark only by the session it is given.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from actors.replay import files
+from actors.replay.follow import HIGH_WATERMARKS, high_watermarks
+from actors.replay.log import Reading, batches
+from actors.replay.question import split_bytes
+from actors.replay.source import Key, Source, Split
+
+SCAN = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("node", pa.string()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("epoch", pa.int32()),
+        ("crc", pa.int64()),
+        ("size", pa.int64()),
+        ("fault", pa.string()),
+    ]
+)
+"""One row a batch; `fault`: a sentence for bytes that are none, whose offset is that of the batch before them."""
+PROBLEMS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("node", pa.string()),
+        ("problem", pa.string()),
+        ("offset", pa.int64()),
+        ("sentence", pa.string()),
+    ]
+)
+SCAN_SQL = (
+    "topic string, partition int, node string, base_offset long, last_offset long, epoch int, crc long, size long, \
+fault string"
+)
+PROBLEMS_SQL = "topic string, partition int, node string, problem string, offset long, sentence string"
+BATCH = ("base_offset", "last_offset", "epoch", "crc", "size")
+SHOWN = 10
+"""Problems of one kind that are told of a replica."""
+
+
+class Problem(NamedTuple):
+    """What is wrong, where."""
+
+    topic: str
+    partition: int
+    node: str
+    problem: str
+    offset: int
+    sentence: str
+
+
+class Verdict(NamedTuple):
+    """What came out."""
+
+    partitions: int
+    replicas: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong; a replica that is behind is not."""
+        return not [one for one in self.problems if one.problem != "behind"]
+
+    def __str__(self) -> str:
+        """The verdict in a sentence, then the problems, a line each."""
+        counts = {
+            kind: sum(one.problem == kind for one in self.problems)
+            for kind in sorted({p.problem for p in self.problems})
+        }
+        said = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing wrong"
+        head = f"{'sound' if self.sound else 'NOT SOUND'}: {self.replicas} replicas of {self.partitions} partitions, {said}"
+        return "\n".join([head, *(f"  {p.topic}-{p.partition} on {p.node}: {p.sentence}" for p in self.problems)])
+
+
+def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] = ()) -> Verdict:
+    """Compare the logs under several nodes' directories; only `topics` if given. Raises NothingToRead."""
+    splits: list[tuple[str, Split]] = []
+    high: dict[Key, int] = {}
+    replicas: set[tuple[str, Key]] = set()
+    for node, path in nodes.items():
+        logs = [log for log in files.partitions(path) if log.segments and (not topics or log.topic in topics)]
+        source = Source("log", tuple(logs))
+        splits += [(node, split) for split in source.splits(split_bytes(source))] if logs else []
+        for log in logs:
+            key = (log.topic, log.number)
+            replicas.add((node, key))
+            known = high_watermarks(log.files[0].parent.parent / HIGH_WATERMARKS)
+            high[key] = max(high.get(key, -1), known.get(key, -1))
+    frame = session.range(0, len(splits), 1, max(len(splits), 1)).mapInArrow(_Scan(splits), SCAN_SQL)
+    judge = _Judge(high, {key: sorted(node for node, of in replicas if of == key) for key in high})
+    rows = frame.groupBy("topic", "partition").applyInArrow(lambda table: judge(table), PROBLEMS_SQL).collect()
+    found = sorted(Problem(*(row[name] for name in PROBLEMS.names)) for row in rows)
+    return Verdict(len(high), len(replicas), tuple(found))
+
+
+class _Scan:
+    """The batches of splits: headers, every CRC verified, faults told."""
+
+    def __init__(self, splits: Sequence[tuple[str, Split]]) -> None:
+        self.splits = splits
+
+    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for index in batch.column(0).to_pylist():
+                yield from self._split(*self.splits[index])
+
+    def _split(self, node: str, split: Split) -> Iterator[pa.RecordBatch]:
+        faults: list[tuple[int, str]] = []
+        last = split.base_offset
+        reading = Reading.of(
+            True, lambda damage: faults.append((last, f"{damage.path}, byte {damage.position}: {damage.reason}"))
+        )
+        for _, headers, _ in batches(Path(split.path), reading, split.begin, split.end):
+            last = int(headers[-1]["last_offset"])
+            columns = [pa.array(headers[name].astype(np.int64)) for name in BATCH]
+            yield self._rows(node, split, columns, [None] * len(headers))
+        if faults:
+            offsets = [offset for offset, _ in faults]
+            columns = [pa.array(offsets), pa.array(offsets), *[pa.array([0] * len(faults))] * 3]
+            yield self._rows(node, split, columns, [sentence for _, sentence in faults])
+
+    def _rows(
+        self, node: str, split: Split, columns: Sequence[pa.Array], faults: Sequence[str | None]
+    ) -> pa.RecordBatch:
+        count = len(faults)
+        of = [
+            pa.array([value] * count, kind)
+            for value, kind in ((split.topic, pa.string()), (split.partition, pa.int32()))
+        ]
+        columns = [column.cast(SCAN.field(name).type) for name, column in zip(BATCH, columns, strict=True)]
+        return pa.RecordBatch.from_arrays(
+            [*of, pa.array([node] * count), *columns, pa.array(faults, pa.string())], schema=SCAN
+        )
+
+
+class _Judge:
+    """All batches of all replicas of one partition -> what is wrong."""
+
+    def __init__(self, high: Mapping[Key, int], nodes: Mapping[Key, Sequence[str]]) -> None:
+        self.high = high
+        self.nodes = nodes
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        key = (table.column("topic")[0].as_py(), table.column("partition")[0].as_py())
+        names = np.array(table.column("node").to_pylist())
+        logs: dict[str, Any] = {}
+        found: list[Problem] = []
+        for node in self.nodes[key]:
+            own = table.filter(pa.array(names == node))
+            for row in own.filter(own.column("fault").is_valid()).select(["base_offset", "fault"]).to_pylist():
+                found.append(Problem(*key, node, "damaged", row["base_offset"], row["fault"]))
+            own = own.filter(own.column("fault").is_null()).sort_by("base_offset")
+            logs[node] = np.stack([own.column(name).to_numpy().astype(np.int64) for name in BATCH], axis=1)
+            found += _order(key, node, logs[node])
+        found += _compared(key, logs, self.high[key])
+        return pa.Table.from_pylist([one._asdict() for one in found], PROBLEMS)
+
+
+def _order(key: Key, node: str, log: Any) -> Iterator[Problem]:
+    """What a replica says about itself."""
+    for at in np.flatnonzero(log[1:, 0] <= log[:-1, 1])[:SHOWN].tolist():
+        yield Problem(*key, node, "disordered", int(log[at + 1, 0]), f"offset {log[at + 1, 0]} comes twice")
+    for at in np.flatnonzero(log[1:, 2] < log[:-1, 2])[:SHOWN].tolist():
+        sentence = f"epoch {log[at + 1, 2]} at offset {log[at + 1, 0]} after epoch {log[at, 2]}"
+        yield Problem(*key, node, "epochs", int(log[at + 1, 0]), sentence)
+
+
+def _compared(key: Key, logs: Mapping[str, Any], high: int) -> Iterator[Problem]:
+    """What replicas say about each other: what most of them hold is right, the lowest node's where they are even."""
+    ends = {node: int(log[-1, 1]) + 1 if len(log) else 0 for node, log in logs.items()}
+    end = high if high >= 0 else min(ends.values())
+    begin = max((int(log[0, 0]) for log in logs.values() if len(log)), default=0)
+    held: dict[str, set[tuple[int, ...]]] = {}
+    for node, log in logs.items():
+        within = log[(log[:, 0] >= begin) & (log[:, 1] < end)]
+        held[node] = set(map(tuple, within.tolist()))
+        if ends[node] < end:
+            sentence = f"the log ends at {ends[node]}, the high watermark is {end}"
+            yield Problem(*key, node, "behind", ends[node], sentence)
+    votes: dict[int, dict[tuple[int, ...], list[str]]] = {}
+    same = set.intersection(*held.values()) if held else set()
+    for node in sorted(held):
+        for batch in held[node] - same:
+            votes.setdefault(batch[0], {}).setdefault(batch, []).append(node)
+    shown = dict.fromkeys(held, 0)
+    for offset in sorted(votes):
+        right = max(votes[offset].values(), key=len)
+        for node in sorted(held):
+            if node in right or ends[node] <= offset or shown[node] == SHOWN:
+                continue
+            shown[node] += 1
+            sentence = f"another batch at offset {offset} than on {', '.join(right)}"
+            yield Problem(*key, node, "differ", offset, sentence)

@@ -1,0 +1,323 @@
+"""Replay measured: Kafka's own readers, and rayft in one process, on Spark, on Ray Data, and from shared buffers.
+
+`python -m bench.replay [--scale 1.0] [--rounds 3] [--only metadata topics lz4 zstd] [--out FILE.json]`
+
+(metadata) a metadata log of 10 million records of Apache Kafka's; (topics) 10 million records of 100 bytes in 6 partitions,
+written by Apache Kafka's producer into Apache Kafka; (lz4, zstd) the same compressed. All readers read the same files,
+Spark's kafka source through the broker that wrote them. Two cores for each; the best of the rounds counts, one before them
+does not. `--scale 0.1` takes a tenth. MB are those of the records' values, or of the metadata log's file.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cramjam
+from rich.console import Console
+from rich.table import Table
+
+from actors import replay
+from actors.replay import metadata, shared
+from actors.replay.log import Reading
+from actors.replay.question import question
+from bench import apache, spark_kafka
+from bench.chart import bars
+from fastpath.batch import headers, patch
+
+RECORDS, VALUE_BYTES, PARTITIONS = 10_000_000, 100, 6
+MILLION = "one-million-partitions/00000000000000000000.log.zst"
+METADATA_COLUMNS = "offset,epoch,timestamp,type,version,partition,partition_change"
+CASES = ("metadata", "topics", "lz4", "zstd")
+RESULTS = Path(__file__).parent / "results"
+
+
+class Figure(NamedTuple):
+    """One reader on one log."""
+
+    case: str
+    reader: str
+    records: int
+    bytes: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Records a second."""
+        return self.records / self.seconds
+
+
+class Log(NamedTuple):
+    """What is read."""
+
+    case: str
+    path: Path
+    columns: str
+    """empty: the usual ones"""
+    records: int
+    bytes: int
+
+    @property
+    def options(self) -> dict[str, str]:
+        """For a door."""
+        return {"path": str(self.path)} | ({"columns": self.columns} if self.columns else {})
+
+
+def best(rounds: int, once: Callable[[], float]) -> float:
+    """Of some rounds behind one that does not count."""
+    once()
+    return min(once() for _ in range(rounds))
+
+
+def timed(action: Callable[[], object]) -> Callable[[], float]:
+    """Seconds of an action."""
+
+    def once() -> float:
+        began = time.perf_counter()
+        action()
+        return time.perf_counter() - began
+
+    return once
+
+
+# ---- the logs -----------------------------------------------------------------------------------------------------
+
+
+def metadata_log(work: Path, records: int) -> Log:
+    """Copies of Apache Kafka's log of a million partitions, one behind the other, offsets counted through."""
+    data = Path(os.environ.get("RAYFT_KAFKA_DATA", Path.cwd().parent / "shared/data/apache-kafka-4.3.1")) / MILLION
+    one = bytearray(memoryview(cramjam.zstd.decompress(data.read_bytes())))
+    folder = work / "__cluster_metadata-0"
+    folder.mkdir(parents=True)
+    path, offset = folder / f"{0:020}.log", 0
+    with path.open("wb") as file:
+        while offset < records:
+            for header in headers(one):
+                patch(one, header.position, offset, 1)
+                offset += header.count
+                if offset >= records:
+                    file.write(one[: header.position + header.size])
+                    break
+            else:
+                file.write(one)
+    return Log("metadata", folder, METADATA_COLUMNS, offset, path.stat().st_size)
+
+
+def topic_log(kafka: apache.ApacheKafka, work: Path, case: str, records: int) -> Log:
+    """A topic that Apache Kafka's own producer filled."""
+    topic = f"bench-{case}"
+    command = "org.apache.kafka.tools.TopicCommand"
+    create = ["--create", "--topic", topic, "--partitions", str(PARTITIONS), "--bootstrap-server"]
+    subprocess.run(apache.java(command, *create, kafka.bootstrap_servers), check=True, stdout=subprocess.DEVNULL)
+    lines = (
+        f"order {n:08} customer {n * 7919 % 10007:06} item {n * 104729 % 99991:06} state paid ".ljust(VALUE_BYTES, "x")
+        for n in range(10_000)
+    )
+    payload = work / "payload.txt"
+    payload.write_text("\n".join(lines))
+    settings = [f"bootstrap.servers={kafka.bootstrap_servers}", "batch.size=65536", "linger.ms=20", "acks=1"]
+    settings += [f"compression.type={case}"] if case in ("lz4", "zstd") else []
+    arguments = ["--topic", topic, "--num-records", str(records), "--throughput", "-1", "--payload-file", str(payload)]
+    tool = apache.java("org.apache.kafka.tools.ProducerPerformance", *arguments, "--command-property", *settings)
+    subprocess.run(tool, check=True, stdout=subprocess.DEVNULL)
+    (data,) = kafka.log_directories()
+    path = work / case
+    path.mkdir()
+    for number in range(PARTITIONS):
+        (path / f"{topic}-{number}").symlink_to(data / f"{topic}-{number}")
+    written = sum(split.records for split in replay.open(path, "log").splits(1 << 40))
+    assert written == records, f"{written} records in the files of {topic}"
+    return Log(case, path, "", records, records * VALUE_BYTES)
+
+
+# ---- the readers --------------------------------------------------------------------------------------------------
+
+
+def dump_log(log: Log, rounds: int) -> Iterator[Figure]:
+    """kafka-dump-log on one file of it."""
+    split = max(replay.open(log.path).splits(1 << 40), key=lambda one: one.records)
+    options = ["--cluster-metadata-decoder"] if log.case == "metadata" else ["--print-data-log"]
+    command = apache.java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", split.path, heap="1g")
+    seconds = timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))()
+    yield Figure(log.case, "kafka-dump-log", split.records, log.bytes * split.records // log.records, seconds)
+
+
+def one_process(log: Log, rounds: int) -> Iterator[Figure]:
+    """This process, one split behind the other."""
+    source = replay.open(log.path)
+
+    def typed() -> None:
+        for found, decoded in metadata.typed_chunks(source.logs[0], source.family, Reading()):
+            for slot in decoded.rows:
+                decoded.table(found.kinds[slot])
+
+    def read() -> None:
+        columns = log.columns.split(",") if log.columns else None
+        count = sum(batch.num_rows for split in source.splits() for batch in replay.read(split, columns))
+        assert count == log.records
+
+    if log.case == "metadata":
+        yield Figure(
+            log.case, "rayft, one process, a table a record type", log.records, log.bytes, best(rounds, timed(typed))
+        )
+    yield Figure(log.case, "rayft, one process", log.records, log.bytes, best(rounds, timed(read)))
+
+
+def on_spark(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
+    """Files, then an Arrow file that holds the same, mapped."""
+
+    def frame(**options: str) -> Any:
+        return session.read.format("rayft").options(**options).load()
+
+    yield Figure(
+        log.case, "rayft on Spark", log.records, log.bytes, best(rounds, lambda: spark_kafka.noop(frame(**log.options)))
+    )
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        place = shared.write(question(log.options), Path(folder) / "shared.arrow")
+        seconds = best(rounds, lambda: spark_kafka.noop(frame(shared=place)))
+    yield Figure(log.case, "rayft on Spark, mapped Arrow file", log.records, log.bytes, seconds)
+
+
+def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
+    """Ray Data from files, decoding once, and both doors over what was decoded."""
+    from actors.replay import held
+    from actors.replay import ray as door
+
+    def passed(dataset: Any) -> None:
+        count = sum(batch.num_rows for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
+        assert count == log.records
+
+    yield Figure(
+        log.case,
+        "rayft on Ray Data",
+        log.records,
+        log.bytes,
+        best(rounds, timed(lambda: passed(door.read(**log.options)))),
+    )
+    began = time.perf_counter()
+    place = held.share(**log.options)
+    yield Figure(log.case, "rayft, decoded into Ray's store", log.records, log.bytes, time.perf_counter() - began)
+    try:
+        seconds = best(rounds, timed(lambda: passed(door.dataset(place))))
+        yield Figure(log.case, "rayft on Ray Data, shared", log.records, log.bytes, seconds)
+        frame = session.read.format("rayft").option("shared", place).load()
+        seconds = best(rounds, lambda: spark_kafka.noop(frame))
+        yield Figure(log.case, "rayft on Spark, shared by Ray", log.records, log.bytes, seconds)
+    finally:
+        held.close(place)
+
+
+def own_source(log: Log, rounds: int, kafka: apache.ApacheKafka, connector: Path) -> Iterator[Figure]:
+    """Spark's kafka source."""
+    seconds = spark_kafka.rounds(connector, kafka.bootstrap_servers, f"bench-{log.case}", rounds + 1)
+    yield Figure(log.case, f"Spark's kafka source {spark_kafka.VERSION}", log.records, log.bytes, min(seconds[1:]))
+
+
+# ---- the run ------------------------------------------------------------------------------------------------------
+
+
+def measured(options: argparse.Namespace, work: Path) -> Iterator[Figure]:
+    """Every figure, as it comes."""
+    import ray
+
+    from actors.replay import spark
+
+    records = int(RECORDS * options.scale)
+    # Ray first: what starts behind it inherits its token, and so may Spark's workers attach
+    store = max(int(records * 400), 200_000_000)
+    ray.init(num_cpus=2, object_store_memory=store, include_dashboard=False, log_to_driver=False, logging_level="error")
+    session = spark.session("bench", spark_kafka.MASTER, spark_kafka.MEMORY)
+    session.sparkContext.setLogLevel("ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    try:
+        if "metadata" in options.only:
+            log = metadata_log(work, records)
+            for reader in (dump_log, one_process):
+                yield from reader(log, options.rounds)
+            yield from on_spark(log, options.rounds, session)
+            yield from on_ray(log, options.rounds, session)
+            shutil.rmtree(log.path)
+        for case in [case for case in CASES[1:] if case in options.only]:
+            with apache.ApacheKafka(config={"log.segment.bytes": str(512 << 20)}) as kafka:
+                log = topic_log(kafka, work, case, records)
+                if connector := spark_kafka.fetched(Path(options.connector)):
+                    yield from own_source(log, options.rounds, kafka, connector)
+                for reader in (dump_log, one_process):
+                    yield from reader(log, options.rounds)
+                yield from on_spark(log, options.rounds, session)
+                yield from on_ray(log, options.rounds, session)
+    finally:
+        ray.shutdown()
+        session.stop()
+
+
+def judged(found: list[Figure]) -> list[str]:
+    """The aims that this run says something about."""
+    rates = {(one.case, one.reader): one.rate for one in found}
+    lines = []
+    for case in CASES:
+        own = next((rate for (of, reader), rate in rates.items() if of == case and reader.startswith("Spark's")), None)
+        files_, shared_ = (rates.get((case, f"rayft on Spark{how}")) for how in ("", ", shared by Ray"))
+        if own and files_:
+            lines.append(f"{case}: on Spark {files_ / own:.1f} times Spark's kafka source (aim: 4)")
+        if files_ and shared_:
+            lines.append(f"{case}: from shared buffers {shared_ / files_:.2f} times from files (aim: 1)")
+    return lines
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument(
+        "--connector", default=str(Path.cwd() / ".kafka" / "spark"), help="Spark's kafka source, fetched into it"
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS / "replay.json")
+    options = parser.parse_args()
+    found: list[Figure] = []
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="rayft-bench-") as folder:
+        for figure in measured(options, Path(folder)):
+            found.append(figure)
+            console.print(
+                f"{figure.case:9} {figure.reader:45} {figure.rate / 1e6:7.2f} M records/s {figure.seconds:8.2f} s"
+            )
+    table = Table("log", "reader", "records", "seconds", "M records/s", "MB/s")
+    for one in found:
+        figures = (
+            f"{one.records:,}",
+            f"{one.seconds:.2f}",
+            f"{one.rate / 1e6:.2f}",
+            f"{one.bytes / 1e6 / one.seconds:,.0f}",
+        )
+        table.add_row(one.case, one.reader, *figures)
+    console.print(table)
+    for line in judged(found):
+        console.print(line)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    machine = {
+        "machine": platform.platform(),
+        "cores": os.cpu_count(),
+        "scale": options.scale,
+        "rounds": options.rounds,
+    }
+    rows = [one._asdict() | {"records_per_second": round(one.rate)} for one in found]
+    options.out.write_text(json.dumps(machine | {"figures": rows, "aims": judged(found)}, indent=1) + "\n")
+    chart = options.out.with_suffix(".svg")
+    chart.write_text(
+        bars("Replay: million records a second", [(f"{one.case}: {one.reader}", one.rate / 1e6) for one in found])
+    )
+    console.print(f"{options.out} and {chart}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Drivers of Ray and Spark for test_shared_by_ray.py, each a process of its own: `python -m ... NAME ADDRESS [ARGUMENT]`."""
+
+import json
+import sys
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from actors.replay import held, shared
+
+
+def share(address: str, path: str) -> dict[str, Any]:
+    """Decode once and leave."""
+    ray.init(address=address, log_to_driver=False)
+    place = held.share(path=path, splitBytes="200000")
+    name = place.removeprefix("ray:").partition("@")[0]
+    return {"place": place, "decodes": ray.get(ray.get_actor(name, namespace=held.NAMESPACE).ready.remote())}
+
+
+def measured(place: str, part: int) -> tuple[int, int]:
+    """(rows of a part, bytes that reading it took from Arrow's pool) in whatever process this is."""
+    found = shared.attach(place)
+    before = pa.total_allocated_bytes()
+    batches = list(found.batches(part))
+    return sum(batch.num_rows for batch in batches), pa.total_allocated_bytes() - before
+
+
+def read(address: str, place: str) -> dict[str, Any]:
+    """Everything that reads shared batches, in a process that decoded nothing."""
+    ray.init(address=address, log_to_driver=False)
+    from actors.replay import ray as door
+    from actors.replay import spark
+
+    parts = shared.attach(place).parts
+    dataset = door.dataset(place)
+    found: dict[str, Any] = {
+        "here": [measured(place, part) for part in range(parts)],
+        "dataset": (dataset.count(), dataset.sum("offset")),
+    }
+    session = spark.session("shared", "local[2]", "1g")
+    try:
+        frame = session.read.format("rayft").option("shared", place).load()
+        found["spark"] = list(frame.selectExpr("count(*)", "sum(offset)", "count(distinct value)").first())
+        numbers = session.sparkContext.parallelize(range(parts), parts)
+        found["workers"] = numbers.map(lambda part: measured(place, part)).collect()
+    finally:
+        session.stop()
+    held.close(place)
+    return found
+
+
+def files(address: str, path: str) -> dict[str, Any]:
+    """Ray Data from files."""
+    ray.init(address=address, log_to_driver=False)
+    from actors.replay import ray as door
+
+    dataset = door.read(path=path, splitBytes="200000")
+    few = dataset.select_columns(["offset", "partition"])
+    return {
+        "count": dataset.count(),
+        "names": few.schema().names,
+        "sum": few.sum("offset"),
+        "blocks": few.materialize().num_blocks(),
+        "first": dataset.limit(1).take(1)[0]["value"].decode(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps({"share": share, "read": read, "files": files}[sys.argv[1]](*sys.argv[2:])))
