@@ -24,6 +24,10 @@ Then = Callable[[Any], None]
 
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
+PROBE_KEPT_MS = 300
+"""How long a bare connect must last for somebody to be there."""
+PROBE_RETRY_MS = 5
+PROBE_MS_MAX = 2000
 
 
 class ChannelError(Exception):
@@ -52,6 +56,18 @@ class _Request:
             self.timer.cancel()
         if then is not None:
             then(reply)
+
+
+class _Probe:
+    """A bare connect under way. `timer` runs while it is taken and not broken."""
+
+    __slots__ = ("address", "then", "timer", "until_ms")
+
+    def __init__(self, address: tuple[str, int], then: Callable[[bool], None], until_ms: int) -> None:
+        self.address = address
+        self.then = then
+        self.until_ms = until_ms
+        self.timer: Timer | None = None
 
 
 class Channel:
@@ -105,7 +121,7 @@ class Channels:
         self._controller_address = controller_address
         self._by_purpose: dict[Hashable, Channel] = {}
         self._by_conn: dict[int, Channel] = {}
-        self._probes: dict[int, Callable[[bool], None]] = {}
+        self._probes: dict[int, _Probe] = {}
         self._watchers: dict[Hashable, Callable[[bool], None]] = {}
         self._next_conn = 0
         self.dials: list[Dial] = []
@@ -169,9 +185,32 @@ class Channels:
         self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, lane, handshake)
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
-        """One bare connect, no byte sent, closed at once: `then(True)` only if it was refused."""
-        conn = self._dial(address)
-        self._probes[conn] = then
+        """A bare connect, no byte sent: `then(True)` only if it was refused.
+
+        A dying process may lose its connections before its listener: a connect in between is taken by nobody and broken
+        soon. So one that is taken is kept for a moment, and made anew when the other side breaks it; `then(False)` when it
+        has lasted, or that has gone on for too long."""
+        self._probe(_Probe(address, then, self._now_ms() + PROBE_MS_MAX))
+
+    def _probe(self, probe: "_Probe") -> None:
+        probe.timer = None
+        self._probes[self._dial(probe.address)] = probe
+
+    def _kept(self, conn: int, probe: "_Probe") -> None:
+        del self._probes[conn]
+        self.closes.append(conn)
+        probe.then(False)
+
+    def _probe_closed(self, probe: "_Probe", refused: bool) -> None:
+        """Refused; or broken after it was taken, which says nothing yet; or it could not be made, which says nothing."""
+        now_ms = self._now_ms()
+        taken = probe.timer is not None
+        if probe.timer is not None:
+            probe.timer.cancel()
+        if refused or not taken or now_ms >= probe.until_ms:
+            probe.then(refused)
+        else:
+            self._timers.at(now_ms + PROBE_RETRY_MS, lambda: self._probe(probe))
 
     def watch(self, purpose: Hashable, lost: Callable[[bool], None]) -> None:
         """Whenever the channel of that purpose is lost: `lost(False)`, one redial at once, and if that is refused
@@ -207,8 +246,8 @@ class Channels:
         """A dial succeeded."""
         probe = self._probes.pop(conn, None)
         if probe is not None:
-            self.closes.append(conn)
-            probe(False)
+            self._probes[conn] = probe
+            probe.timer = self._timers.at(self._now_ms() + PROBE_KEPT_MS, lambda: self._kept(conn, probe))
             return
         channel = self._by_conn.get(conn)
         if channel is None:
@@ -234,7 +273,7 @@ class Channels:
         """A connection of ours is gone, or could not be made."""
         probe = self._probes.pop(conn, None)
         if probe is not None:
-            probe(refused)
+            self._probe_closed(probe, refused)
             return
         channel = self._by_conn.get(conn)
         if channel is None:

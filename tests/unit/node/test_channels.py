@@ -111,3 +111,68 @@ def test_who_takes_connections_and_breaks_them_is_not_dialled_in_a_circle() -> N
     link.channels.closed(third, False)
     assert link.dialled() == 0
     assert [type(reply) for reply in link.replies[1:]] == [ChannelError]
+
+
+class Clock:
+    """Channels on a clock that a test moves; what probes have found."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.timers = Timers()
+        self.channels = Channels(self.timers, lambda: self.now_ms, "n", lambda: None)
+        self.found: list[bool] = []
+        self.channels.probe(ADDRESS, self.found.append)
+
+    def wait(self, milliseconds: int) -> None:
+        for _ in range(milliseconds):
+            self.now_ms += 1
+            self.timers.run(self.now_ms)
+
+    def dialled(self) -> int:
+        dials, self.channels.dials = self.channels.dials, []
+        return dials[0].conn if dials else 0
+
+
+def test_a_probe_that_is_refused_says_so_and_one_that_lasts_says_no() -> None:
+    refused, lasting, unreachable = Clock(), Clock(), Clock()
+    refused.channels.closed(refused.dialled(), True)
+    assert refused.found == [True]
+    unreachable.channels.closed(unreachable.dialled(), False)
+    assert unreachable.found == [False], "a timeout says nothing"
+    conn = lasting.dialled()
+    lasting.channels.connected(conn)
+    assert not lasting.found
+    lasting.wait(1000)
+    assert (lasting.found, lasting.channels.closes) == ([False], [conn])
+
+
+def test_a_probe_taken_by_a_dying_process_is_made_again() -> None:
+    """Its connections end before its listener: the connect is taken into the backlog and broken."""
+    clock = Clock()
+    for _ in range(3):
+        conn = clock.dialled()
+        assert conn
+        clock.channels.connected(conn)
+        clock.wait(2)
+        clock.channels.closed(conn, False)
+        assert not clock.found
+        assert not clock.dialled(), "not in a circle"
+        clock.wait(20)
+    clock.channels.closed(clock.dialled(), True)
+    assert clock.found == [True]
+    clock.wait(1000)
+    assert clock.found == [True]
+
+
+def test_a_probe_broken_again_and_again_ends() -> None:
+    clock = Clock()
+    while not clock.found:
+        conn = clock.dialled()
+        if conn:
+            clock.channels.connected(conn)
+            clock.channels.closed(conn, False)
+        clock.wait(1)
+        assert clock.now_ms < 10_000
+    assert clock.found == [False]
+    clock.wait(1000)
+    assert not clock.dialled()
