@@ -9,6 +9,7 @@ Duties a turn: replay what was committed -> diff the touched rows -> heartbeat, 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from actors.broker.doubts import Doubts
 from actors.broker.fetchers import Fetcher, Limits, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
@@ -61,6 +62,7 @@ class BrokerRole:
         self.sessions = Sessions(node.random.below, value("max.incremental.fetch.session.cache.slots"))
         self.producer_ids = ProducerIds()
         self.groups = GroupsRole(node, self)
+        self.doubts = Doubts(self.cluster.registered)
         self._incarnation_id = node.random.uuid()
         self._replica_connections: set[int] = set()
         self._started = False
@@ -269,6 +271,8 @@ class BrokerRole:
             self._configure(kind, name)
         if touched.topics:
             self.node.waiting.signal(internal.TOPICS_KEY)
+        if touched.brokers or len(touched.partitions):
+            self.node.waiting.signal(internal.LEADERS_KEY)
         if touched.features:
             self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(image.feature(FORMAT))
 
@@ -453,8 +457,10 @@ class BrokerRole:
         def answered(reply: Any) -> None:
             now_ms = self.node.now.mono_ms
             if isinstance(reply, ChannelError):
+                self.doubts.lost(fetcher.source, now_ms)
                 fetcher.lost(question, now_ms)
                 return
+            self.doubts.heard(fetcher.source)
             outcome = fetcher.answered(question, reply, self.node.now)
             self.storage.unlink(outcome.jobs)
             for partition in outcome.grown:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 APPEND_MS_MAX = 5000
 OFFSETS_TOPIC = "__consumer_offsets"
 TOPICS_KEY = ("topics changed",)
+LEADERS_KEY = ("leaders changed",)
 """Waiting key: metadata about topics has changed."""
 
 

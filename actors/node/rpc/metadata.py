@@ -1,8 +1,9 @@
 """Metadata (3), versions 0 to 13: brokers that are not fenced, and topics by name or id.
 
 Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
-answer waits a moment for it. Fenced brokers are left out; their replicas stand in `offline_replicas`. The controller that
-is named is this broker, which forwards what only a controller can do.
+answer waits a moment for it. One that would name a leader which may just have died waits a moment too (`Doubts`). Fenced
+brokers are left out; their replicas stand in `offline_replicas`. The controller that is named is this broker, which
+forwards what only a controller can do.
 
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
@@ -14,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from actors.node.internal import TOPICS_KEY, create_topics
+from actors.node.internal import LEADERS_KEY, TOPICS_KEY, create_topics
 from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -28,6 +29,8 @@ AUTO_CREATE_FROM = 4
 LISTENER_ERROR_FROM = 6
 CREATE_WAIT_MS = 1000
 NO_ID = bytes(16)
+Wanted = list[tuple[str | None, bytes]] | None
+"""Topics by name or id; None: all."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -49,9 +52,37 @@ def metadata(node: "Node", request: Any, call: Call) -> Answer:
     allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
     missing = _missing(node, role, wanted) if allowed else []
     if not missing:
-        return Done(_reply(node, role, request, call, wanted))
+        return _settled(node, role, request, call, wanted)
     create_topics(node, role.creating, missing)
     return _Wait(node, role, request, call, wanted or [], node.now.mono_ms + CREATE_WAIT_MS).again(False)
+
+
+def _settled(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: Wanted) -> Answer:
+    """The answer, once no leader in it is in doubt."""
+    now_ms = node.now.mono_ms
+    until_ms = max(
+        (until_ms for broker, until_ms in role.doubts.now(now_ms) if _names(role, broker, wanted)), default=0
+    )
+    if until_ms <= now_ms:
+        return Done(_reply(node, role, request, call, wanted))
+
+    def again(expired: bool) -> Answer:
+        if not role.serving:
+            return Close("this broker is fenced")
+        return (
+            Done(_reply(node, role, request, call, wanted)) if expired else _settled(node, role, request, call, wanted)
+        )
+
+    return Parked([LEADERS_KEY], until_ms, again)
+
+
+def _names(role: "BrokerRole", leader: int, wanted: Wanted) -> bool:
+    """Whether the answer would name that leader."""
+    image = role.image
+    if wanted is None:
+        return image.counts(leader)[1] > 0
+    rows = (image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "") for name, topic_id in wanted)
+    return any(image.leader(part) == leader for row in rows if row >= 0 for part in image.topic_partitions(row))
 
 
 class _Wait:
@@ -80,7 +111,7 @@ class _Wait:
         return Done(_reply(self._node, role, self._request, self._call, self._wanted))
 
 
-def _missing(node: "Node", role: "BrokerRole", wanted: list[tuple[str | None, bytes]] | None) -> list[str]:
+def _missing(node: "Node", role: "BrokerRole", wanted: Wanted) -> list[str]:
     if wanted is None or not node.config.value("auto.create.topics.enable"):
         return []
     return [
@@ -95,9 +126,7 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(
-    node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None
-) -> Any:
+def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: Wanted) -> Any:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -118,9 +147,7 @@ def _reply(
     return reply
 
 
-def _topics(
-    role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: list[tuple[str | None, bytes]] | None
-) -> Iterator[Any]:
+def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: Wanted) -> Iterator[Any]:
     image = role.image
     if wanted is None:
         for row in image.topics():
