@@ -42,6 +42,7 @@ from actors.metadata.ops import (
     Transaction,
 )
 from actors.replay import files
+from actors.replay.arrow import plain, texts
 from actors.replay.log import Reading
 from actors.replay.moment import Met, Moment, Replay, milliseconds
 from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, shown, uuid
@@ -241,8 +242,8 @@ def _told(
     offsets = made["offset"].to_numpy()
     at = np.searchsorted(np.array(starts, dtype=np.int64), offsets, side="right") - 1
     stamped = np.array(times, dtype=np.int64)[at] * 1000
-    made = made.set_column(1, SCHEMA.field(1), pa.array(stamped).cast(SCHEMA.field(1).type))
-    order = pa.array(np.argsort(offsets, kind="stable"))
+    made = made.set_column(1, SCHEMA.field(1), plain(stamped, SCHEMA.field(1).type))
+    order = plain(np.argsort(offsets, kind="stable"))
     made = made.take(order)
     if since is not None:
         by, least = ("offset", since) if isinstance(since, int) else ("timestamp", milliseconds(since) * 1000)
@@ -274,7 +275,7 @@ def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> li
     names = [
         gone.get(row) or (named.name if (named := image.names.get(row)) else None) for row in range(len(image.names))
     ]
-    topics = pa.array(names, pa.string()).take(pa.array(cells["topic"]))
+    topics = texts(names).take(plain(cells["topic"]))
     parts = []
     for kind in ("leader", "isr", "replicas"):
         if kind not in kinds:
@@ -285,14 +286,14 @@ def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> li
         else:
             different = _differ(old[kind], new[kind])
             values = {side: ids_of(*cell[kind]) for side, cell in (("old", old), ("new", new))}
-        chosen = pa.array(np.flatnonzero(different & both))
+        chosen = plain(np.flatnonzero(different & both))
         if not len(chosen):
             continue
         part: dict[str, Any] = {
-            "offset": pa.array(found["offset"]).take(chosen),
+            "offset": plain(found["offset"]).take(chosen),
             "kind": pa.nulls(len(chosen), pa.string()).fill_null(kind),
             "topic": topics.take(chosen),
-            "partition": pa.array(cells["number"]).take(chosen),
+            "partition": plain(cells["number"]).take(chosen),
         }
         for side in ("old", "new"):
             ids = values[side].take(chosen)

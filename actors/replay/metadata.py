@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from actors.replay.arrow import plain, texts
 from actors.replay.files import Partition
 from actors.replay.log import Chunk, Reading, chunks
 from actors.replay.programs import Family, Kind, Tree, array, family
@@ -26,11 +27,12 @@ from fastpath.typed import CONTROL_SLOT
 
 HIDDEN = "(hidden)"
 SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
+TIME = pa.timestamp("us", "UTC")
 COMMON = pa.schema(
     [
         ("offset", pa.int64()),
         ("epoch", pa.int32()),
-        ("timestamp", pa.timestamp("us", "UTC")),
+        ("timestamp", TIME),
         ("type", pa.string()),
         ("version", pa.int16()),
     ]
@@ -72,12 +74,8 @@ class Decoded:
     def table(self, kind: Kind) -> pa.RecordBatch:
         """The records of one type: offset, epoch, timestamp, version, and its fields."""
         offset, time, epoch, version = self.rows[kind.slot]
-        arrays = [pa.array(offset), pa.array(epoch), _time(time), pa.array(version), *self.fields(kind)]
+        arrays = [plain(offset), plain(epoch), plain(time, TIME), plain(version), *self.fields(kind)]
         return pa.RecordBatch.from_arrays(arrays, schema=kind_schema(kind))
-
-
-def _time(time: Any) -> pa.Array:
-    return pa.Array.from_buffers(pa.timestamp("us", "UTC"), len(time), [None, pa.py_buffer(time)])
 
 
 def kind_schema(kind: Kind) -> pa.Schema:
@@ -187,20 +185,18 @@ def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: in
     together = [np.concatenate([decoded.rows[slot][i] for slot in slots] or [np.empty(0, np.int64)]) for i in range(4)]
     order = np.argsort(together[0], kind="stable")
     offset, time, epoch, version = (column[order] for column in together)
-    names = pa.DictionaryArray.from_arrays(
-        np.repeat(np.arange(len(slots), dtype=np.int32), counts)[order],
-        pa.array([found.kinds[slot].name for slot in slots], pa.string()),
-    )
+    which = np.repeat(np.arange(len(slots), dtype=np.int32), counts)[order]
+    names = texts([found.kinds[slot].name for slot in slots]).take(plain(which))
     arrays: dict[str, Any] = {
-        "offset": pa.array(offset),
-        "epoch": pa.array(epoch.astype(np.int32)),
-        "timestamp": _time(time),
-        "type": names.cast(pa.string()),
-        "version": pa.array(version.astype(np.int16)),
+        "offset": plain(offset),
+        "epoch": plain(epoch.astype(np.int32)),
+        "timestamp": plain(time, TIME),
+        "type": names,
+        "version": plain(version.astype(np.int16)),
     }
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    texts: list[str] = [""] * len(order) if as_json else []
+    shown: list[str] = [""] * len(order) if as_json else []
     begin = 0
     for slot, count in zip(slots, counts, strict=True):
         kind = found.kinds[slot]
@@ -213,16 +209,16 @@ def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: in
             index = np.zeros(len(order), dtype=np.int64)
             absent = np.ones(len(order), dtype=bool)
             index[own], absent[own] = np.arange(count), False
-            arrays[struct_name(kind)] = values.take(pa.array(index, mask=absent))
+            arrays[struct_name(kind)] = values.take(plain(index, valid=~absent))
         if as_json:
             for at, row, number in zip(own.tolist(), values.to_pylist(), decoded.rows[slot][3].tolist(), strict=True):
-                texts[at] = json_text(kind, number, row)
+                shown[at] = json_text(kind, number, row)
     if as_json:
         for slot in slots:
             if not found.kinds[slot].trees:
                 for at in np.flatnonzero(np.isin(offset, decoded.rows[slot][0])).tolist():
-                    texts[at] = texts[at] or json_text(found.kinds[slot], int(version[at]), {})
-        arrays["json"] = pa.array(texts, pa.string())
+                    shown[at] = shown[at] or json_text(found.kinds[slot], int(version[at]), {})
+        arrays["json"] = texts(shown)
     rows = len(order)
     made = pa.RecordBatch.from_arrays(
         [arrays[one.name] if one.name in arrays else pa.nulls(rows, one.type) for one in schema], schema=schema

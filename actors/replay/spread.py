@@ -28,13 +28,13 @@ from actors.metadata.dialects import FORMAT, LATEST, dialect
 from actors.metadata.image import Image
 from actors.ports import Batch
 from actors.replay import files
+from actors.replay.arrow import varied
 from actors.replay.checkpoint import LEVEL, Compacted
 from actors.replay.files import Checkpoint, NothingToRead, Partition
 from actors.replay.log import CONTROL, Reading, batches, chunks
 from actors.replay.moment import Quorum
 from actors.replay.question import split_bytes
 from actors.replay.source import Source, Split
-from actors.replay.topics import varied
 from fastpath import unpack
 from fastpath.compact import Writer
 

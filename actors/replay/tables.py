@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from actors.metadata.image import Image
 from actors.metadata.ops import NO_UUID
+from actors.replay.arrow import lists, plain, sizes, texts
 from actors.replay.files import Damage
 from actors.replay.log import Reading
 from actors.replay.metadata import HIDDEN, SECRET_NAMES
@@ -178,30 +179,30 @@ def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" 
     count = len(rows)
     places = np.zeros(len(image.names), dtype=np.int32)
     places[topics] = np.arange(len(topics), dtype=np.int32)
-    place = pa.array(places[found["topic"]])
-    names = pa.array([image.topic_name(topic) for topic in topics], pa.string())
-    ids = pa.array([uuid(image.topic_id(topic) or NO_UUID) for topic in topics], pa.string())
+    place = plain(places[found["topic"]])
+    names = texts([image.topic_name(topic) for topic in topics])
+    ids = texts([uuid(image.topic_id(topic) or NO_UUID) for topic in topics])
     rare = {int(at): image.extra(int(rows[at])) for at in found["rare"]}
     isr = ids_of(*found["isr"])
     if any(len(image.replicas(int(rows[at]))) > 32 for at in rare):
         isr = pa.array([image.isr(int(row)) for row in rows], IDS)
     replicas = ids_of(*found["replicas"])
-    short = np.diff(np.asarray(isr.offsets)) < np.diff(found["replicas"][0])
+    short = sizes(isr) < np.diff(found["replicas"][0])
     recovering = np.zeros(count, dtype=bool)
     recovering[[at for at, extra in rare.items() if extra.recovery]] = True
-    directory_ids = pa.array([uuid(image.directory_ids.value(i)) for i in range(len(image.directory_ids))], pa.string())
+    directory_ids = texts([uuid(image.directory_ids.value(i)) for i in range(len(image.directory_ids))])
     offsets, numbers = found["directories"]
     columns = {
         "topic": names.take(place),
-        "partition": pa.array(found["number"]),
+        "partition": plain(found["number"]),
         "leader": _id(found["leader"]),
-        "leader_epoch": pa.array(found["leader_epoch"]),
+        "leader_epoch": plain(found["leader_epoch"]),
         "replicas": replicas,
         "isr": isr,
-        "under_replicated": pa.array(short),
-        "partition_epoch": pa.array(found["partition_epoch"]),
-        "recovering": pa.array(recovering),
-        "directories": pa.ListArray.from_arrays(pa.array(offsets), directory_ids.take(pa.array(numbers))),
+        "under_replicated": plain(short),
+        "partition_epoch": plain(found["partition_epoch"]),
+        "recovering": plain(recovering),
+        "directories": lists(offsets, directory_ids.take(plain(numbers))),
         "topic_id": ids.take(place),
         **{
             name: _sparse(count, {at: getattr(extra, name) for at, extra in rare.items() if getattr(extra, name)})
@@ -212,17 +213,17 @@ def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" 
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def ids_of(offsets: Any, values: Any) -> pa.ListArray:
+def ids_of(offsets: Any, values: Any) -> pa.Array:
     """Lists of broker ids over numpy's memory."""
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+    return lists(offsets, plain(values))
 
 
 def _id(ids: Any) -> pa.Array:
     """Broker ids; -1 is null."""
-    return pa.array(ids, mask=ids < 0)
+    return plain(ids, valid=ids >= 0)
 
 
-def _sparse(count: int, some: Mapping[int, Sequence[int]]) -> pa.ListArray:
+def _sparse(count: int, some: Mapping[int, Sequence[int]]) -> pa.Array:
     """Lists that are empty in nearly every row."""
     sizes = np.zeros(count + 1, dtype=np.int32)
     for at, values in some.items():

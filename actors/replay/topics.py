@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from actors.replay.arrow import plain, repeated, varied
 from actors.replay.files import Partition
 from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
 from fastpath import unpack
@@ -123,35 +124,22 @@ def _batch(topic: str, number: int, found: dict[str, Any], rows: int, columns: S
     arrays = []
     for name in columns:
         if name == "topic":
-            arrays.append(_repeated(topic, rows))
+            arrays.append(repeated(topic, rows))
         elif name == "partition":
-            arrays.append(pa.array(np.full(rows, number, dtype=np.int32)))
+            arrays.append(plain(np.full(rows, number, dtype=np.int32)))
         elif name == "offset":
-            arrays.append(pa.array(found["offset"]))
+            arrays.append(plain(found["offset"]))
         elif name == "timestamp":
             arrays.append(
                 pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])])
             )
         elif name == "timestampType":
-            arrays.append(pa.array(found["timestamp_type"]))
+            arrays.append(plain(found["timestamp_type"]))
         elif name == "headers":
             arrays.append(_headers(found["headers"], rows))
         else:
             arrays.append(varied(pa.binary(), rows, *found[name]))
     return pa.RecordBatch.from_arrays(arrays, schema=schema(columns))
-
-
-def varied(kind: Any, rows: int, offsets: Any, data: Any, bits: Any, nulls: int) -> Any:
-    """An Arrow array of strings or bytes over numpy's memory."""
-    valid = pa.py_buffer(bits) if nulls else None
-    return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
-
-
-def _repeated(text: str, rows: int) -> Any:
-    raw = text.encode()
-    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(raw))
-    data = np.frombuffer(raw * rows, dtype=np.uint8)
-    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def _headers(found: Any, rows: int) -> Any:

@@ -1,6 +1,8 @@
 """Splits: every record once wherever a file is cut, and values that travel."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,3 +112,17 @@ def test_what_is_read_has_the_schema_that_was_said(tmp_path: Path) -> None:
             for batch in replay.read(split, columns):
                 batch.validate(full=True)
                 assert batch.schema.equals(source.schema(columns))
+
+
+def test_reading_loads_neither_pandas_nor_the_machines() -> None:
+    program = f"""
+import sys
+from actors import replay
+assert "pyarrow" not in sys.modules
+replay.state({str(GOLDEN)!r}, 800, ["partitions"])
+for split in replay.open({str(GOLDEN)!r}).splits():
+    assert sum(batch.num_rows for batch in replay.read(split)) == 1237
+print(sorted({{"pandas", "ray", "pyspark", "duckdb", "asyncio", "actors.node.node"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,62 @@
+"""Arrow arrays over numpy's memory, without a copy.
+
+This file alone decides how they are made: from buffers, never by `pyarrow.array`, which imports pandas where that is
+installed (a third of a second, 40 MB) to see whether it was given some of it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+TYPES = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
+
+
+def plain(values: Any, kind: pa.DataType | None = None, valid: Any = None) -> pa.Array:
+    """Numbers of fixed width; bools for an array of bool. `valid`: a bool a row, None: no row is null."""
+    rows = len(values)
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
+    if values.dtype == bool:
+        return pa.Array.from_buffers(
+            pa.bool_(), rows, [bits, pa.py_buffer(np.packbits(values, bitorder="little"))], nulls
+        )
+    kind = TYPES[values.dtype.name] if kind is None else kind
+    return pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(np.ascontiguousarray(values))], nulls)
+
+
+def lists(offsets: Any, values: pa.Array) -> pa.Array:
+    """Lists, none of them null; `offsets` int32, one more than rows."""
+    return pa.Array.from_buffers(
+        pa.list_(values.type), len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[values]
+    )
+
+
+def sizes(of: pa.Array) -> Any:
+    """How many values each list has."""
+    first = of.offset
+    return np.diff(np.frombuffer(of.buffers()[1], dtype=np.int32)[first : first + len(of) + 1])
+
+
+def texts(some: Sequence[str | None]) -> pa.Array:
+    """A few strings."""
+    raw = [b"" if one is None else one.encode() for one in some]
+    offsets = np.cumsum([0, *map(len, raw)], dtype=np.int32)
+    valid = np.array([one is not None for one in some], dtype=bool)
+    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(b"".join(raw))]
+    return pa.Array.from_buffers(pa.string(), len(raw), buffers, len(raw) - int(valid.sum()))
+
+
+def repeated(text: str, rows: int) -> pa.Array:
+    """The same string in every row."""
+    raw = text.encode()
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(raw))
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(raw * rows)], 0)
+
+
+def varied(kind: pa.DataType, rows: int, offsets: Any, data: Any, bits: Any, nulls: int) -> pa.Array:
+    """Strings or bytes; `bits`: validity, least significant first."""
+    valid = pa.py_buffer(bits) if nulls else None
+    return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
