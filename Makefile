@@ -12,6 +12,8 @@ PY := $(VENV)/bin/python
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 KAFKA := 4.3.1
 ARGS ?=
+SEEDS ?= 100
+FIRST ?= 0
 SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
 
 .PHONY: run test test-slow build dev lint bench sim demo kafka clean help
@@ -47,7 +49,7 @@ run: build
 	@$(VENV)/bin/rayft up $(ARGS)
 
 test: dev kafka
-	$(PY) -m pytest -m "not slow" $(ARGS)
+	SIMULATOR_SEEDS=200 $(PY) -m pytest -m "not slow" $(ARGS)
 
 test-slow: dev kafka
 	$(PY) -m pytest -m slow $(ARGS)
@@ -62,7 +64,7 @@ bench: dev kafka
 	$(PY) -m bench.end_to_end
 
 sim: dev
-	$(PY) -m tests.simulator $(ARGS)
+	$(PY) -m tests.simulator --seeds $(SEEDS) --first $(FIRST) $(ARGS)
 
 demo: dev
 	$(PY) -m bench.demo $(ARGS)

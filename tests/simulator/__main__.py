@@ -1,21 +1,39 @@
-"""`python -m tests.simulator --seed N` replays one world."""
+"""`python -m tests.simulator --seed N` replays one world; `--seeds N [--first M]` runs many on all cores."""
 
 import argparse
 import sys
 
+from tests.simulator.many import commit, report, summary
 from tests.simulator.simulation import simulate
+
+LINES = 200
+"""How much of a failed world is printed unless all of it is asked for."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", action="store_true")
+    parser.add_argument("--seed", type=int, help="replay this world, exactly")
+    parser.add_argument("--seeds", type=int, default=100, help="run so many worlds (default 100)")
+    parser.add_argument("--first", type=int, default=0, help="beginning with this seed")
+    parser.add_argument("--jobs", type=int, help="processes; default: one a core")
+    parser.add_argument("--log", metavar="FILE", help="with --seed: write every event to FILE, one a line")
     args = parser.parse_args()
-    result = simulate(args.seed, keep_log=args.log)
-    if args.log:
-        print("\n".join(result.lines))
-    print(result._replace(lines=()))
-    print(f"{result.deliveries / result.cpu_s:.0f} deliveries/s/core")
+    if args.seed is None:
+        return 1 if report(args.first, args.seeds, args.jobs) else 0
+    return _replay(args.seed, args.log)
+
+
+def _replay(seed: int, path: str | None) -> int:
+    result = simulate(seed, keep_log=True)
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in result.lines)
+    if not result.ok:
+        if path is None:
+            print("\n".join(result.lines[-LINES:]))
+        print(f"seed {seed}, commit {commit()}, digest {result.digest:08x}: {result.text}")
+    print(summary([result]))
+    print(f"digest {result.digest:08x}")
     return 0 if result.ok else 1
 
 

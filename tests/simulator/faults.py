@@ -12,11 +12,12 @@ This file alone decides which fault may begin when. Rules:
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from tests.simulator.checkers.hooks import Violation
+from actors.ports import DiskFull
+from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
+from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process, World
 
 PAUSE_MS = (200, 8_000)
@@ -26,13 +27,16 @@ PAUSE_MS = (200, 8_000)
 class Faults:
     """The faults of one run."""
 
-    def __init__(self, world: World, cluster: Cluster, metadata: MetadataLog, choose: Random) -> None:
+    def __init__(self, world: World, cluster: Cluster, metadata: MetadataLog, hooks: Hooks, choose: Random) -> None:
         self.world = world
         self.cluster = cluster
         self.metadata = metadata
+        self.hooks = hooks
         self.choose = choose
         self.counts: Counter[str] = Counter()
         self.over = True
+        self.all_flushed = False
+        """Every partition, the internal ones too, waits for the disk: flush.messages=1."""
         self.guarded: dict[str, int] = {}
         """Broker processes that lost power -> broker epoch they had: others stay untouched until that epoch is gone."""
         self._menu: list[tuple[int, str, Callable[[], bool]]] = [
@@ -45,7 +49,16 @@ class Faults:
             (3, "connections cut", self.cut),
             (2, "slow link", self.slow),
             (2, "orderly restart", self.restart),
+            (1, "rolling restart", self.rolling),
+            (1, "no majority of controllers", self.no_majority),
+            (2, "sync fails", self.sync_fails),
+            (2, "disk full", self.disk_full),
+            (1, "disk lost", self.disk_lost),
+            (1, "clock jumps", self.clock_jumps),
+            (1, "all brokers lose power", self.brokers_lose_power),
         ]
+        self._down: dict[str, None] = {}
+        """Processes that stay down for now."""
         world.ended.append(self._ended)
 
     def begin(self) -> None:
@@ -57,6 +70,11 @@ class Faults:
         """No new ones; all that is still on ends."""
         self.over = True
         self.world.heal()
+        self._down.clear()
+        for process in self._all():
+            process.disk.room = None
+            if process.alive:
+                process.disk.sync_fails = None
         for process in self._all():
             if process.frozen:
                 process.thaw()
@@ -107,17 +125,21 @@ class Faults:
         return bool(self.guarded)
 
     def _ended(self, process: Process) -> None:
-        if not process.frozen:
-            self._later(50, 4_000, lambda: self._start(process))
-        else:
-            self._later(50, 4_000, lambda: self._start(process))
+        if process.disk.sync_fails is not None:
+            # What the kernel could not write it forgets: a restarted process finds only what is on the device.
+            process.disk.sync_fails = None
+            self.world.after(0, lambda: process.disk.crash(self.world.random))
+        self._later(50, 4_000, lambda: self._start(process))
 
     def _start(self, process: Process) -> None:
-        if process.alive:
+        if process.alive or process.name in self._down:
             return
         self.world.say(process.name, "starts")
         try:
             process.start()
+        except DiskFull:
+            process.node = None
+            self._later(500, 1_000, lambda: self._start(process))
         except Exception as error:
             raise Violation("restarts_succeed", f"{process.name} does not start: {error!r}") from error
 
@@ -133,15 +155,10 @@ class Faults:
 
     def restart(self) -> bool:
         """An orderly shutdown."""
-        free = self._free()
+        free = [process for process in self._free() if not process.frozen]
         if not free:
             return False
-        process = self._some(free)
-        if process.frozen or process.node is None:
-            return False
-        self.world.say(process.name, "FAULT shutdown")
-        process.node.shutdown()
-        process.wake()
+        self._shutdown(self._some(free))
         return True
 
     def controllers_lose_power(self) -> bool:
@@ -157,18 +174,22 @@ class Faults:
 
     def broker_loses_power(self) -> bool:
         """A broker's unsynced bytes are gone, where rule 1 allows it."""
-        if self._on_guard() or self.world.partitions:
+        process = self._some(list(self.cluster.brokers.values()))
+        if not self._guard(process):
             return False
+        self.world.say(process.name, "FAULT power cut")
+        process.crash()
+        return True
+
+    def _guard(self, process: Process) -> bool:
+        """Whether a broker may lose what it has not synced; until it is known to have, the others are safe from faults."""
         brokers = list(self.cluster.brokers.values())
-        if any(not process.alive or process.frozen for process in brokers):
+        if self._on_guard() or self.world.partitions or any(not one.alive or one.frozen for one in brokers):
             return False
-        process = self._some(brokers)
         if not self._may_lose(process):
             return False
         registration = self.metadata.image.broker(int(process.name[1:]))
         self.guarded[process.name] = registration.epoch if registration is not None else -1
-        self.world.say(process.name, "FAULT power cut")
-        process.crash()
         return True
 
     def _may_lose(self, process: Process) -> bool:
@@ -194,6 +215,100 @@ class Faults:
                 process.thaw()
 
         self._later(*self.choose.choice(((50, 1_000), (1_000, 25_000))), thaw)
+        return True
+
+    def rolling(self) -> bool:
+        """Every broker in turn is asked to stop, and starts again."""
+        if not self._free_brokers():
+            return False
+        for place, process in enumerate(self.cluster.brokers.values()):
+            self.world.after(place * 6_000_000, lambda process=process: self._shutdown(process))
+        return True
+
+    def _shutdown(self, process: Process) -> None:
+        if process.node is not None and not process.frozen and not self.over:
+            self.world.say(process.name, "FAULT shutdown")
+            process.node.shutdown()
+            process.wake()
+
+    def no_majority(self) -> bool:
+        """More than half of the controllers are down for a while."""
+        controllers = list(self.cluster.controllers.values())
+        hit = self.choose.sample(controllers, len(controllers) // 2 + 1)
+        for process in hit:
+            self._down[process.name] = None
+            if process.alive:
+                self.world.say(process.name, "FAULT killed for a while")
+                process.kill()
+
+        def up() -> None:
+            for process in hit:
+                self._down.pop(process.name, None)
+                self._start(process)
+
+        self._later(1_000, 15_000, up)
+        return True
+
+    def brokers_lose_power(self) -> bool:
+        """All at once, where every partition that is there waits for the disk."""
+        if self._on_guard() or not self.all_flushed:
+            return False
+        for process in self.cluster.brokers.values():
+            if process.alive:
+                self.world.say(process.name, "FAULT power cut")
+                process.crash()
+        return True
+
+    # ---- disks and clocks
+
+    def sync_fails(self) -> bool:
+        """The device refuses to write log files; who notices must stop. A broker loses what it had not synced."""
+        controllers = list(self.cluster.controllers.values())
+        process = self._some([*controllers, *self.cluster.brokers.values()])
+        if not process.alive or process.frozen or (process.name[0] == "b" and not self._guard(process)):
+            return False
+        process.disk.sync_fails = lambda path: path.endswith(".log")
+        self.world.say(process.name, "FAULT syncs fail")
+        life = process.life
+
+        def works() -> None:
+            if process.life == life:
+                process.disk.sync_fails = None
+
+        self._later(500, 3_000, works)
+        return True
+
+    def disk_full(self) -> bool:
+        """Hardly anything more fits."""
+        process = self._some(self._all())
+        process.disk.room = self.choose.randrange(3_000)
+        self.world.say(process.name, f"FAULT disk has {process.disk.room} bytes left")
+
+        def room() -> None:
+            process.disk.room = None
+
+        self._later(500, 10_000, room)
+        return True
+
+    def disk_lost(self) -> bool:
+        """A broker comes back with an empty disk of another id."""
+        process = self._some(list(self.cluster.brokers.values()))
+        if not self._guard(process):
+            return False
+        self.world.say(process.name, "FAULT disk lost")
+        process.kill()
+        process.disk = VirtualDisk()
+        process.disk.id = self.choose.randbytes(15) + b"d"
+        for function in self.hooks.lost_disk:
+            function(process)
+        return True
+
+    def clock_jumps(self) -> bool:
+        """A wall clock goes forward or back by up to an hour."""
+        process = self._some(self._all())
+        jump_ms = self.choose.randint(-3_600_000, 3_600_000)
+        process.wall_ms += jump_ms
+        self.world.say(process.name, f"FAULT clock jumps by {jump_ms} ms")
         return True
 
     # ---- network
@@ -249,8 +364,3 @@ class Faults:
         self.world.say("network", f"FAULT {pair[0]} to {pair[1]} is slow")
         self._later(1_000, 15_000, lambda: self.world.slow_us.pop(pair, None))
         return True
-
-
-def parts(counts: Counter[str]) -> Any:
-    """Counts in a stable order, for a summary."""
-    return sorted(counts.items())

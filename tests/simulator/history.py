@@ -31,6 +31,7 @@ class History:
         self.counts: Counter[str] = Counter()
         self.deleted: dict[str, None] = {}
         """Topics that somebody tried to delete: what happens to their records is no loss."""
+        self._floors: dict[tuple[str, str, int], int] = {}
 
     def attempt(self, value: bytes, attempt: Attempt) -> None:
         """A record is about to be sent for the first time."""
@@ -54,8 +55,14 @@ class History:
     def committed(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member was told that its group's offset is committed."""
         self.counts["offsets committed"] += 1
+        key = group, topic, partition
+        self._floors[key] = max(offset, self._floors.get(key, -1))
         for function in self.hooks.committed:
             function(group, topic, partition, offset)
+
+    def floor(self, group: str, topic: str, partition: int) -> int:
+        """The highest offset that a member was told is committed; -1: none."""
+        return self._floors.get((group, topic, partition), -1)
 
     def fetched(self, group: str, topic: str, partition: int, offset: int, floor: int) -> None:
         """A member was told the group's offset (-1: none); `floor`: the highest one committed before it asked."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.group_offsets import GroupOffsets
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.metadata_log import MetadataLog
@@ -23,6 +24,7 @@ from tests.simulator.checkers.phantom_records import PhantomRecords
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.clients.consumer import consume, fetch
+from tests.simulator.clients.member import Member
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import churn, create
@@ -76,6 +78,7 @@ class Shape(NamedTuple):
     producers: int
     consumers: int
     churn: bool
+    members: int
 
 
 def shape(seed: int) -> Shape:
@@ -93,18 +96,21 @@ def shape(seed: int) -> Shape:
         "offsets.topic.replication.factor": "3",
         "group.min.session.timeout.ms": "1000",
     }
+    flushed = not choose.randrange(6)
+    if flushed:
+        config["log.flush.interval.messages"] = "1"
     topics = []
     for number in range(choose.choice((1, 2, 2))):
         configs = {
             "min.insync.replicas": str(choose.choice((1, 1, 2))),
             "internal.segment.bytes": str(choose.choice((1_000, 4_000, 100_000))),
         }
-        if not choose.randrange(4):
+        if flushed or not choose.randrange(4):
             configs["flush.messages"] = "1"
         topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
     return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
-        choose.choice((1, 1, 2)), bool(choose.randrange(2)),
+        choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)),
     )  # fmt: skip
 
 
@@ -124,13 +130,15 @@ class Simulation:
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
         self.hooks.add([
-            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(), self.data, AcknowledgedRecords(self.data, self.history),
-            PhantomRecords(self.history), RecordOrder(self.history), ConsumedRecords(self.data),
+            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(), self.data,
+            AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
+            ConsumedRecords(self.data), GroupOffsets(),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)
-        self.faults = Faults(self.world, self.cluster, self.metadata, random.Random(f"faults {seed}"))
+        self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
+        self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
         self.clients: list[Client] = []
 
     def run(self) -> Result:
@@ -179,16 +187,20 @@ class Simulation:
         for number in range(self.shape.producers):
             idempotent = number == 0 or bool(choose.randrange(2))
             producer = Producer(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
-                                pause_ms=choose.choice((100, 300, 1_000)))  # fmt: skip
+                                pause_ms=choose.choice((200, 500, 1_000)))  # fmt: skip
             producer.client.spawn(producer.run(topics))
         for number in range(self.shape.consumers):
             client = self._client(f"r{number}")
             for topic, partitions in topics.items():
                 for partition in range(partitions):
                     client.spawn(consume(client, topic, partition))
+        for number in range(self.shape.members):
+            topic = self.shape.topics[0]
+            member = Member(self._client(f"m{number}"), "group", topic.name, topic.partitions)
+            member.client.spawn(member.run())
         if self.shape.churn:
             client = self._client("churn")
-            client.spawn(churn(client, 2_000, 3))
+            client.spawn(churn(client, 4_000, 3))
 
     def _finish(self) -> None:
         """Writable, quiet, and all that was committed can be read."""

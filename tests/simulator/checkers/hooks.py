@@ -5,6 +5,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
 
     turned(process)                                              after every turn of a node
     ended(process)                                               before a process ends, however it does
+    lost_disk(process)                                           after it has ended: all that it had written is gone
     acknowledged(topic, topic_id, partition, offset, values, acks)
     consumed(consumer, topic_id, partition, offset, value)
     committed(group, topic, partition, offset)                   an offset of a group
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 EVENTS = (
-    "turned", "ended", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "finish",
+    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "finish",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ class Hooks:
 
     turned: list[Callable[..., None]]
     ended: list[Callable[..., None]]
+    lost_disk: list[Callable[..., None]]
     acknowledged: list[Callable[..., None]]
     consumed: list[Callable[..., None]]
     committed: list[Callable[..., None]]

@@ -9,12 +9,12 @@ FETCH_VERSION = 16
 
 
 async def fetch(
-    client: Client, topic: str, topic_id: bytes, partition: int, offset: int
+    client: Client, topic: str, topic_id: bytes, partition: int, offset: int, *, wait_ms: int = 1_000
 ) -> tuple[ErrorCode | None, list[batches.Record], int]:
     """One Fetch of one partition: the error (None: no answer), whole records from `offset` on, the log start."""
     kind = message("FetchRequest")
     wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
-    request = kind(max_wait_ms=1_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
+    request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
     reply = await client.ask(client.leaders[topic, partition], "Fetch", FETCH_VERSION, request)
     if reply is None:
@@ -49,5 +49,5 @@ async def consume(client: Client, topic: str, partition: int) -> None:
         elif error is None or error != ErrorCode.NONE:
             client.leaders.pop((topic, partition), None)
             await client.sleep(100)
-        elif not records:
-            await client.sleep(50)
+        else:
+            await client.sleep(client.random.randint(20, 300))

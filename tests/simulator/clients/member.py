@@ -1,0 +1,198 @@
+"""A member of a consumer group (classic protocol): joins, shares the partitions of a topic, reads, and commits offsets.
+
+The leader of the group assigns by counting round the members in order of their ids. A member never commits an offset lower
+than the one it began with, so the committed offset of a group may only rise.
+"""
+
+import struct
+from typing import Any
+
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.simulator.clients.consumer import fetch
+from tests.simulator.clients.process import Client
+
+FIND, JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH = 4, 9, 5, 4, 5, 8, 8
+SESSION_MS, REBALANCE_MS = 6_000, 3_000
+LOST = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID))
+
+
+def written(topic: str, numbers: list[int]) -> bytes:
+    """An assignment in the form of Kafka's consumers, version 0."""
+    name = topic.encode()
+    return struct.pack(f">hih{len(name)}si{len(numbers)}ii", 0, 1, len(name), name, len(numbers), *numbers, -1)
+
+
+def read(data: bytes) -> list[int]:
+    """The partitions of an assignment."""
+    if not data:
+        return []
+    size = int.from_bytes(data[6:8], "big")
+    count = int.from_bytes(data[8 + size : 12 + size], "big")
+    return list(struct.unpack_from(f">{count}i", data, 12 + size))
+
+
+class Member:
+    """One member of `group`, which reads `topic`."""
+
+    def __init__(self, client: Client, group: str, topic: str, partitions: int) -> None:
+        self.client = client
+        self.group = group
+        self.topic = topic
+        self.partitions = partitions
+        self.member_id = ""
+        self.generation = -1
+        self._coordinator: str | None = None
+
+    async def run(self) -> None:
+        """Be a member until the client stops."""
+        client = self.client
+        while not client.stopping:
+            numbers = await self._join()
+            if numbers is None:
+                await client.sleep(100)
+                continue
+            await self._read(numbers)
+            if not client.random.randrange(8):
+                await self._leave()
+
+    async def _ask(self, name: str, version: int, request: Any, timeout_ms: int = 8_000) -> Any:
+        """Ask the coordinator, whoever that is; None: no answer."""
+        client = self.client
+        if self._coordinator is None:
+            find = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=[self.group])
+            reply = await client.ask(client.any_broker(), "FindCoordinator", FIND, find)
+            if reply is None or reply.coordinators[0].error_code:
+                await client.sleep(100)
+                return None
+            self._coordinator = reply.coordinators[0].host
+        reply = await client.ask(self._coordinator, name, version, request, timeout_ms)
+        if reply is None:
+            self._coordinator = None
+        return reply
+
+    def _moved(self, code: int) -> None:
+        """Take an error in that more than one answer has."""
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            self._coordinator = None
+        if code in LOST:
+            self.member_id, self.generation = "", -1
+
+    async def _join(self) -> list[int] | None:
+        kind = message("JoinGroupRequest")
+        protocol = kind.JoinGroupRequestProtocol(name="range", metadata=b"\0\0")
+        join = kind(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
+                    member_id=self.member_id, protocol_type="consumer", protocols=[protocol])  # fmt: skip
+        reply = await self._ask("JoinGroup", JOIN, join)
+        if reply is None:
+            return None
+        if reply.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = reply.member_id
+            return None
+        if reply.error_code:
+            self._moved(reply.error_code)
+            return None
+        self.member_id, self.generation = reply.member_id, reply.generation_id
+        kind = message("SyncGroupRequest")
+        shares = []
+        if reply.leader == reply.member_id:
+            members = sorted(member.member_id for member in reply.members)
+            for place, member in enumerate(members):
+                numbers = list(range(place, self.partitions, len(members)))
+                shares.append(
+                    kind.SyncGroupRequestAssignment(member_id=member, assignment=written(self.topic, numbers))
+                )
+        sync = kind(group_id=self.group, generation_id=self.generation, member_id=self.member_id,
+                    protocol_type="consumer", protocol_name="range", assignments=shares)  # fmt: skip
+        reply = await self._ask("SyncGroup", SYNC, sync)
+        if reply is None:
+            return None
+        if reply.error_code:
+            self._moved(reply.error_code)
+            return None
+        return read(bytes(reply.assignment))
+
+    async def _offsets(self, numbers: list[int]) -> dict[int, int] | None:
+        history = self.client.history
+        floors = {number: history.floor(self.group, self.topic, number) for number in numbers}
+        kind = message("OffsetFetchRequest")
+        topics = [kind.OffsetFetchRequestTopics(name=self.topic, partition_indexes=numbers)]
+        request = kind(groups=[kind.OffsetFetchRequestGroup(group_id=self.group, topics=topics)])
+        reply = await self._ask("OffsetFetch", FETCH, request)
+        if reply is None:
+            return None
+        group = reply.groups[0]
+        if group.error_code:
+            self._moved(group.error_code)
+            return None
+        found = {}
+        for partition in group.topics[0].partitions:
+            if partition.error_code:
+                return None
+            number, offset = partition.partition_index, partition.committed_offset
+            history.fetched(self.group, self.topic, number, offset, floors[number])
+            found[number] = max(offset, 0)
+        return found
+
+    async def _read(self, numbers: list[int]) -> None:
+        """Read and commit until the group rebalances."""
+        client = self.client
+        offsets = await self._offsets(numbers) if numbers else {}
+        while offsets is not None and not client.stopping:
+            if not await self._beat():
+                return
+            for number in numbers:
+                await self._progress(number, offsets)
+            if numbers and not await self._commit(offsets):
+                return
+            await client.sleep(client.random.randint(100, 1_000))
+
+    async def _progress(self, number: int, offsets: dict[int, int]) -> None:
+        client, key = self.client, (self.topic, number)
+        if key not in client.leaders and not (await client.learn(self.topic) and key in client.leaders):
+            return
+        topic_id = client.topic_ids[self.topic]
+        error, records, _ = await fetch(client, self.topic, topic_id, number, offsets[number], wait_ms=0)
+        for record in records:
+            assert record.value is not None
+            client.history.consumed(client.name, topic_id, number, record.offset, record.value)
+            offsets[number] = record.offset + 1
+        if error != ErrorCode.NONE:
+            client.leaders.pop(key, None)
+
+    async def _beat(self) -> bool:
+        request = message("HeartbeatRequest")(
+            group_id=self.group, generation_id=self.generation, member_id=self.member_id
+        )
+        reply = await self._ask("Heartbeat", BEAT, request)
+        if reply is None:
+            return True
+        self._moved(reply.error_code)
+        return reply.error_code not in (*LOST, ErrorCode.REBALANCE_IN_PROGRESS)
+
+    async def _commit(self, offsets: dict[int, int]) -> bool:
+        kind = message("OffsetCommitRequest")
+        told = dict(offsets)
+        partitions = [kind.OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+                      for number, offset in told.items()]  # fmt: skip
+        request = kind(group_id=self.group, generation_id_or_member_epoch=self.generation, member_id=self.member_id,
+                       topics=[kind.OffsetCommitRequestTopic(name=self.topic, partitions=partitions)])  # fmt: skip
+        reply = await self._ask("OffsetCommit", COMMIT, request)
+        if reply is None:
+            return True
+        for partition in reply.topics[0].partitions:
+            if partition.error_code:
+                self._moved(partition.error_code)
+                if partition.error_code in (*LOST, ErrorCode.REBALANCE_IN_PROGRESS):
+                    return False
+                continue
+            self.client.history.committed(self.group, self.topic, partition.partition_index,
+                                          told[partition.partition_index])  # fmt: skip
+        return True
+
+    async def _leave(self) -> None:
+        kind = message("LeaveGroupRequest")
+        request = kind(group_id=self.group, members=[kind.MemberIdentity(member_id=self.member_id)])
+        if await self._ask("LeaveGroup", LEAVE, request) is not None:
+            self.member_id, self.generation = "", -1
+        await self.client.sleep(self.client.random.randint(100, 2_000))

@@ -1,0 +1,85 @@
+"""Many seeds on all cores: a progress bar, every failure with the command that replays it, and a summary.
+
+This file alone decides how seeds are spread over processes. A worker runs one world at a time with the cycle collector off,
+and collects between worlds: a world lives for seconds, and its garbage is bounded.
+"""
+
+import gc
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tests.simulator.simulation import Result, simulate
+
+
+def alone(seed: int) -> Result:
+    """One world in this process, as fast as it goes."""
+    gc.collect()
+    gc.disable()
+    try:
+        return simulate(seed)
+    finally:
+        gc.enable()
+
+
+def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:
+    """Results as they come, in no particular order."""
+    jobs = jobs or os.cpu_count() or 1
+    with ProcessPoolExecutor(jobs, mp_context=get_context("fork"), max_tasks_per_child=None) as pool:
+        waiting = [pool.submit(alone, seed) for seed in seeds]
+        for future in as_completed(waiting):
+            yield future.result()
+
+
+def commit() -> str:
+    """The commit of the tree, with a mark when it was changed; `unknown` outside a repository."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+def report(first: int, count: int, jobs: int | None) -> list[Result]:
+    """Run `count` seeds from `first` on, and say how it went; the results that failed."""
+    console = Console()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    results: list[Result] = []
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task(f"seeds {first} to {first + count - 1}", total=count)
+        for result in run(range(first, first + count), jobs):
+            results.append(result)
+            if not result.ok:
+                console.print(
+                    f"[red]seed {result.seed}[/red]: {result.text.strip().splitlines()[0][:400]}", highlight=False
+                )
+            progress.advance(task)
+    console.print(summary(results), highlight=False)
+    return sorted(result for result in results if not result.ok)
+
+
+def summary(results: Sequence[Result]) -> str:
+    """What was done to how much, and what came of it."""
+    faults: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for result in results:
+        faults.update(result.faults)
+        counts.update(result.counts)
+    failed = sorted(result.seed for result in results if not result.ok)
+    deliveries, cpu_s = sum(result.deliveries for result in results), sum(result.cpu_s for result in results)
+    virtual_s = sum(result.virtual_ms for result in results) / 1000
+    lines = [f"commit {commit()}: {len(results)} seeds, {len(failed)} failed{': ' if failed else ''}"
+             f"{', '.join(map(str, failed))}"]  # fmt: skip
+    lines += [f"  {count:9,} {name}" for name, count in sorted(faults.items(), key=lambda item: (-item[1], item[0]))]
+    lines += [f"  {count:9,} {name}" for name, count in sorted(counts.items())]
+    lines.append(f"  {virtual_s:,.0f} virtual seconds, {deliveries:,} deliveries, {cpu_s:,.0f} CPU seconds: "
+                 f"{deliveries / max(cpu_s, 1e-9):,.0f} deliveries/s/core")  # fmt: skip
+    return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""Whole clusters under faults: every checker over many worlds, and the same world again, event for event."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.many import run
+from tests.simulator.simulation import Simulation, simulate
+
+ROOT = Path(__file__).parent.parent.parent
+SEEDS = int(os.environ.get("SIMULATOR_SEEDS", "20"))
+DIGEST = "from tests.simulator.simulation import simulate; print(simulate({seed}).digest)"
+
+
+def test_every_seed_holds_every_property():
+    failed = [(result.seed, result.text) for result in run(range(SEEDS)) if not result.ok]
+    assert not failed, f"python -m tests.simulator --seed {failed[0][0]} replays: {failed[0][1]}"
+
+
+@pytest.mark.parametrize("seed", [11])
+def test_a_seed_is_the_same_world_under_any_hash_seed(seed):
+    digests = set()
+    for hash_seed in ("0", "1234"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        found = subprocess.run(
+            [sys.executable, "-c", DIGEST.format(seed=seed)], cwd=ROOT, env=environment, capture_output=True, check=True
+        )
+        digests.add(found.stdout)
+    assert len(digests) == 1
+
+
+def test_a_broken_promise_is_reported_with_its_name():
+    """A record that nobody sent is acknowledged to a client."""
+    simulation = Simulation(0)
+    history = simulation.history
+
+    def lie(*_: object) -> None:
+        simulation.hooks.committed.clear()
+        history.acknowledged("t0", b"?" * 16, 0, 0, [b"x"], -1)
+
+    simulation.world.at(3_000_000, lie)
+    result = simulation.run()
+    assert not result.ok and result.checker == "no_acknowledged_record_lost"
+
+
+def test_a_patch_lasts_as_long_as_its_world():
+    applied = []
+
+    def patch():
+        applied.append(True)
+        original = Simulation._work
+
+        def broken(self: Simulation) -> None:
+            raise Violation("planted", "as asked")
+
+        Simulation._work = broken
+        return lambda: setattr(Simulation, "_work", original)
+
+    original = Simulation._work
+    assert simulate(0, [patch]).checker == "planted" and Simulation._work is original and applied == [True]
