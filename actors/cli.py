@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
     up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
     up.add_argument("--detach", action="store_true", help="return when the cluster is ready and leave it running")
+    _feature(up)
     _directory(up)
     up.set_defaults(run=_up)
 
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     who.add_argument("--standalone", action="store_true", help="this controller is the whole quorum")
     who.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRID,...", help="the quorum, this one among it")
     who.add_argument("--no-initial-controllers", action="store_true", help="learn the quorum from controller.connect")
+    _feature(form)
     form.add_argument("--ignore-formatted", action="store_true", help="leave what is formatted for this cluster")
     form.set_defaults(run=_format)
 
@@ -131,6 +133,22 @@ def _directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dir", type=Path, default=Path(DIRECTORY), help=f"where the cluster lives ({DIRECTORY})")
 
 
+def _feature(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--feature", metavar="NAME=LEVEL", help="metadata.format of a new cluster, 1 or 2 (2)")
+
+
+def _level(options: argparse.Namespace) -> int:
+    """The level of metadata.format that new storage is formatted for."""
+    from actors.config import ConfigError
+
+    if options.feature is None:
+        return 2
+    name, _, level = options.feature.partition("=")
+    if name != "metadata.format" or level not in ("1", "2"):
+        raise ConfigError(f"--feature {options.feature} does not exist: write metadata.format=1 or metadata.format=2.")
+    return int(level)
+
+
 def _config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="properties file of the node")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property")
@@ -150,9 +168,13 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _up(options: argparse.Namespace) -> int:
+    level = _level(options)
     if options.ray is not None:
+        from actors.config import ConfigError
         from actors.host import on_ray
 
+        if level != 2:
+            raise ConfigError("a cluster on Ray begins at metadata.format 2: leave --feature out.")
         return on_ray.up(options, _properties(options))
     from rich.console import Console
 
@@ -163,7 +185,8 @@ def _up(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
-        host=options.host, port=options.port, combined=options.combined, detached=options.detach,
+        host=options.host, port=options.port, combined=options.combined, format_level=level,
+        detached=options.detach,
     )  # fmt: skip
     began = time.monotonic()
     try:
@@ -291,7 +314,12 @@ def _format(options: argparse.Namespace) -> int:
         raise ConfigError("a process without the controller role has no quorum of its own: leave that option out.")
     storage.agree(config, voters)
     for directory in storage.format_node(
-        config, options.cluster_id, voters=voters, directory_id=own, ignore_formatted=options.ignore_formatted
+        config,
+        options.cluster_id,
+        voters=voters,
+        directory_id=own,
+        level=_level(options),
+        ignore_formatted=options.ignore_formatted,
     ):
         print(
             f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"

@@ -1,0 +1,74 @@
+"""docs/operations.md says what the source says: every setting with its type, default and meaning, every command's words."""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from actors import cli
+from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "operations.md"
+BEGIN = "<!-- settings: written by pytest tests/unit/test_operations.py --rewrite -->\n"
+END = "<!-- end -->\n"
+
+
+def table(keys: list[ConfigKey]) -> Iterator[str]:
+    yield "| name | type | default | what it does | changes |\n|---|---|---|---|---|\n"
+    for key in keys:
+        default = key.text(key.default)
+        wants = f" Legal: {key.validator.wants}." if key.validator else ""
+        shown = "none" if default is None else f"`{default}`" if default else "empty"
+        row = f"| `{key.name}` | {key.type.name.lower()} | {shown} | {key.doc}{wants} | {key.dynamic or 'at start'} |\n"
+        yield row.replace("`1.7976931348623157e+308`", "no limit")
+
+
+def settings() -> str:
+    node = [key for key in BROKER_CONFIGS.values() if key.effect]
+    idle = [key for key in BROKER_CONFIGS.values() if not key.effect]
+    topics = [key for key in TOPIC_CONFIGS.values() if key.effect]
+    names = ", ".join(f"`{key.name}`" for key in idle)
+    return (
+        "\n"
+        + "".join(table(node))
+        + f"\nRead and without effect, so that files for Apache Kafka can be used as they are: {names}. The start says so\n"
+        + "in the log.\n\n## Settings of a topic\n\nSet when a topic is made, or later with `kafka-configs.sh`. Unset, "
+        + "the node's own setting counts.\n\n"
+        + "".join(table(topics))
+        + "\n"
+    )
+
+
+def test_the_tables_of_settings_are_current(rewrite: bool) -> None:
+    page = PAGE.read_text()
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    wanted = before + BEGIN + settings() + END + after
+    if rewrite:
+        PAGE.write_text(wanted)
+    assert PAGE.read_text() == wanted
+
+
+def test_every_command_and_option_that_is_named_exists() -> None:
+    words = commands(cli._parser())
+    lines = re.findall(r"^rayft ([a-z-]+)(.*)$", PAGE.read_text().split("## Settings of a node")[0], re.MULTILINE)
+    assert {name for name, _ in lines} >= {"up", "status", "down", "node", "format"}
+    for name, rest in lines:
+        for option in re.findall(r"--[a-z-]+", rest.split("#")[0]):
+            assert option in words[name], f"rayft {name} {option}"
+
+
+def commands(parser: argparse.ArgumentParser) -> dict[str, set[str]]:
+    actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return {
+        name: {option for action in sub._actions for option in action.option_strings}
+        for name, sub in actions.choices.items()
+    }
+
+
+def test_exit_codes_are_those_of_the_source() -> None:
+    from actors.broker.lifecycle import EXIT_CONFLICT
+    from actors.host.serve import ID_TAKEN, REFUSED
+
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted({int(code) for code, _ in rows}) == [0, 1, 2, REFUSED, EXIT_CONFLICT]
+    assert ID_TAKEN == EXIT_CONFLICT
