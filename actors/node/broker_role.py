@@ -9,6 +9,7 @@ Duties a turn: replay what was committed -> diff the touched rows -> heartbeat, 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from actors.broker.departed import Departed
 from actors.broker.doubts import Doubts
 from actors.broker.fetchers import Fetcher, Limits, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
@@ -63,6 +64,7 @@ class BrokerRole:
         self.producer_ids = ProducerIds()
         self.groups = GroupsRole(node, self)
         self.doubts = Doubts(self.cluster.registered)
+        self.departed = Departed()
         self._incarnation_id = node.random.uuid()
         self._replica_connections: set[int] = set()
         self._started = False
@@ -243,8 +245,8 @@ class BrokerRole:
     def _diff_all(self) -> None:
         image = self.image
         self.cluster.registered.clear()
-        for broker in image.brokers():
-            self._diff_broker(broker.id)
+        for id in {broker.id for broker in image.brokers()}.union(self.departed.present):
+            self._diff_broker(id)
         here: set[tuple[bytes, int]] = set()
         for topic in image.topics():
             for row in image.topic_partitions(topic):
@@ -280,6 +282,7 @@ class BrokerRole:
         registration = self.image.broker(broker)
         usable = registration is not None and not registration.fenced
         epoch = registration.epoch if usable and registration is not None else None
+        self.departed.note(broker, registration if usable else None, self.node.now.mono_ms)
         self.replicas.registered(broker, epoch, self.node.now.mono_ms)
         self._fetch_retry_ms.pop(broker, None)
         if broker == self.me:

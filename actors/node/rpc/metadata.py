@@ -2,8 +2,8 @@
 
 Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
 answer waits a moment for it. One that would name a leader which may just have died waits a moment too (`Doubts`). Fenced
-brokers are left out; their replicas stand in `offline_replicas`. The controller that is named is this broker, which
-forwards what only a controller can do.
+brokers are left out soon (`Departed`); their replicas stand in `offline_replicas` at once. The controller that is named is
+this broker, which forwards what only a controller can do.
 
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
@@ -130,8 +130,9 @@ def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: W
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
-    for broker in role.image.brokers():
-        endpoint = role.endpoint(broker.id, call.listener_name)
+    present = (broker for broker in role.image.brokers() if not broker.fenced)
+    for broker in sorted((*present, *role.departed.lingering(node.now.mono_ms)), key=lambda broker: broker.id):
+        endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
         if endpoint is not None:
             brokers.append(
                 kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
