@@ -78,4 +78,7 @@ class ControllerHeartbeats:
             self._resigned_for = taker.offset
             self._node.quorum.resign()
             return
-        taker.take(role.image, role.epoch, now.wall_ms)
+        if role.written_ms is None:
+            taker.take(role.image)
+        else:
+            taker.take(role.image, role.epoch, role.written_ms)

@@ -59,6 +59,8 @@ class ControllerRole:
         self._controllers: frozenset[int] = frozenset()
         """Ids of the quorum's controllers, this one among them."""
         self._writer: BatchWriter | None = None
+        self.written_ms: int | None = None
+        """Time of the newest record that this controller wrote as the active one; None: it has written none yet."""
         self._flushed: deque[tuple[int, int, int]] = deque()
         """(next offset, records, mono ms) of own batches on their way to commit."""
         self._committed_level = 0
@@ -116,7 +118,7 @@ class ControllerRole:
         """This controller is the active one: its first record is committed and replayed."""
         assert self.image.next_offset == next_offset, (self.image.next_offset, next_offset)
         now, level = self._node.now, self._level()
-        self.active, self.epoch = True, epoch
+        self.active, self.epoch, self.written_ms = True, epoch, None
         self.soft = Soft()
         self.soft.commits.begin(now.mono_ms, next_offset)
         leases.take_over(self.soft, self.image, now, self.options.lease_ms(level), self.options.grace_ms)
@@ -317,7 +319,8 @@ class ControllerRole:
     def _write(self, ops: Sequence[Op], atomic: bool) -> None:
         image = self.image
         if self._writer is None:
-            self._writer = BatchWriter(image.next_offset, self.epoch, self._node.now.wall_ms)
+            self.written_ms = self._node.now.wall_ms
+            self._writer = BatchWriter(image.next_offset, self.epoch, self.written_ms)
         _dialect(self._level()).encode(ops, self._writer, atomic=atomic)
         for op in ops:
             touched = image.replay(image.next_offset, op)
