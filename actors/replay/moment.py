@@ -5,7 +5,8 @@ This file alone decides what a moment means. Rules:
 1. As of an offset: all records below it. As of a time: all batches up to the first that was appended later.
 2. What an open metadata transaction did is not there yet (KIP-868).
 3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead. Nothing is guessed.
-4. With `damage="skip"` a batch that cannot be read or replayed is told and passed over, as far as it had not been replayed.
+4. Offsets that are missing between two batches are damage, told at the second.
+5. With `damage="skip"` a batch that cannot be read or replayed is told and passed over, as far as it had not been replayed.
 """
 
 import datetime
@@ -131,6 +132,9 @@ class Replay:
         if isinstance(self.until, int):
             last = min(last, self.until - 1)
         batch = Batch(base, last, int(header["epoch"]), piece)
+        if base > max(self.image.next_offset, start):
+            missing = f"the records from offset {self.image.next_offset} to {base - 1} are missing"
+            self.reading.damaged(path, position, position, missing)
         time = int(header["max_timestamp"])
         self.quorum = self.quorum._replace(epoch=batch.epoch, timestamp_ms=time)
         try:

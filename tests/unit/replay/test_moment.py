@@ -194,3 +194,13 @@ def test_a_million_partitions_replayed_are_the_snapshot_that_kafka_took(tmp_path
     assert made.num_rows == 1_008_000
     assert found.image.next_offset == loaded.image.next_offset == 1998182
     assert (found.quorum.epoch, found.quorum.timestamp_ms) == (loaded.quorum.epoch, loaded.quorum.timestamp_ms)
+
+
+def test_records_that_are_missing_are_damage(tmp_path: Path) -> None:
+    found = logs.batches(logs.ops(), 1)
+    folder = logs.write(tmp_path, [one for one in found if one.base_offset != 10])
+    with pytest.raises(replay.CorruptLog, match="from offset 10 to 10 are missing"):
+        replay.state(folder)
+    told: list[replay.Damage] = []
+    assert replay.state(folder, on_damage=told.append)["configs"].num_rows == 2
+    assert len(told) == 1 and told[0].position == told[0].end
