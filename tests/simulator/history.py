@@ -46,6 +46,17 @@ class History:
         for function in self.hooks.acknowledged:
             function(topic, topic_id, partition, offset, values, acks)
 
+    def created(self, topic: str, topic_id: bytes) -> None:
+        """A client was told that its topic is there."""
+        self.counts["topics created"] += 1
+        for function in self.hooks.created:
+            function(topic, topic_id)
+
+    def identified(self, client: str, producer_id: int) -> None:
+        """A producer was given its id."""
+        for function in self.hooks.identified:
+            function(client, producer_id)
+
     def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes) -> None:
         """A consumer was given a record."""
         self.counts["records consumed"] += 1

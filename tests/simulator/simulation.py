@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.fenced_brokers import FencedBrokers
 from tests.simulator.checkers.group_offsets import GroupOffsets
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.idle_nodes import IdleNodes
+from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
@@ -130,7 +133,8 @@ class Simulation:
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
         self.hooks.add([
-            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(), self.data,
+            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
+            IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data), GroupOffsets(),
         ])  # fmt: skip

@@ -12,6 +12,9 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     fetched(group, topic, partition, offset, floor)
     record(topic_id, partition, header, record)                  a record is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
+    moved(process, partition, high_watermark, led)               a replica moved; its old high watermark, whether it led
+    created(topic, topic_id)                                     a topic's creation was acknowledged
+    identified(client, producer_id)                              a producer was given its id
     finish()                                                     the cluster is healthy again and quiet
 """
 
@@ -19,7 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 EVENTS = (
-    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "finish",
+    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "moved",
+    "created", "identified", "finish",
 )  # fmt: skip
 
 
@@ -43,6 +47,9 @@ class Hooks:
     fetched: list[Callable[..., None]]
     record: list[Callable[..., None]]
     metadata: list[Callable[..., None]]
+    moved: list[Callable[..., None]]
+    created: list[Callable[..., None]]
+    identified: list[Callable[..., None]]
     finish: list[Callable[..., None]]
 
     def __init__(self) -> None:

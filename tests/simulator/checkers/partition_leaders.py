@@ -6,13 +6,14 @@ The high watermark may fall with the log itself, when a follower is cut below it
 from typing import Any
 
 from actors.broker.partition import Partition
-from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.hooks import Hooks, Violation
 
 
 class PartitionLeaders:
     name = "one_leader_an_epoch_of_a_partition"
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
         self._leaders: dict[tuple[bytes, int, int], str] = {}
         self._seen: dict[str, dict[Partition, tuple[int, int, bool]]] = {}
 
@@ -33,7 +34,10 @@ class PartitionLeaders:
                 if before == now:
                     continue
                 seen[partition] = now
-                self._moved(process, partition, before or (-1, -1, False), now)
+                before = before or (-1, -1, False)
+                self._moved(process, partition, before, now)
+                for function in self._hooks.moved:
+                    function(process, partition, before[1], before[2])
 
     def _moved(self, process: Any, partition: Partition, before: tuple[int, int, bool],
                now: tuple[int, int, bool]) -> None:  # fmt: skip

@@ -53,6 +53,7 @@ class Producer:
             reply = await client.ask(client.any_broker(), "InitProducerId", 4, request)
             if reply is not None and not reply.error_code:
                 self.producer_id, self.producer_epoch = reply.producer_id, reply.producer_epoch
+                client.history.identified(client.name, reply.producer_id)
                 return
             await client.sleep(200)
 

@@ -18,8 +18,10 @@ async def create(client: Client, name: str, partitions: int, factor: int, config
         reply = await client.ask(
             client.any_broker(), "CreateTopics", CREATE_VERSION, kind(topics=[topic], timeout_ms=3000)
         )
-        if reply is not None and reply.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            client.history.counts["topics created"] += 1
+        if reply is not None and reply.topics[0].error_code == ErrorCode.NONE:
+            client.history.created(name, bytes(reply.topics[0].topic_id))
+            return True
+        if reply is not None and reply.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return True
         await client.sleep(200)
     return False

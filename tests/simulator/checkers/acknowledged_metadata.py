@@ -1,0 +1,30 @@
+"""What the controller has answered is committed: a topic that was created, a producer id that was given once."""
+
+from typing import Any
+
+from actors.metadata.image import Image
+from tests.simulator.checkers.hooks import Violation
+
+
+class AcknowledgedMetadata:
+    name = "acknowledged_metadata_is_committed"
+
+    def __init__(self) -> None:
+        self._topics: set[bytes] = set()
+        self._producers: dict[int, str] = {}
+
+    def metadata(self, image: Image, batch: Any) -> None:
+        """Remember every topic that ever was."""
+        for topic in image.topics():
+            self._topics.add(image.topic_id(topic) or b"")
+
+    def created(self, topic: str, topic_id: bytes) -> None:
+        """A client was told that its topic has that id now."""
+        if topic_id not in self._topics:
+            raise Violation(self.name, f"the creation of {topic} was acknowledged and is not committed")
+
+    def identified(self, client: str, producer_id: int) -> None:
+        """A client was given a producer id."""
+        other = self._producers.setdefault(producer_id, client)
+        if other != client:
+            raise Violation("producer_ids_unique", f"{other} and {client} both have producer id {producer_id}")

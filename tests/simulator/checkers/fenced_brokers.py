@@ -1,0 +1,29 @@
+"""Fenced brokers serve nobody: whoever serves is registered, under the broker epoch it believes in (KIP-631, Fencing).
+
+A broker ends its lease before the controller does, so this holds although it may not know yet that it is fenced. One that
+stops in order serves until it has the answer to its last heartbeat.
+"""
+
+from typing import Any
+
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import MetadataLog
+
+
+class FencedBrokers:
+    name = "fenced_brokers_serve_nobody"
+
+    def __init__(self, metadata: MetadataLog) -> None:
+        self._metadata = metadata
+
+    def turned(self, process: Any) -> None:
+        """Whether this broker may serve."""
+        broker = process.node.broker
+        if broker is None or not broker.serving or broker.lifecycle.stopping:
+            return
+        registration = self._metadata.image.broker(broker.me)
+        epoch = registration.epoch if registration is not None else None
+        if epoch != broker.lifecycle.epoch:
+            raise Violation(
+                self.name, f"{process.name} serves under epoch {broker.lifecycle.epoch}; committed is {epoch}"
+            )

@@ -1,0 +1,78 @@
+"""Every member of the committed ISR holds what its leader says is committed (R497-24; I1 and I2 of KIP-497), and nothing is
+committed by fewer members than min.insync.replicas (R497-45).
+
+Looked at whenever a leader's epoch or high watermark moves, against the newest committed metadata, which the leader may not
+know yet: the controller may have taken in whom the leader has asked for. Who has restarted since its registration is left
+out, as is a leader that has been replaced.
+"""
+
+from typing import Any
+
+from actors.broker.partition import Partition
+from actors.metadata.image import Image
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.cluster import Cluster
+
+Key = tuple[bytes, int]
+
+
+class IsrMembers:
+    name = "isr_members_hold_what_is_committed"
+
+    def __init__(self, metadata: MetadataLog, cluster: Cluster) -> None:
+        self._metadata = metadata
+        self._cluster = cluster
+        self._leaders: dict[Key, tuple[int, int]] = {}
+        """Partition -> (leader, leader epoch since which it leads)."""
+        self._sizes: dict[Partition, int] = {}
+
+    def metadata(self, image: Image, batch: Any) -> None:
+        """Note who leads since when."""
+        for topic in image.topics():
+            topic_id = image.topic_id(topic) or b""
+            for row in image.topic_partitions(topic):
+                key, leader = (topic_id, image.number(row)), image.leader(row)
+                if self._leaders.get(key, (-2, -1))[0] != leader:
+                    self._leaders[key] = leader, image.leader_epoch(row)
+
+    def moved(self, process: Any, partition: Partition, high_watermark: int, led: bool) -> None:
+        """A replica's epoch or high watermark moved; `high_watermark` is the one before, `led` whether it led then."""
+        if not partition.leads:
+            return
+        image = self._metadata.image
+        topic = image.topic_by_id(partition.topic_id)
+        row = image.partition(topic, partition.number) if topic >= 0 else -1
+        leader, since = self._leaders.get((partition.topic_id, partition.number), (-1, -1))
+        if row < 0 or leader != process.node.broker.me or partition.leader_epoch < since:
+            return
+        if led and partition.high_watermark > high_watermark:
+            self._enough(process, partition)
+        self._sizes[partition] = len(partition.isr.isr)
+        for member in image.isr(row):
+            end = self._end(image, member, partition) if member != leader else None
+            if end is not None and end < partition.high_watermark:
+                raise Violation(
+                    self.name,
+                    f"{process.name} has committed {partition!r} up to {partition.high_watermark} under epoch "
+                    f"{partition.leader_epoch}; broker {member} is in the ISR {image.isr(row)} and ends at {end}",
+                )
+
+    def _enough(self, process: Any, partition: Partition) -> None:
+        wanted = min(partition.settings.min_insync_replicas, len(partition.replicas))
+        members = len(partition.isr.isr)
+        if max(members, self._sizes.get(partition, wanted)) < wanted:
+            raise Violation(
+                "min_insync_holds", f"{process.name} has committed {partition!r} with {members} of {wanted} members"
+            )
+
+    def _end(self, image: Image, member: int, partition: Partition) -> int | None:
+        """Log end of a member; None: nothing can be said of it."""
+        process, registration = self._cluster.brokers[member], image.broker(member)
+        if process.node is None or registration is None:
+            return None
+        broker = process.node.broker
+        replica = broker.replicas.get(partition.topic_id, partition.number) if broker is not None else None
+        if broker is None or replica is None or broker.lifecycle.epoch != registration.epoch:
+            return None
+        return replica.log.log_end_offset if replica.leader_epoch <= partition.leader_epoch else None
