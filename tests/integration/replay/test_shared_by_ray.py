@@ -3,22 +3,30 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.test_ray import ROOT, environment, ray_address  # noqa: F401
+from tests.integration import rays
 from tests.unit.replay.written import node
 
 pytest.importorskip("ray.data", reason="Ray Data is not installed")
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 RECORDS = 20_000
+ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def driver(ray_address: str, environment: dict[str, str]) -> Any:  # noqa: F811
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    environment = rays.environment(tmp_path_factory.mktemp("home"))
+    with rays.started(environment) as ray_address:
+        yield _driver(ray_address, environment)
+
+
+def _driver(ray_address: str, environment: dict[str, str]) -> Any:
     def run(name: str, argument: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "tests.integration.replay.drivers", name, ray_address, argument]
         ran = subprocess.run(
