@@ -5,7 +5,8 @@ This file alone decides which fault may begin when. Rules:
 1. A power cut takes what a broker had not synced, so at most ISR-1 members of a partition suffer one until they are back in
    the ISR, and the members that are left stay untouched until the controller has noticed. Controllers sync everything:
    they may lose power at any time, all at once.
-2. A killed process loses nothing; any number may be killed.
+2. A killed process loses nothing; any number may be killed. But the controller takes every new process that did not stop in
+   order for one that may have lost something, so nobody loses power before it knows all that were killed.
 3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
 """
 
@@ -124,6 +125,15 @@ class Faults:
                 del self.guarded[name]
         return bool(self.guarded)
 
+    def _known(self, process: Process) -> bool:
+        """Whether it runs, and the controller has registered the process that it is now."""
+        broker = process.node.broker if process.node is not None else None
+        registration = self.metadata.image.broker(int(process.name[1:]))
+        return (
+            broker is not None and not process.frozen
+            and registration is not None and registration.epoch == broker.lifecycle.epoch
+        )  # fmt: skip
+
     def _ended(self, process: Process) -> None:
         if process.disk.sync_fails is not None:
             # What the kernel could not write it forgets: a restarted process finds only what is on the device.
@@ -184,7 +194,7 @@ class Faults:
     def _guard(self, process: Process) -> bool:
         """Whether a broker may lose what it has not synced; until it is known to have, the others are safe from faults."""
         brokers = list(self.cluster.brokers.values())
-        if self._on_guard() or self.world.partitions or any(not one.alive or one.frozen for one in brokers):
+        if self._on_guard() or self.world.partitions or not all(self._known(one) for one in brokers):
             return False
         if not self._may_lose(process):
             return False
