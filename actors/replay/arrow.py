@@ -60,3 +60,56 @@ def varied(kind: pa.DataType, rows: int, offsets: Any, data: Any, bits: Any, nul
     """Strings or bytes; `bits`: validity, least significant first."""
     valid = pa.py_buffer(bits) if nulls else None
     return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
+
+
+def spread(of: pa.Array, own: Any, rows: int) -> pa.Array:
+    """Structs put into the rows `own` (ascending) of a longer array that is null elsewhere. Bytes and the values of lists
+    are not copied, only where they begin."""
+    if len(own) == rows:
+        return of
+    valid = np.zeros(rows, dtype=bool)
+    valid[own] = True
+    at = np.zeros(rows + 1, dtype=np.intp)
+    np.cumsum(valid, out=at[1:])
+    return _spread(of, at, np.minimum(at[:-1], len(of) - 1), valid)
+
+
+def _spread(of: pa.Array, at: Any, place: Any, valid: Any = None) -> pa.Array:
+    """`at`: values before each row, and before the end; `place`: of the value that a row has, if any."""
+    kind, rows = of.type, len(place)
+    if valid is None and of.null_count:
+        valid = _bools(of.buffers()[0])[place]
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
+    if pa.types.is_struct(kind):
+        children = [_spread(of.field(index), at, place) for index in range(kind.num_fields)]
+        return pa.Array.from_buffers(kind, rows, [bits], nulls, children=children)
+    buffers = of.buffers()
+    if pa.types.is_boolean(kind):
+        data = np.packbits(_bools(buffers[1])[place], bitorder="little")
+        return pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(data)], nulls)
+    if pa.types.is_primitive(kind):
+        data = np.frombuffer(buffers[1], dtype=f"i{kind.bit_width // 8}")[place]
+        return pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(data)], nulls)
+    offsets = pa.py_buffer(np.frombuffer(buffers[1], dtype=np.int32)[at])
+    if pa.types.is_list(kind):
+        return pa.Array.from_buffers(kind, rows, [bits, offsets], nulls, children=[of.values])
+    return pa.Array.from_buffers(kind, rows, [bits, offsets, buffers[2]], nulls)
+
+
+def _bools(bits: pa.Buffer) -> Any:
+    return np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little").view(bool)
+
+
+class Nulls:
+    """Arrays of nulls, made once a type and cut from then on."""
+
+    def __init__(self) -> None:
+        self._made: dict[pa.DataType, pa.Array] = {}
+
+    def __call__(self, kind: pa.DataType, rows: int) -> pa.Array:
+        """So many nulls."""
+        made = self._made.get(kind)
+        if made is None or len(made) < rows:
+            made = self._made[kind] = pa.nulls(rows, kind)
+        return made.slice(0, rows)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.replay.arrow import plain, texts
+from actors.replay.arrow import Nulls, plain, spread, texts
 from actors.replay.files import Partition
 from actors.replay.log import Chunk, Reading, chunks
 from actors.replay.programs import Family, Kind, Tree, array, family
@@ -151,8 +151,9 @@ def records_of(
     schema = records_schema(which, columns)
     only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
     found = family(which, None if columns is None or "json" in schema.names else only)
+    nulls = Nulls()
     for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset)):
-        made = _merged(found, Decoded(found, chunk, reading), schema, first_offset, end_offset)
+        made = _merged(found, Decoded(found, chunk, reading), schema, first_offset, end_offset, nulls)
         if made.num_rows:
             yield made
 
@@ -178,7 +179,9 @@ def _within(first_offset: int, end_offset: int) -> Any:
     return chosen
 
 
-def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: int, end_offset: int) -> pa.RecordBatch:
+def _merged(
+    found: Family, decoded: Decoded, schema: pa.Schema, first_offset: int, end_offset: int, nulls: Nulls
+) -> pa.RecordBatch:
     as_json = "json" in schema.names
     slots = sorted(decoded.rows)
     counts = [len(decoded.rows[slot][0]) for slot in slots]
@@ -206,10 +209,7 @@ def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: in
             continue
         values = pa.StructArray.from_arrays(decoded.fields(kind), fields=list(kind.type))
         if struct_name(kind) in schema.names:
-            index = np.zeros(len(order), dtype=np.int64)
-            absent = np.ones(len(order), dtype=bool)
-            index[own], absent[own] = np.arange(count), False
-            arrays[struct_name(kind)] = values.take(plain(index, valid=~absent))
+            arrays[struct_name(kind)] = spread(values, own, len(order))
         if as_json:
             for at, row, number in zip(own.tolist(), values.to_pylist(), decoded.rows[slot][3].tolist(), strict=True):
                 shown[at] = json_text(kind, number, row)
@@ -221,7 +221,7 @@ def _merged(found: Family, decoded: Decoded, schema: pa.Schema, first_offset: in
         arrays["json"] = texts(shown)
     rows = len(order)
     made = pa.RecordBatch.from_arrays(
-        [arrays[one.name] if one.name in arrays else pa.nulls(rows, one.type) for one in schema], schema=schema
+        [arrays[one.name] if one.name in arrays else nulls(one.type, rows) for one in schema], schema=schema
     )
     low = int(np.searchsorted(offset, first_offset))
     high = int(np.searchsorted(offset, end_offset)) if end_offset >= 0 else rows

@@ -5,11 +5,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from actors import replay
 from actors.replay import files, metadata, programs
+from actors.replay.arrow import Nulls, spread
 from actors.replay.log import Reading, chunks
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1"
@@ -40,7 +42,7 @@ def shown(path: Path, secrets: bool) -> dict[int, tuple[int, object]]:
     found = {}
     for chunk in chunks(path, Reading()):
         decoded = metadata.Decoded(family, chunk, Reading())
-        made = metadata._merged(family, decoded, schema, 0, -1)
+        made = metadata._merged(family, decoded, schema, 0, -1, Nulls())
         times = made.column("timestamp").cast(pa.int64()).to_pylist()
         for offset, time, text in zip(
             made.column("offset").to_pylist(), times, made.column("json").to_pylist(), strict=True
@@ -70,3 +72,26 @@ def test_secrets_are_null_and_nothing_else_differs() -> None:
     (batch,) = replay.read(split, ["user_scram_credential"])
     rows = [row for row in batch.column(0).to_pylist() if row is not None]
     assert len(rows) == len(different) and all(row["salt"] is None for row in rows)
+
+
+def test_structs_lie_in_the_rows_of_their_type() -> None:
+    """As `take` would put them, which copies."""
+    name = "__cluster_metadata-0/00000000000000000000.log"
+    kinds = 0
+    for chunk in chunks(GOLDEN / name, Reading(chunk_bytes=30_000)):
+        family = programs.family("released")
+        decoded = metadata.Decoded(family, chunk, Reading())
+        together = sorted(offset for rows in decoded.rows.values() for offset in rows[0].tolist())
+        for slot, rows in decoded.rows.items():
+            kind = family.kinds[slot]
+            if not kind.trees:
+                continue
+            kinds += 1
+            values = pa.StructArray.from_arrays(decoded.fields(kind), fields=list(kind.type))
+            own = np.searchsorted(together, rows[0])
+            places = {row: at for at, row in enumerate(own.tolist())}
+            expected = values.take(pa.array([places.get(row) for row in range(len(together))], pa.int64()))
+            found = spread(values, own, len(together))
+            found.validate(full=True)
+            assert found.to_pylist() == expected.to_pylist(), kind.name
+    assert kinds > 20
