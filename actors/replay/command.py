@@ -327,11 +327,23 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, datetime.datetime):
         return f"{value.astimezone():%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
+    if isinstance(value, pa.MonthDayNano):
+        return duration(value)
     if isinstance(value, list):
         return " ".join(cell(one) for one in value)
     if isinstance(value, dict):
         return ":".join(cell(one) for one in value.values() if one is not None)
     return plain(value)
+
+
+def duration(value: Any) -> str:
+    """A length of time in SQL: `44.915 s`, `3 d 1 h 2 min 0.000 s`."""
+    seconds, nanoseconds = divmod(value.nanoseconds, 1_000_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    large = [(value.months, "months"), (value.days, "d"), (hours, "h"), (minutes, "min")]
+    words = [f"{count} {unit}" for count, unit in large if count]
+    return " ".join([*words, f"{seconds}.{nanoseconds // 1_000_000:03} s"])
 
 
 # ---- compact ------------------------------------------------------------------------------------------------------
