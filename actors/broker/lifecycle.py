@@ -171,6 +171,10 @@ class Lifecycle:
         self._sent = None
         self._retry(now)
 
+    def hurry(self, now: Now) -> None:
+        """There is something to tell: the next heartbeat is due now."""
+        self._due_ms = min(self._due_ms, now.mono_ms)
+
     def stop(self, now: Now) -> None:
         """The process wants to end: controlled shutdown (R631-165); from INITIAL at once (A49). Repeating is harmless."""
         if self._stopping_since_ms >= 0 or self.state is State.SHUTDOWN:

@@ -95,6 +95,7 @@ class Partition:
         "settings",
         "topic",
         "topic_id",
+        "unreadable",
         "watchers",
     )
 
@@ -120,6 +121,8 @@ class Partition:
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.removed = False
+        self.unreadable = False
+        """A sealed segment here is damaged: this replica is to be given up, and fetched anew from another one."""
         self.watchers: dict[Entry, None] = {}
         """Entries of fetch sessions that hold this partition."""
         self.alone = False

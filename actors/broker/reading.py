@@ -2,7 +2,7 @@
 
 This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
 epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
-high watermark.
+high watermark. What comes from a sealed segment is verified, whoever reads it.
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from actors.broker.replicas import Replicas
 from actors.broker.sessions import Entry
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
+from fastpath.batch import CorruptBatch, verify
 
 
 class Reader(NamedTuple):
@@ -76,7 +77,10 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
     except Refused as refused:
         return _refusal(partition, entry, refused.code)
     except DiskFailed as error:
-        replicas.reports.append(f"cannot read {partition!r}: {error}")
+        if partition not in replicas.unreadable:
+            replicas.reports.append(f"cannot read {partition!r}: {error}")
+        if partition.unreadable:
+            replicas.unreadable[partition] = None
         return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -93,7 +97,10 @@ def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, di
     end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
     records: Buffer = b""
     cold = None
+    if partition.unreadable:
+        raise DiskFailed(f"a sealed segment of {partition!r} is damaged")
     readable = diverging is None and entry.fetch_offset < end
+    sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
     limit = min(entry.bytes_max, bytes_max)
     if entry.warm is not None:
         # What a thread has read from the disk is used once; the log may have changed meanwhile, so it is checked.
@@ -101,13 +108,41 @@ def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, di
         if readable and offset == entry.fetch_offset and below <= end:
             records = data
     elif readable and (limit > 0 or first):
-        found = log.read(entry.fetch_offset, limit, end, first)
+        try:
+            found = log.read(entry.fetch_offset, limit, end, first)
+        except CorruptBatch as error:
+            raise _damaged(partition, entry, error.reason) from None
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:
             records = found.data
+            if sealed and first and not records:
+                raise _damaged(partition, entry, "no batch can be found there")
+    if sealed and records:
+        _verify(partition, entry, records)
     return Look(entry, ErrorCode.NONE, partition.high_watermark, log.log_start_offset, records,
                 len(records), diverging, partition.leader, partition.leader_epoch, cold, readable and not len(records))
+
+
+def _verify(partition: Partition, entry: Entry, records: Buffer) -> None:
+    """What comes back from a sealed segment is what was appended: every checksum, and what no checksum covers."""
+    position, below, epochs = 0, entry.fetch_offset, partition.log.epochs
+    try:
+        while position < len(records):
+            header = verify(records, position)
+            if header.base_offset > below if position == 0 else header.base_offset < below:
+                raise CorruptBatch(position, f"it begins at {header.base_offset}")
+            if header.last_offset < entry.fetch_offset or header.epoch != epochs.epoch_at(header.base_offset):
+                raise CorruptBatch(position, f"it ends at {header.last_offset} and is of epoch {header.epoch}")
+            position, below = position + header.size, header.last_offset + 1
+    except CorruptBatch as error:
+        raise _damaged(partition, entry, error.reason) from None
+
+
+def _damaged(partition: Partition, entry: Entry, reason: str) -> DiskFailed:
+    """Rot in a sealed segment is final for this replica."""
+    partition.unreadable = True
+    return DiskFailed(f"a sealed segment of {partition!r} is damaged, behind offset {entry.fetch_offset}: {reason}")
 
 
 def _refusal(partition: Partition, entry: Entry, code: ErrorCode) -> Look:

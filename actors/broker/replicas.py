@@ -46,6 +46,8 @@ class Replicas:
         self.moved: list[tuple[Partition, Became]] = []
         """Partitions that changed their part; FOLLOWER also for those that are gone."""
         self.reports: list[str] = []
+        self.unreadable: dict[Partition, None] = {}
+        """Partitions with a damaged sealed segment, until they are gone from here."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         """Settled changes and refused wishes since the start (R497-49)."""
 
@@ -103,6 +105,7 @@ class Replicas:
                 del self.by_name[partition.topic]
         source = partition.leader
         self.sender.forget(partition)
+        self.unreadable.pop(partition, None)
         partition.remove()
         fetcher = self.fetchers.get(source)
         if fetcher is not None:

@@ -79,6 +79,8 @@ class BrokerRole:
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
         self._ending = False
+        self._reported: dict[Partition, None] = {}
+        """Damaged partitions for which a heartbeat was sent at once."""
         self.isr_meters = {
             name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
 
@@ -139,6 +141,8 @@ class BrokerRole:
         if not self._started:
             return
         self.storage.end(self.replicas)
+        if self.replicas.unreadable:
+            self._give_up_unreadable()
         self._after_changes()
         self._mark()
         self._send_wishes()
@@ -382,7 +386,29 @@ class BrokerRole:
             features=[kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
                       for name, low, high in FEATURES],
             cluster_id=storage.cluster_id, incarnation_id=self._incarnation_id, log_dirs=list(storage.directory_ids),
-            previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1)
+            previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1, unreadable=self._unreadable(kind))
+
+    def _unreadable(self, kind: Any) -> list[Any]:
+        """Damaged partitions that another member of the ISR can take over (DESIGN 6, tag 7)."""
+        topics: dict[bytes, list[int]] = {}
+        for partition in self.replicas.unreadable:
+            if self.me in partition.isr.isr and len(partition.isr.isr) > 1:
+                topics.setdefault(partition.topic_id, []).append(partition.number)
+        return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
+
+    def _give_up_unreadable(self) -> None:
+        """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.
+
+        A new one, because the leader still knows how far this replica was: only another broker epoch, under which
+        nothing was fetched yet, keeps the empty log from being taken for that one.
+        """
+        for partition in list(self.replicas.unreadable):
+            if partition not in self._reported:
+                self._reported[partition] = None
+                self.lifecycle.hurry(self.node.now)
+            if partition.leader not in (self.me, NO_LEADER) and self.me not in partition.isr.isr:
+                self._drop(partition)
+                self.node.stop(1, f"{partition!r} is damaged here and was given up: start again to fetch it from its leader")
 
     def _beaten(self, reply: Any) -> None:
         now = self.node.now

@@ -55,9 +55,12 @@ class Faults:
             (2, "sync fails", self.sync_fails),
             (2, "disk full", self.disk_full),
             (1, "disk lost", self.disk_lost),
+            (2, "rot in a sealed segment", self.rot),
             (1, "clock jumps", self.clock_jumps),
             (1, "all brokers lose power", self.brokers_lose_power),
         ]
+        self.rotten: dict[tuple[str, str], VirtualDisk] = {}
+        """(process, directory of a partition) with a damaged segment -> the disk it was on."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         world.ended.append(self._ended)
@@ -207,7 +210,23 @@ class Faults:
         image, me = self.metadata.image, int(process.name[1:])
         if image.broker(me) is None:
             return False
-        return all(len(image.isr(int(row))) > 1 for row in image.rows_in_isr(me))
+        return all(self._sound(int(row)) - {me} for row in image.rows_in_isr(me))
+
+    def _sound(self, row: int) -> set[int]:
+        """Members of an ISR whose log is whole."""
+        image = self.metadata.image
+        directory = f"{image.topic_name(image.topic_of(row))}-{image.number(row)}"
+        return {member for member in image.isr(row) if not self.is_rotten(f"b{member}", directory)}
+
+    def is_rotten(self, name: str, directory: str) -> bool:
+        """Whether rot was put there and is there still."""
+        disk = self.rotten.get((name, directory))
+        if disk is None:
+            return False
+        if disk is not self.cluster.brokers[int(name[1:])].disk or not disk.exists(directory):
+            del self.rotten[name, directory]
+            return False
+        return True
 
     def freeze(self) -> bool:
         """SIGSTOP, for a moment or for longer than a lease."""
@@ -311,6 +330,29 @@ class Faults:
         process.disk.id = self.choose.randbytes(15) + b"d"
         for function in self.hooks.lost_disk:
             function(process)
+        return True
+
+    def rot(self) -> bool:
+        """One bit of a sealed segment flips, where the ISR has two more members that are whole."""
+        process = self._some(list(self.cluster.brokers.values()))
+        disk, me = process.disk, int(process.name[1:])
+        image = self.metadata.image
+        if self._on_guard() or image.broker(me) is None:
+            return False
+        rows = [int(row) for row in image.rows_in_isr(me) if len(self._sound(int(row)) - {me}) > 1]
+        names = [f"{image.topic_name(image.topic_of(row))}-{image.number(row)}" for row in rows]
+        files = []
+        for name in names:
+            if name[0] == "t" and disk.exists(name):
+                logs = [file for file in disk.names(name) if file.endswith(".log")]
+                files += [(name, file) for file in logs[:-1] if disk.files[f"{name}/{file}"].durable]
+        if not files:
+            return False
+        directory, file = files[self.choose.randrange(len(files))]
+        size = len(disk.files[f"{directory}/{file}"].data)
+        disk.corrupt(f"{directory}/{file}", self.choose.randrange(size), 1 << self.choose.randrange(8))
+        self.rotten[process.name, directory] = disk
+        self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
 
     def clock_jumps(self) -> bool:

@@ -142,6 +142,7 @@ class Simulation:
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
+        self.data.is_rotten = self.faults.is_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
         self.clients: list[Client] = []
 
@@ -222,15 +223,21 @@ class Simulation:
         if not self._until(lambda: all(client.running == 0 for client in self.clients), WRITABLE_MS):
             busy = [client.name for client in self.clients if client.running]
             raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
+        self._read_back(topics)
+        # Reading is what finds rot; then it is repaired.
+        if not self._until(self._healthy, HEALTHY_MS):
+            raise Violation("liveness", f"after everything was read {self._illness()}")
+        self.world.run_for(1_000)
+        for function in self.hooks.finish:
+            function()
+
+    def _read_back(self, topics: dict[str, int]) -> None:
         reader = self._client("reader")
         for topic, partitions in topics.items():
             for partition in range(partitions):
                 reader.spawn(self._read_all(reader, topic, partition))
         if not self._until(lambda: reader.running == 0, WRITABLE_MS):
             raise Violation("liveness", f"not everything committed could be read within {WRITABLE_MS} ms")
-        self.world.run_for(1_000)
-        for function in self.hooks.finish:
-            function()
 
     async def _write(self, producer: Producer, topic: str, partition: int) -> None:
         producer.idempotent = False
@@ -252,6 +259,8 @@ class Simulation:
                 assert record.value is not None
                 self.history.consumed(client.name, topic_id, partition, record.offset, record.value)
                 offset = record.offset + 1
+            if not records:
+                await client.sleep(100)
 
     # ---- inside
 

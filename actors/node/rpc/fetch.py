@@ -23,6 +23,7 @@ from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listene
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from fastpath.batch import CorruptBatch
 
 if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
@@ -175,9 +176,9 @@ class _Fetch:
     def _warmed(self, entry: Entry, result: Any, expired: bool) -> Answer:
         if isinstance(result, Read):
             entry.warm = entry.fetch_offset, result.next_offset, result.data
-        elif isinstance(result, DiskFailed):
-            self._node.log.error(f"cannot read {entry.partition!r}: {result}")
-            return Close("its data cannot be read")
+        elif isinstance(result, (DiskFailed, CorruptBatch)) and entry.partition is not None:
+            self._node.log.warning(f"cannot read {entry.partition!r}: {result}")
+            entry.partition.unreadable = True
         return self.attempt(expired)
 
     def _keys(self) -> list[Hashable]:

@@ -6,6 +6,7 @@ leads under a newer epoch must have them all (leader_completeness; I8 of KIP-497
 record that is committed for the first time.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from actors.broker.partition import Partition
@@ -45,6 +46,8 @@ class CommittedData:
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
+        self.is_rotten: Callable[[str, str], bool] = lambda process, directory: False
+        """(process, directory of a partition) -> rot was put there: such a replica is not what is compared."""
         self.partitions: dict[Key, Committed] = {}
         self._seen: dict[str, dict[Partition, Seen]] = {}
 
@@ -86,7 +89,7 @@ class CommittedData:
                     f"{log.log_end_offset}, but {committed.end} was committed",
                 )
         known.epoch, known.high_watermark = partition.leader_epoch, partition.high_watermark
-        if known.checked < end:
+        if known.checked < end and not self.is_rotten(process.name, log.directory):
             known.checked = self._compare(process, partition, committed, known.checked, end)
         committed.end = max(committed.end, partition.high_watermark)
 
