@@ -1,7 +1,8 @@
 """ElectLeaders (43): the preferred replica leads again, or, where asked for, a replica that lacks records (KIP-183, 460).
 
 What this file alone decides: when an election is needed and who may win it. An unclean election by request is allowed
-whatever the topic's setting says: asking for it is the permission.
+whatever the topic's setting says: asking for it is the permission. Preferred replicas get their partitions back by
+themselves at an interval (auto.leader.rebalance.enable), in slices.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 PREFERRED, UNCLEAN = 0, 1
+ROWS_AT_ONCE = 10_000
+"""Rows that one slice of a rebalance looks at."""
 
 Outcome = tuple[ErrorCode, Change | None]
 
@@ -42,6 +45,20 @@ def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Resul
         if results:
             reply.replica_election_results.append(kind.ReplicaElectionResult(topic=topic, partition_result=results))
     return Result(changed(state, changes), reply, atomic=False)
+
+
+def rebalance(state: State, from_row: int) -> Result:
+    """One slice: partitions that another replica leads than the preferred one, which could. `reply` is the row where the
+    next slice begins, -1 at the end."""
+    image = state.image
+    end = min(from_row + ROWS_AT_ONCE, image.row_end)
+    changes = []
+    for row in range(from_row, end):
+        if image.is_partition(row):
+            _, change = _preferred(state, row)
+            if change is not None:
+                changes.append(change)
+    return Result(changed(state, changes), end if end < image.row_end else -1, atomic=False)
 
 
 def _wanted(state: State, request: Any) -> Iterator[tuple[str, list[tuple[int, int]]]]:

@@ -45,6 +45,8 @@ class Options(NamedTuple):
     """None: not configured, as many as there are brokers, up to REPLICAS_FOLLOW_MAX."""
     delete_topics: bool = True
     unclean_default: bool = False
+    rebalance_ms: int = 0
+    """How often preferred replicas get their leaderships back; 0: never."""
     snapshot_bytes: tuple[int, int] = (20 << 20, 200 << 20)
     """Bytes of log between two snapshots: as a rule, and while the quorum is degraded (A44, A45)."""
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
@@ -89,6 +91,9 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         replicas_default=config.value(replicas) if replicas in config.given else None,
         delete_topics=config.value("delete.topic.enable"),
         unclean_default=config.value("unclean.leader.election.enable"),
+        rebalance_ms=1000 * config.value("leader.imbalance.check.interval.seconds")
+        if config.value("auto.leader.rebalance.enable")
+        else 0,
         snapshot_bytes=(config.value(bytes_name), config.value(bytes_name + ".degraded")),
         snapshot_interval_ms=(config.value(interval_name), config.value(interval_name + ".degraded")),
         topic_defaults=tuple(defaults),

@@ -125,6 +125,9 @@ class Soft:
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
         """Brokers whose return may give a leaderless partition a leader, oldest first."""
+        self.rebalance_row = -1
+        """Partition row where the next slice of a rebalance begins; -1: none runs."""
+        self.rebalance_due_ms = 1 << 62
         self.commits = Commits()
         self.controllers: dict[int, Report] = {}
         self.snapshot: SnapshotSlot | None = None

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from actors.controller import fencing, leases
+from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN
 from actors.controller.options import options
 from actors.controller.refusals import refusal
@@ -123,6 +123,7 @@ class ControllerRole:
         self.soft.commits.begin(now.mono_ms, next_offset)
         leases.take_over(self.soft, self.image, now, self.options.lease_ms(level), self.options.grace_ms)
         self.soft.electing = dict.fromkeys(self.soft.leases)
+        self._schedule_rebalance(now)
         self._controllers = self._quorum_ids()
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
         if self.image.feature(METADATA_FORMAT) == 0:
@@ -147,6 +148,7 @@ class ControllerRole:
                 self._node.log.info(f"the lease of broker {broker} has ended")
                 leases.revoke(self.soft, broker, "the lease has ended")
             self._work(now)
+            self._rebalance(now)
         self.heartbeats.tick(now)
         self._ticked_ms = now.mono_ms
         self._due_ms = self.deadline_ms()
@@ -155,9 +157,9 @@ class ControllerRole:
         """When the next tick is due; 0: at once."""
         if not self.active:
             return self.heartbeats.deadline_ms()
-        if self._pending() or self._writer is not None:
+        if self._pending() or self._writer is not None or self.soft.rebalance_row >= 0:
             return 0
-        return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS))
+        return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms)
 
     def flush(self) -> Sequence[Batch]:
         """The turn's batches; the quorum appends them."""
@@ -297,6 +299,21 @@ class ControllerRole:
 
     def _came_back(self, broker: int) -> None:
         del self.soft.electing[broker]
+
+    def _schedule_rebalance(self, now: Now) -> None:
+        if self.options.rebalance_ms:
+            self.soft.rebalance_due_ms = now.mono_ms + self.options.rebalance_ms
+
+    def _rebalance(self, now: Now) -> None:
+        """One slice a turn, behind all other bulk work."""
+        soft = self.soft
+        if now.mono_ms >= soft.rebalance_due_ms:
+            soft.rebalance_row = 0
+            self._schedule_rebalance(now)
+        if soft.rebalance_row >= 0 and not self._pending():
+            result = elections.rebalance(self.state(), soft.rebalance_row)
+            self._apply(result)
+            soft.rebalance_row = result.reply
 
     # ---- writing
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.controller import fencing, leases
+from actors.controller import elections, fencing, leases
 from actors.controller.changes import leave
 from actors.controller.elections import elect_leaders
 from actors.controller.isr import alter_isr
@@ -213,3 +213,27 @@ def test_r631_083_both_levels_have_the_same_effect(level):
     gone(c, 1)
     assert c.partition("t") == ((2,), 2, 1) and c.image.broker(1) is None
     assert isinstance(c.image.broker(2), BrokerSet)
+
+
+def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
+    c = Cluster(brokers=3)
+    c.topic("t", *[(1, 2, 3)] * 5, (2, 3, 1))
+    leases.revoke(c.soft, 1, "gone")
+    c.settle()
+    assert [c.partition("t", number)[1] for number in range(6)] == [2] * 6
+    assert c.apply(elections.rebalance(c.state, 0)) == -1 and c.ops == []  # 1 is not in sync, and not there
+    c.join(1)
+    for number in range(5):
+        row = c.image.partition(c.image.topic("t"), number)
+        c.image.replay(
+            c.image.next_offset,
+            PartitionsChanged.one(c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, c.image.leader_epoch(row) + 1),
+        )
+    monkeypatch.setattr(elections, "ROWS_AT_ONCE", 2)
+    row, slices = 0, 0
+    while row >= 0:
+        row = c.apply(elections.rebalance(c.state, row))
+        slices += 1
+    assert slices >= 3
+    assert [c.partition("t", number)[1] for number in range(6)] == [1, 1, 1, 1, 1, 2]
+    assert c.apply(elections.rebalance(c.state, 0)) is not None and c.ops == []

@@ -7,11 +7,14 @@ import pytest
 
 from actors.config import node_config
 from actors.controller import fencing
+from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
+from actors.controller.state import Result
 from actors.controller.topics import create_topics
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
+from actors.metadata.ops import PartitionsChanged
 from actors.node import rpc
 from actors.node.controller_role import ControllerRole
 from actors.node.mailbox import Mailbox
@@ -414,3 +417,28 @@ def test_r631_101_the_duplicates_error_leaves_only_once_the_first_is_committed()
     assert again.reply.topics[0].error_code == 36 and again.offset == first.offset >= host.quorum.high_watermark
     host.turn()
     assert again.offset < host.quorum.high_watermark
+
+
+def test_leaderships_are_given_back_at_the_interval_and_only_where_it_is_wanted():
+    for given, expected in (({}, 1), ({"auto.leader.rebalance.enable": "false"}, 2)):
+        host = Host()
+        host.controller.options = options(node_config(dict(host.config.given) | given), "c")
+        host.lead()
+        joined(host, 1, 2)
+        kind = message("CreateTopicsRequest")
+        chosen = [kind.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
+        request = kind(topics=[kind.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=chosen)])
+        host.controller.submit(create_topics, request, call(19))
+        host.turn()
+        image = host.controller.image
+        row = image.partition(image.topic("t"), 0)
+        host.controller._apply(Result([PartitionsChanged.one(image.topic_id(image.topic("t")), 0, [1, 2], 2, 1)], None))
+        host.turn()
+        assert image.leader(row) == 2
+        for _ in range(31):
+            for broker in (1, 2):
+                lease = host.controller.soft.leases[broker]
+                lease.expires_ms = host.now.mono_ms + 60_000
+            host.later(10_000)
+            host.turn()
+        assert image.leader(row) == expected
