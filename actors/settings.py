@@ -190,6 +190,10 @@ def _idle(
 _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
+_NO_COMPACTION = "topics are not compacted yet"
+_NO_TRANSACTIONS = "there are no transactions yet"
+_CLASSIC = "there are classic groups only"
+_AS_SENT = "batches keep the codec that they came with"
 
 BROKER_CONFIGS: dict[str, ConfigKey] = dict(
     [
@@ -217,8 +221,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         # --- the quorum and the metadata log
         _key("registration.heartbeat.interval.ms", INT, 2000, at_least(1), "Time between two heartbeats of a broker."),
         _key("registration.lease.timeout.ms", INT, 20000, at_least(1), "How long a broker's lease lasts (KIP-631)."),
-        _key("initial.broker.registration.timeout.ms", INT, 60000, at_least(1),
-             "How long a broker waits for its first registration before it says so in the log."),
+        _idle("initial.broker.registration.timeout.ms", INT, 60000, at_least(1),
+              "a broker asks until it is registered"),
         _key("controlled.shutdown.enable", BOOLEAN, True, None, "Move leaders away before stopping."),
         _key("controller.quorum.election.timeout.ms", INT, 1000, at_least(1), "Wait for a vote before trying again."),
         _key("controller.quorum.election.backoff.max.ms", INT, 1000, at_least(0), "Longest wait between elections."),
@@ -228,8 +232,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Longest wait for an answer in the quorum."),
         _key("controller.quorum.retry.backoff.ms", INT, 20, at_least(0),
              "Wait before a failed quorum request is repeated."),
-        _key("controller.quorum.append.linger.ms", INT, 25, at_least(0),
-             "Longest wait to share a sync; the node syncs at once when the disk is free."),
+        _idle("controller.quorum.append.linger.ms", INT, 25, at_least(0), "the node syncs as soon as the disk is free"),
         _key("controller.quorum.fetch.max.bytes", INT, 1048576, at_least(1), "Bytes of a metadata fetch."),
         _key("controller.quorum.fetch.snapshot.max.bytes", INT, 1048576, at_least(1), "Bytes of a snapshot fetch."),
         _key("metadata.log.dir", STRING, None, None, "Where the metadata log lives; the first of log.dirs when unset."),
@@ -245,8 +248,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "The same while the quorum is a bare majority, at metadata.format 1."),
         _key("metadata.log.max.snapshot.interval.ms.degraded", LONG, 36000000, at_least(0),
              "The same while the quorum is a bare majority, at metadata.format 1."),
-        _key("metadata.max.retention.bytes", LONG, 104857600, None, "Bytes of metadata log and snapshots to keep."),
-        _key("metadata.max.retention.ms", LONG, 604800000, None, "Time that metadata log and snapshots are kept."),
+        _idle("metadata.max.retention.bytes", LONG, 104857600, None,
+              "the metadata log is cut behind its newest snapshot"),
+        _idle("metadata.max.retention.ms", LONG, 604800000, None, "the metadata log is cut behind its newest snapshot"),
         _idle("metadata.max.idle.interval.ms", INT, 500, at_least(0), "an idle quorum writes nothing"),
         # --- topics and the log
         _key("log.dirs", LIST, None, None, "Directories for data, separated by commas."),
@@ -261,10 +265,10 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("auto.leader.rebalance.enable", BOOLEAN, True, None, "Give leadership back to preferred replicas."),
         _key("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), "How often leadership is given back."),
         _key("message.max.bytes", INT, 1048588, at_least(0), "Largest record batch.", CLUSTER),
-        _key("compression.type", STRING, "producer", _CODEC, "Codec on disk; producer keeps what was sent.", CLUSTER),
-        _key("compression.gzip.level", INT, -1, _GZIP, "Level of gzip.", CLUSTER),
-        _key("compression.lz4.level", INT, 9, between(1, 17), "Level of lz4.", CLUSTER),
-        _key("compression.zstd.level", INT, 3, between(-131072, 22), "Level of zstd.", CLUSTER),
+        _idle("compression.type", STRING, "producer", _CODEC, _AS_SENT, CLUSTER),
+        _idle("compression.gzip.level", INT, -1, _GZIP, _AS_SENT, CLUSTER),
+        _idle("compression.lz4.level", INT, 9, between(1, 17), _AS_SENT, CLUSTER),
+        _idle("compression.zstd.level", INT, 3, between(-131072, 22), _AS_SENT, CLUSTER),
         _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP, "What happens to old segments.", CLUSTER),
         _key("log.retention.ms", LONG, None, at_least(-1), "Age at which records go; -1 keeps all.", CLUSTER),
         _key("log.retention.minutes", INT, None, None, "The same in minutes, when log.retention.ms is unset."),
@@ -276,29 +280,28 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Time before a dropped file is unlinked.", CLUSTER),
         _key("log.roll.ms", LONG, None, at_least(1), "Age at which a segment is rolled.", CLUSTER),
         _key("log.roll.hours", INT, 168, at_least(1), "The same in hours, when log.roll.ms is unset."),
-        _key("log.roll.jitter.ms", LONG, None, at_least(0), "Random part taken off the age of rolling.", CLUSTER),
-        _key("log.roll.jitter.hours", INT, 0, at_least(0), "The same in hours."),
+        _idle("log.roll.jitter.ms", LONG, None, at_least(0), "segments roll when they are due", CLUSTER),
+        _idle("log.roll.jitter.hours", INT, 0, at_least(0), "segments roll when they are due"),
         _key("log.index.interval.bytes", INT, 4096, at_least(0), "Bytes of log for an entry of the index.", CLUSTER),
         _key("log.index.size.max.bytes", INT, 10485760, at_least(4), "Largest index file.", CLUSTER),
-        _key("log.preallocate", BOOLEAN, False, None, "Reserve the room of a segment when it is made.", CLUSTER),
+        _idle("log.preallocate", BOOLEAN, False, None, "segments grow as they are written", CLUSTER),
         _key("log.flush.interval.messages", LONG, MAX_LONG, at_least(1), "Records between two syncs.", CLUSTER),
         _key("log.flush.interval.ms", LONG, None, None, "Time between two syncs.", CLUSTER),
         _key("log.flush.scheduler.interval.ms", LONG, MAX_LONG, None, "The same, when log.flush.interval.ms is unset."),
-        _key("log.flush.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
-             "How often recovery points are written."),
-        _key("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
-             "How often log starts are written."),
+        _idle("log.flush.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
+              "all checkpoints follow replica.high.watermark.checkpoint.interval.ms"),
+        _idle("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, at_least(0),
+              "all checkpoints follow replica.high.watermark.checkpoint.interval.ms"),
         _key("log.message.timestamp.type", STRING, "CreateTime", _TIME_TYPE, "Whose clock stamps records.", CLUSTER),
         _key("log.message.timestamp.before.max.ms", LONG, MAX_LONG, at_least(0), "Oldest timestamp accepted.", CLUSTER),
         _key("log.message.timestamp.after.max.ms", LONG, 3600000, at_least(0), "Furthest future accepted.", CLUSTER),
-        _key("log.cleaner.enable", BOOLEAN, True, None, "Compact topics whose policy says so."),
-        _key("log.cleaner.backoff.ms", LONG, 15000, at_least(0), "Pause of the cleaner with nothing to do.", CLUSTER),
-        _key("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0), "How long tombstones stay.", CLUSTER),
-        _key("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1),
-             "Dirty share that starts a clean.", CLUSTER),
-        _key("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), "Records younger are left alone.", CLUSTER),
-        _key("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1), "Records older force a clean.", CLUSTER),
-        _key("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, "Memory for the keys of one clean.", CLUSTER),
+        _idle("log.cleaner.enable", BOOLEAN, True, None, _NO_COMPACTION),
+        _idle("log.cleaner.backoff.ms", LONG, 15000, at_least(0), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, _NO_COMPACTION, CLUSTER),
         _idle("log.cleaner.threads", INT, 1, at_least(0), _ONE_THREAD, CLUSTER),
         _idle("log.cleaner.io.buffer.size", INT, 524288, at_least(0), _ONE_THREAD, CLUSTER),
         _idle("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, _ONE_THREAD, CLUSTER),
@@ -312,7 +315,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("replica.fetch.response.max.bytes", INT, 10485760, at_least(0), "Bytes of a whole replica fetch."),
         _key("replica.fetch.min.bytes", INT, 1, at_least(0), "Bytes for which a replica fetch waits."),
         _key("replica.fetch.wait.max.ms", INT, 500, at_least(0), "How long a replica fetch waits."),
-        _key("replica.fetch.backoff.ms", INT, 1000, at_least(0), "Pause after a failed replica fetch."),
+        _idle("replica.fetch.backoff.ms", INT, 1000, at_least(0), "a refused fetch is tried again after 50 ms"),
         _key("replica.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another broker."),
         _key("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, at_least(1),
              "How often they are written down."),
@@ -334,8 +337,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("max.connections.per.ip.overrides", STRING, "", None,
              "address:number pairs, before the general limit.", CLUSTER),
         _idle("max.connection.creation.rate", INT, MAX_INT, at_least(0), "accepting is not throttled", CLUSTER),
-        _key("request.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another node."),
-        _key("controller.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of a controller."),
+        _idle("request.timeout.ms", INT, 30000, at_least(1), "each request to another node has a limit of its own"),
+        _idle("controller.socket.timeout.ms", INT, 30000, at_least(1),
+              "each request to a controller has a limit of its own"),
         _key("fetch.max.bytes", INT, 57671680, at_least(1024), "Largest answer to a fetch."),
         _key("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "Fetch sessions kept."),
         _key("max.request.partition.size.limit", INT, 2000, at_least(1),
@@ -354,12 +358,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.max.session.timeout.ms", INT, 1800000, at_least(0), "Longest session of a classic member."),
         _key("group.max.size", INT, MAX_INT, at_least(1), "Members of a classic group."),
         _key("group.initial.rebalance.delay.ms", INT, 3000, at_least(0), "Wait for more members of a new group."),
-        _key("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
-             some_of("classic", "consumer", "share", "streams"), "Group protocols that are offered."),
-        _key("group.consumer.session.timeout.ms", INT, 45000, at_least(1), "Session of a consumer member (KIP-848)."),
-        _key("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), "Its heartbeat interval."),
-        _key("group.consumer.max.size", INT, MAX_INT, at_least(1), "Members of a consumer group."),
-        _key("group.consumer.assignors", LIST, ("uniform", "range"), None, "Assignors offered, the default first."),
+        _idle("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
+              some_of("classic", "consumer", "share", "streams"), _CLASSIC),
+        _idle("group.consumer.session.timeout.ms", INT, 45000, at_least(1), _CLASSIC),
+        _idle("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), _CLASSIC),
+        _idle("group.consumer.max.size", INT, MAX_INT, at_least(1), _CLASSIC),
+        _idle("group.consumer.assignors", LIST, ("uniform", "range"), None, _CLASSIC),
         _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),
         _idle("group.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
         _key("offset.metadata.max.bytes", INT, 4096, at_least(0), "Largest text beside a committed offset."),
@@ -370,15 +374,14 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("offsets.topic.replication.factor", SHORT, 3, at_least(1),
              "Its replicas; as many as there are brokers where fewer are there and it is not given."),
         _key("offsets.topic.segment.bytes", INT, 104857600, at_least(1), "Its segment size."),
-        _key("offsets.load.buffer.size", INT, 5242880, at_least(1), "Bytes read at once when a group partition loads."),
+        _idle("offsets.load.buffer.size", INT, 5242880, at_least(1), "group partitions load in slices of 256 KiB"),
         _idle("offsets.topic.compression.codec", INT, 0, None, "offsets are not compressed"),
-        _key("transaction.max.timeout.ms", INT, 900000, at_least(1), "Longest transaction."),
-        _key("transactional.id.expiration.ms", INT, 604800000, at_least(1), "When an unused transactional id goes."),
-        _key("transaction.state.log.num.partitions", INT, 50, at_least(1), "Partitions of __transaction_state."),
-        _key("transaction.state.log.replication.factor", SHORT, 3, at_least(1),
-             "Its replicas; as many as there are brokers where fewer are there and it is not given."),
-        _key("transaction.state.log.min.isr", INT, 2, at_least(1), "Its min.insync.replicas."),
-        _key("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), "Its segment size."),
+        _idle("transaction.max.timeout.ms", INT, 900000, at_least(1), _NO_TRANSACTIONS),
+        _idle("transactional.id.expiration.ms", INT, 604800000, at_least(1), _NO_TRANSACTIONS),
+        _idle("transaction.state.log.num.partitions", INT, 50, at_least(1), _NO_TRANSACTIONS),
+        _idle("transaction.state.log.replication.factor", SHORT, 3, at_least(1), _NO_TRANSACTIONS),
+        _idle("transaction.state.log.min.isr", INT, 2, at_least(1), _NO_TRANSACTIONS),
+        _idle("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), _NO_TRANSACTIONS),
         _key("producer.id.expiration.ms", INT, 86400000, at_least(1),
              "When an unused producer id is forgotten.", CLUSTER),
     ]
@@ -451,29 +454,19 @@ class TopicSettings:
     """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for the rows with an effect."""
 
     cleanup_policy: tuple[str, ...]
-    compression_type: str
-    compression_gzip_level: int
-    compression_lz4_level: int
-    compression_zstd_level: int
-    delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
     index_interval_bytes: int
-    max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
-    min_cleanable_dirty_ratio: float
-    min_compaction_lag_ms: int
     min_insync_replicas: int
-    preallocate: bool
     retention_bytes: int
     retention_ms: int
     segment_bytes: int
     segment_index_bytes: int
-    segment_jitter_ms: int
     segment_ms: int
     unclean_leader_election_enable: bool
 

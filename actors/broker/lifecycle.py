@@ -175,14 +175,17 @@ class Lifecycle:
         """There is something to tell: the next heartbeat is due now."""
         self._due_ms = min(self._due_ms, now.mono_ms)
 
-    def stop(self, now: Now) -> None:
-        """The process wants to end: controlled shutdown (R631-165); from INITIAL at once (A49). Repeating is harmless."""
+    def stop(self, now: Now, *, ask: bool = True) -> None:
+        """The process wants to end: controlled shutdown (R631-165); at once from INITIAL (A49), or where it does not `ask`.
+        Repeating is harmless."""
         if self._stopping_since_ms >= 0 or self.state is State.SHUTDOWN:
             return
         self._stopping_since_ms = self._answered_ms = now.mono_ms
         self._due_ms = now.mono_ms
         if self.state is State.INITIAL:
             self._end(Event.STOPPED, 0, "stopped before it was ever active", now)
+        elif not ask:
+            self._end(Event.STOPPED, 0, "stopped without asking, controlled.shutdown.enable=false", now)
 
     # ---- readers
 

@@ -12,6 +12,7 @@ follower's fetch means, and what a produced batch must wait for. Rules:
 """
 
 import enum
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker import isr as isr_rules
@@ -24,7 +25,7 @@ from actors.broker.sessions import Entry
 from actors.config import TopicSettings
 from actors.ports import Buffer, DiskFailed, DiskFull
 from actors.wire.errors import ErrorCode
-from fastpath.batch import CorruptBatch, InvalidRecord, accept
+from fastpath.batch import CorruptBatch, Header, InvalidRecord, accept
 
 CODES = {int(code): code for code in ErrorCode}
 APPEND_TIME = "LogAppendTime"
@@ -201,8 +202,8 @@ class Partition:
     def append(self, data: Buffer, wall_ms: int, *, client: bool) -> Appended:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
 
-        Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-        KAFKA_STORAGE_ERROR.
+        Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
+        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
         """
         log, settings = self.log, self.settings
         end, heard = log.log_end_offset, self.cluster.heard_ms
@@ -213,6 +214,8 @@ class Partition:
             accepted = accept(
                 data, 0, len(data), end, self.leader_epoch, now_ms=wall_ms,
                 append_time=settings.message_timestamp_type == APPEND_TIME, client=client, keyed=settings.compact)
+            if client and settings.message_timestamp_type != APPEND_TIME:
+                self._check_times(accepted.headers, wall_ms)
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
             return appended
         except InvalidRecord as error:
@@ -223,6 +226,19 @@ class Partition:
             raise Refused(CODES[error.code], str(error)) from None
         except (DiskFull, DiskFailed) as error:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+
+    def _check_times(self, headers: Sequence[Header], wall_ms: int) -> None:
+        """INVALID_TIMESTAMP for a batch whose own times are further from now than message.timestamp.*.max.ms allow; -1 is
+        no time."""
+        oldest = wall_ms - self.settings.message_timestamp_before_max_ms
+        newest = wall_ms + self.settings.message_timestamp_after_max_ms
+        for header in headers:
+            if header.max_timestamp > newest or 0 <= header.base_timestamp < oldest:
+                raise Refused(
+                    ErrorCode.INVALID_TIMESTAMP,
+                    f"a batch has times from {header.base_timestamp} to {header.max_timestamp}; {oldest} to {newest} are "
+                    f"accepted now",
+                )
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 FEATURES = ((FORMAT, 1, 2),)
-PEER_TIMEOUT_MS = 30_000
 NO_ADDRESS_MS = 100
 FAR_MS = 1 << 62
 
@@ -53,6 +52,7 @@ class BrokerRole:
         self.image = Image()
         lag_ms_max = value("replica.lag.time.max.ms")
         self.cluster = Cluster(self.me, lag_ms_max)
+        self._peer_timeout_ms = value("replica.socket.timeout.ms")
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(node)
         self.replicas = Replicas(
@@ -168,7 +168,7 @@ class BrokerRole:
 
     def shutdown(self) -> None:
         """The process is to end: controlled shutdown, then `node.retire`."""
-        self.lifecycle.stop(self.node.now)
+        self.lifecycle.stop(self.node.now, ask=self.node.config.value("controlled.shutdown.enable"))
 
     # ---- readers of handlers
 
@@ -511,7 +511,7 @@ class BrokerRole:
 
         self.node.channels.peer(
             ("fetch", fetcher.source), address, "Fetch", question.request, answered,
-            PEER_TIMEOUT_MS + self.replicas.limits.wait_ms, 17, lane=Lane.DATA)
+            self._peer_timeout_ms + self.replicas.limits.wait_ms, 17, lane=Lane.DATA)
 
     # ---- AlterIsr
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 TOPIC = "__consumer_offsets"
 LOAD_BYTES = 1 << 18
 NEVER_MS = 1 << 62
-OFFSETS_CHECK_MS = 600_000
 
 
 class GroupsRole:
@@ -68,7 +67,7 @@ class GroupsRole:
         """Time."""
         self.machine.tick(now)
         if now.mono_ms >= self._check_ms:
-            self._check_ms = now.mono_ms + OFFSETS_CHECK_MS
+            self._check_ms = now.mono_ms + self._node.config.value("offsets.retention.check.interval.ms")
             self.machine.expire_offsets(now)
         self.drain()
 

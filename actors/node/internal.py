@@ -15,7 +15,6 @@ from actors.wire.messages import message
 if TYPE_CHECKING:
     from actors.node.node import Node
 
-APPEND_MS_MAX = 5000
 OFFSETS_TOPIC = "__consumer_offsets"
 TOPICS_KEY = ("topics changed",)
 LEADERS_KEY = ("leaders changed",)
@@ -37,7 +36,8 @@ def append_internal(node: "Node", topic: str, number: int, data: bytearray, then
         return
     role.grown(partition)
     role.signal()
-    _wait(node, partition, appended.last_offset + 1, partition.leader_epoch, node.now.mono_ms + APPEND_MS_MAX, then)
+    deadline_ms = node.now.mono_ms + node.config.value("offsets.commit.timeout.ms")
+    _wait(node, partition, appended.last_offset + 1, partition.leader_epoch, deadline_ms, then)
 
 
 def _wait(node: "Node", partition: Partition, required_offset: int, leader_epoch: int, deadline_ms: int,

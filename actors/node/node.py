@@ -66,7 +66,8 @@ class Node:
         self.log = log
         self.now = Now(0, 0)
         self.waiting = Waiting()
-        self.connections = Connections(REQUEST_BYTES_MAX)
+        queued_max = config.value("queued.max.request.bytes")
+        self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
         self.channels = Channels(
             self.waiting.timers, lambda: self.now.mono_ms, f"rayft-{self.id}", self._controller_address

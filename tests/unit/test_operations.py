@@ -8,7 +8,8 @@ from pathlib import Path
 from actors import cli
 from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "operations.md"
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "operations.md"
 BEGIN = "<!-- settings: written by pytest tests/unit/test_operations.py --rewrite -->\n"
 END = "<!-- end -->\n"
 
@@ -72,3 +73,19 @@ def test_exit_codes_are_those_of_the_source() -> None:
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
     assert sorted({int(code) for code, _ in rows}) == [0, 1, 2, REFUSED, EXIT_CONFLICT]
     assert ID_TAKEN == EXIT_CONFLICT
+
+
+def test_a_setting_with_an_effect_is_read_somewhere() -> None:
+    """What nobody reads does nothing, and its row has to say so."""
+    source = "\n".join(path.read_text() for path in (ROOT / "actors").rglob("*.py") if path.name != "settings.py")
+    topics = {synonym: key for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
+    composed = (".degraded", ".buffer.bytes")
+    unread = [
+        name
+        for name, key in BROKER_CONFIGS.items()
+        if key.effect
+        and f'"{name}"' not in source
+        and not (name in topics and f".{topics[name].name.replace('.', '_')}" in source)
+        and not name.endswith(composed)
+    ]
+    assert unread == ["log.cleanup.policy"]  # read as `.compact` and `.delete`

@@ -1,6 +1,7 @@
 """DescribeTopicPartitions (75), version 0 (KIP-966): topics by name, page by page.
 
-Behaviour: topics in order of their names; a page ends at the limit (2000 at most), its cursor names the next partition.
+Behaviour: topics in order of their names; a page ends at the limit asked for, `max.request.partition.size.limit` at
+most; its cursor names the next partition.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, INVALID_REQUEST.
 """
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
     from actors.node.node import Node
 
-PARTITIONS_MAX = 2000
 
 
 @rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
@@ -35,7 +35,7 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             start = cursor.partition_index
-    left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
+    left = min(max(request.response_partition_limit, 1), node.config.value("max.request.partition.size.limit"))
     topics: list[Any] = []
     for name in names:
         if left == 0:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 IDS_FROM = 13
 RACK_FROM = 11
-RESPONSE_BYTES_MAX = 55 << 20
 MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 _RESPONSE = message("FetchResponse")
 
@@ -138,7 +137,7 @@ class _Fetch:
         self._reader = reader
         self._uses_ids = uses_ids
         self._bytes_min = request.min_bytes
-        self._bytes_max = min(request.max_bytes, RESPONSE_BYTES_MAX)
+        self._bytes_max = min(request.max_bytes, node.config.value("fetch.max.bytes"))
         # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
         wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
         self._deadline_ms = node.now.mono_ms + wait_ms

@@ -308,3 +308,10 @@ def test_a_rival_for_three_lease_periods_ends_the_process_for_good() -> None:
         story.answer(State.FENCED, error=77)
     assert story.life.stop_at.code == EXIT_CONFLICT
     assert story.mono > 3 * LEASE
+
+
+def test_without_controlled_shutdown_it_does_not_ask() -> None:
+    story = Story().active()
+    story.life.stop(story.now, ask=False)
+    assert story.life.state is State.SHUTDOWN and story.life.stop_at is not None
+    assert story.life.stop_at.code == 0 and "without asking" in story.life.stop_at.why

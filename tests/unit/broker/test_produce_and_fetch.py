@@ -1,8 +1,9 @@
 """Produce and Fetch on one broker and on three, through the bytes of their requests."""
 
+from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import records
+from fastpath.batch import Builder, records
 from tests.unit.broker.lab import Lab, code, outcome
 
 
@@ -180,3 +181,25 @@ def test_r631_074_a_partition_without_a_leader_is_shown_so() -> None:
 def test_r631_049_clients_cannot_write_to_the_metadata_topic() -> None:
     lab = Lab(1)
     assert code(lab.produce(1, b"a", topic="__kafka_metadata")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_times_too_far_from_now_are_refused_where_records_bring_their_own() -> None:
+    lab = Lab(1)
+    lab.topic([1], configs={"message.timestamp.before.max.ms": "1000", "message.timestamp.after.max.ms": "2000"})
+    now_ms = lab.now.wall_ms
+
+    def produced(at_ms: int) -> ErrorCode:
+        builder = Builder(timestamp_ms=at_ms)
+        builder.append(None, b"a", timestamp_ms=at_ms)
+        kind = message("ProduceRequest")
+        data = kind.PartitionProduceData(index=0, records=builder.build())
+        return code(
+            lab.call(1, "Produce", 9, kind(acks=1, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])]))
+        )
+
+    end = lab.partition(1).log.log_end_offset
+    assert {produced(at) for at in (now_ms - 1001, now_ms + 2001)} == {ErrorCode.INVALID_TIMESTAMP}
+    assert lab.partition(1).log.log_end_offset == end
+    assert {produced(at) for at in (now_ms - 1000, now_ms, now_ms + 2000)} == {ErrorCode.NONE}
+    lab.commit(ops.ConfigSet(2, "t", "message.timestamp.type", "LogAppendTime"))
+    assert produced(0) is ErrorCode.NONE
