@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _dialect = cache(dialect)
 FAR_MS = 1 << 62
+SILENT_MS = 500
+"""Beyond a heartbeat interval: by then a living broker has turned to a new active controller."""
 WAIT_MS = 20_000
 """How long a request waits for a fencing to end."""
 
@@ -129,6 +131,8 @@ class ControllerRole:
         if self.image.feature(METADATA_FORMAT) == 0:
             self._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
         self._node.log.info(f"controller {self.me} is active in epoch {epoch}")
+        silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
+        self._node.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
 
     def lost(self) -> None:
         """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
@@ -256,6 +260,13 @@ class ControllerRole:
         wanted = self._node.config.inter_broker_listener
         endpoint = next((one for one in registered.endpoints if one.name == wanted), registered.endpoints[0])
         self._node.channels.probe((endpoint.host, endpoint.port), lambda refused: self._probed(broker, lease, refused))
+
+    def _look_for_silent(self, epoch: int) -> None:
+        """A broker that died together with the last active controller broke no connection here: who has not been heard of
+        since the takeover is looked after as if one had ended."""
+        if self.active and self.epoch == epoch:
+            for broker in [id for id in self.soft.leases if id not in self._heartbeats]:
+                self.broker_link_lost(broker)
 
     def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
         if refused and self.active and self.soft.leases.get(broker) is lease:

@@ -16,7 +16,7 @@ from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
 from actors.metadata.ops import PartitionsChanged
 from actors.node import rpc
-from actors.node.controller_role import ControllerRole
+from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import samples
@@ -240,6 +240,33 @@ def test_a22_a_new_leader_grants_a_full_lease_and_more():
     host.controller.lost()
     host.lead(2)
     assert host.controller.soft.leases[1].expires_ms == host.now.mono_ms + 20_000 + host.controller.options.grace_ms
+
+
+def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
+    """It broke no connection to this one; without a look its lease would have to end, and the grace with it."""
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2, 3)
+    host.controller.lost()
+    host.lead(2)
+    host.controller.heard(2, call(50, 22))
+    host.controller.submit(broker_heartbeat, heartbeat(2, epochs[2]), call(50, 22))
+    host.later(2000 + SILENT_MS - 1)
+    host.waiting.timers.run(host.now.mono_ms)
+    assert not host.channels.probes
+    host.later(1)
+    host.waiting.timers.run(host.now.mono_ms)
+    assert [address for address, _ in host.channels.probes] == [("b1", 9092), ("b3", 9092)]
+    host.channels.probes[0][1](True)
+    host.channels.probes[1][1](False)
+    host.turn()
+    assert [broker.id for broker in host.controller.image.brokers()] == [2, 3]
+    host.controller.lost()
+    host.lead(3)
+    host.controller.lost()
+    host.later(2000 + SILENT_MS)
+    host.waiting.timers.run(host.now.mono_ms)
+    assert len(host.channels.probes) == 2, "a deposed leader looks after nobody"
 
 
 def test_the_lease_ends_and_the_broker_is_fenced():
