@@ -1,6 +1,6 @@
 """One run: clients at work, random faults, then peace, then the verdict.
 
-Each fault is followed by a wait until every partition has acknowledged something new, which must come within LIVELY_S;
+Each fault is followed by a wait until every partition has acknowledged something new, which must come within a minute;
 now and then the next fault does not wait.
 """
 
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
     verdict: Verdict
     outages: list[Outage]
     stuck: list[str]
-    """Faults after which some partition took nothing for LIVELY_S."""
+    """Faults after which some partition took nothing for too long."""
 
     @property
     def clean(self) -> bool:
@@ -51,8 +51,8 @@ class Outcome(NamedTuple):
 
 
 def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, tell: Callable[[str], None],
-        rate: float = 150.0) -> Outcome:  # fmt: skip
-    """Hurt a running cluster for so long; `tell` gets a line an event."""
+        rate: float = 150.0, lively_s: float = LIVELY_S) -> Outcome:  # fmt: skip
+    """Hurt a running cluster for so long; `tell` gets a line an event. `lively_s`: within that it must come back."""
     history, acks, stop = History(), clients.Acks(PARTITIONS), clients.Stop()
     servers = target.bootstrap
     _create(servers)
@@ -76,29 +76,40 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
     begin = time.monotonic()
     stuck: list[str] = []
     try:
-        if not wait_for(lambda: acks.proven(begin), LIVELY_S):
+        if not wait_for(lambda: acks.proven(begin), lively_s):
             raise RuntimeError("the clients do not get to work")
-        done = _hurt(target, faults, time.monotonic() + seconds, random.Random(seed), acks, stuck, begin, tell)
+        done = _hurt(
+            target, faults, time.monotonic() + seconds, random.Random(seed), acks, stuck, begin, tell, lively_s
+        )
     finally:
         end = time.monotonic()
         stop.set()
         for thread in threads:
             if "producer" in thread.name or thread.name == "admin":
                 thread.join(clients.DELIVERY_S + 20)
-        _drain(history)
+        _drain(history, lively_s)
         stop.all.set()
         for thread in threads:
             thread.join(30)
             if thread.is_alive():
                 history.broken.append(f"{thread.name} does not end")
-    clients.final_state(servers, TOPIC, PARTITIONS, history, LIVELY_S)
+    clients.final_state(servers, TOPIC, PARTITIONS, history, lively_s)
     verdict = check(history)
     verdict.wrong["diverged"] = replicas.differences(target, TOPIC, PARTITIONS)
     return Outcome(verdict, outages(done, acks, begin, end), stuck)
 
 
-def _hurt(target: Target, faults: Mapping[Fault, int], until: float, choice: random.Random, acks: clients.Acks,
-          stuck: list[str], begin: float, tell: Callable[[str], None]) -> list[tuple[float, str]]:  # fmt: skip
+def _hurt(
+    target: Target,
+    faults: Mapping[Fault, int],
+    until: float,
+    choice: random.Random,
+    acks: clients.Acks,
+    stuck: list[str],
+    begin: float,
+    tell: Callable[[str], None],
+    lively_s: float,
+) -> list[tuple[float, str]]:
     done: list[tuple[float, str]] = []
     kinds, weights = list(faults), list(faults.values())
     while time.monotonic() < until:
@@ -115,7 +126,7 @@ def _hurt(target: Target, faults: Mapping[Fault, int], until: float, choice: ran
         last = healed + 3 >= until
         if not last and choice.random() < IMPATIENCE:
             continue
-        if not wait_for(lambda since=healed: acks.proven(since), LIVELY_S):
+        if not wait_for(lambda since=healed: acks.proven(since), lively_s):
             stuck.append(f"{hurt.what} at {at - begin:.1f} s")
             tell(f"{time.monotonic() - begin:7.1f} s  STUCK after {hurt.what}")
         time.sleep(choice.uniform(0.2, 2.0))
@@ -138,7 +149,7 @@ def _watched(name: str, client: Callable[[], None], history: History) -> Callabl
     return run
 
 
-def _drain(history: History) -> None:
+def _drain(history: History, lively_s: float) -> None:
     """Until readers and members have got what was acknowledged, or do not get on."""
     wanted = {seen.value for seen in history.acknowledged}
 
@@ -146,4 +157,4 @@ def _drain(history: History) -> None:
         seen = [{one.value for one in list(records)} for records in (*history.read.values(), history.consumed)]
         return len(seen) == 3 and all(wanted <= one for one in seen)
 
-    wait_for(complete, LIVELY_S)
+    wait_for(complete, lively_s)

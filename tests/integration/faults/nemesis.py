@@ -62,19 +62,23 @@ def kill_both(target: Target, choice: random.Random) -> Hurt | None:
     if leader is None:
         return None
     killed = [id for id in (leader, node) if target.kill(id)]
-    return Hurt(f"kill -9 active controller and broker: {killed}", choice.uniform(2, 5), nothing)
+    return _killed("active controller and broker", killed, choice.uniform(2, 5))
 
 
 def kill_all_brokers(target: Target, choice: random.Random) -> Hurt | None:
     """What the page cache holds survives kill -9, so nothing may be missing after it."""
     killed = [node for node in target.brokers if target.kill(node)]
-    return Hurt(f"kill -9 all brokers: {killed}", choice.uniform(2, 4), nothing)
+    return _killed("all brokers", killed, choice.uniform(2, 4))
 
 
 def kill_everything(target: Target, choice: random.Random) -> Hurt | None:
     """A power cut without loss of memory."""
     killed = [node for node in (*target.controllers, *target.brokers) if target.kill(node)]
-    return Hurt(f"kill -9 everything: {killed}", choice.uniform(3, 5), nothing)
+    return _killed("everything", killed, choice.uniform(3, 5))
+
+
+def _killed(whom: str, nodes: Sequence[int], seconds: float) -> Hurt | None:
+    return Hurt(f"kill -9 {whom}: {list(nodes)}", seconds, nothing) if nodes else None
 
 
 def stop_for_a_while(target: Target, choice: random.Random) -> Hurt | None:
