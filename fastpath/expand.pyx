@@ -216,10 +216,10 @@ cdef int read_change(Cursor value, Block block, Rare rare, bint released) except
 
 
 def expand(data, Py_ssize_t pos=0, bint released=False):
-    """The records of the batch at `pos` (no CRC check): a list of (offset, type, version, thing).
+    """The records of the batches from `pos` to the end of `data` (no CRC check): a list of (offset, type, version, thing).
 
     `thing` is a Block for records of partitions and their changes (offset is that of its first row), else the bytes of
-    the body. Raises CorruptRecord.
+    the body. Several batches are read as if they were one: each must begin where the one before ends. Raises CorruptRecord.
     """
     cdef const uint8_t[::1] view = data
     cdef const uint8_t* bytes_ = &view[0] if view.shape[0] else NULL
@@ -228,55 +228,61 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
     cdef Cursor value = Cursor()
     cdef Rare rare = Rare()
     cdef Block block = None
-    cdef Py_ssize_t at, end = view.shape[0]
+    cdef Py_ssize_t at, end
     cdef uint32_t type_, version, block_type = 0
     cdef uint32_t set_type = 3 if released else 2, change_type = 5 if released else 4, newest = 2 if released else 0
-    cdef int64_t offset = -1
+    cdef int64_t offset = -1, next_offset = -1
     cdef int32_t i
     cdef bint here
-    if read_header(bytes_, pos, end, &header) != FINE:
-        raise CorruptRecord(-1, f"no whole batch at position {pos}")
-    if header.attributes & (CODEC | CONTROL):
-        raise CorruptRecord(header.base_offset, "not a plain batch of metadata: compressed, or of control records")
-    at, end = pos + HEADER_BYTES, pos + header.size
     found = []
-    try:
-        for i in range(header.count):
-            offset = header.base_offset + i
-            if read_record(bytes_, at, end, &record) != FINE:
-                raise ValueError(f"the batch is damaged at position {record.end}")
-            if record.offset_delta != i:
-                raise ValueError(f"a record with offset delta {record.offset_delta} at place {i}")
-            at = record.end
-            if record.key_size >= 0 or record.value_size < 0:
-                raise ValueError("a metadata record has a null key and a value")
-            value.data, value.pos, value.end = bytes_, record.value, record.value + record.value_size
-            if released and value.uvarint() != 1:
-                raise ValueError("the frame version is not 1")
-            type_ = value.uvarint()
-            version = value.uvarint()
-            if type_ != set_type and type_ != change_type:
-                block = None
-                found.append((offset, type_, version, (<const char*>bytes_)[value.pos:value.end]))
-                continue
-            if version > newest:
-                raise ValueError(f"record type {type_} has no version {version}")
-            here = block is not None and block_type == type_ and (
-                type_ == change_type or (
-                    value.end - value.pos >= 20 and memcmp(block.topics, bytes_ + value.pos + 4, 16) == 0
+    while pos < view.shape[0] or next_offset < 0:
+        if read_header(bytes_, pos, view.shape[0], &header) != FINE:
+            raise CorruptRecord(next_offset, f"no whole batch at position {pos}")
+        if header.attributes & (CODEC | CONTROL):
+            raise CorruptRecord(header.base_offset, "not a plain batch of metadata: compressed, or of control records")
+        if next_offset >= 0 and header.base_offset != next_offset:
+            raise CorruptRecord(header.base_offset, f"a batch that does not begin at offset {next_offset}")
+        at, end = pos + HEADER_BYTES, pos + header.size
+        pos, next_offset = end, header.last_offset + 1
+        try:
+            for i in range(header.count):
+                offset = header.base_offset + i
+                if read_record(bytes_, at, end, &record) != FINE:
+                    raise ValueError(f"the batch is damaged at position {record.end}")
+                if record.offset_delta != i:
+                    raise ValueError(f"a record with offset delta {record.offset_delta} at place {i}")
+                at = record.end
+                if record.key_size >= 0 or record.value_size < 0:
+                    raise ValueError("a metadata record has a null key and a value")
+                value.data, value.pos, value.end = bytes_, record.value, record.value + record.value_size
+                if released and value.uvarint() != 1:
+                    raise ValueError("the frame version is not 1")
+                type_ = value.uvarint()
+                version = value.uvarint()
+                if type_ != set_type and type_ != change_type:
+                    block = None
+                    found.append((offset, type_, version, (<const char*>bytes_)[value.pos:value.end]))
+                    continue
+                if version > newest:
+                    raise ValueError(f"record type {type_} has no version {version}")
+                here = block is not None and block_type == type_ and (
+                    type_ == change_type or (
+                        value.end - value.pos >= 20 and memcmp(block.topics, bytes_ + value.pos + 4, 16) == 0
+                    )
                 )
-            )
-            if not here:
-                block, block_type = Block(), type_
-                found.append((offset, type_, version, block))
-            if type_ == set_type:
-                read_partition(value, block, rare, <int>version, released)
-            else:
-                read_change(value, block, rare, released)
-            if value.pos != value.end:
-                raise ValueError(f"{value.end - value.pos} bytes left over behind record type {type_}")
-        if at != end:
-            raise ValueError(f"{end - at} bytes left over in the batch")
-    except ValueError as error:
-        raise CorruptRecord(offset, str(error)) from None
+                if not here:
+                    block, block_type = Block(), type_
+                    found.append((offset, type_, version, block))
+                if type_ == set_type:
+                    read_partition(value, block, rare, <int>version, released)
+                else:
+                    read_change(value, block, rare, released)
+                if value.pos != value.end:
+                    raise ValueError(f"{value.end - value.pos} bytes left over behind record type {type_}")
+            if at != end:
+                raise ValueError(f"{end - at} bytes left over in the batch")
+        except ValueError as error:
+            raise CorruptRecord(offset, str(error)) from None
+        if header.count != header.last_offset_delta + 1:
+            block = None                # offsets without a record: rows of a block have offsets one behind the other
     return found

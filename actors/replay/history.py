@@ -110,12 +110,12 @@ def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
 def _batches(found: Replay, since: Moment, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
     few: list[Change] = []
     gone: dict[int, str] = {}
-    starts: list[int] = []
-    times: list[int] = []
+    starts: list[Any] = []
+    times: list[Any] = []
     pending = 0
     for met in found.batches():
-        starts.append(met.batch.base_offset)
-        times.append(met.timestamp_ms)
+        starts.append(met.headers["base_offset"])
+        times.append(met.headers["max_timestamp"])
         pending += met.batch.last_offset - met.batch.base_offset + 1
         _replayed(found, met, few, gone)
         if pending < RECORDS_MAX or found.image.open_transaction >= 0:
@@ -224,8 +224,8 @@ def _told(
     image: Image,
     few: list[Change],
     gone: dict[int, str],
-    starts: list[int],
-    times: list[int],
+    starts: list[Any],
+    times: list[Any],
     since: Moment,
     kinds: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
@@ -240,8 +240,8 @@ def _told(
         return
     made = pa.concat_tables([_whole(part) for part in parts])
     offsets = made["offset"].to_numpy()
-    at = np.searchsorted(np.array(starts, dtype=np.int64), offsets, side="right") - 1
-    stamped = np.array(times, dtype=np.int64)[at] * 1000
+    at = np.searchsorted(np.concatenate(starts), offsets, side="right") - 1
+    stamped = np.concatenate(times)[at] * 1000
     made = made.set_column(1, SCHEMA.field(1), plain(stamped, SCHEMA.field(1).type))
     order = plain(np.argsort(offsets, kind="stable"))
     made = made.take(order)

@@ -10,7 +10,7 @@ This file alone decides what a moment means. Rules:
 """
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -20,14 +20,17 @@ import numpy as np
 from actors.metadata.batches import KRaftVersion, LeaderChange, SnapshotHeader, Voters, controls, is_control
 from actors.metadata.dialects import FORMAT, Dialect, dialect
 from actors.metadata.image import Image
-from actors.metadata.ops import CorruptMetadata, Op
+from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, PartitionsChanged, PartitionsSet
 from actors.metadata.snapshot import load
 from actors.ports import Batch, Buffer
 from actors.replay import files
 from actors.replay.files import Checkpoint, CorruptLog, NothingToRead, Partition, mapped
-from actors.replay.log import CONTROL, Headers, Reading, batches
+from actors.replay.log import CODEC, CONTROL, Headers, Reading, batches
 from fastpath.batch import HEADER_SIZE, CorruptBatch
 from fastpath.varint import decode_varint
+
+RUN_RECORDS = 50_000
+"""Records of batches that are read as one, about."""
 
 Moment = int | datetime.datetime | None
 """An offset (exclusive), a time (inclusive), None: the end of the log."""
@@ -46,13 +49,18 @@ class Quorum(NamedTuple):
 
 
 class Met(NamedTuple):
-    """One batch as it was met in a file, its ops not replayed yet."""
+    """Batches as they were met in a file, one behind the other, their ops not replayed yet."""
 
     path: Path
-    position: int
+    headers: Headers
     batch: Batch
-    timestamp_ms: int
+    """all of them as if they were one"""
     ops: list[tuple[int, Op]]
+
+    def position(self, offset: int) -> int:
+        """Of the batch that an offset lies in, in the file."""
+        at = int(np.searchsorted(self.headers["base_offset"], offset, side="right")) - 1
+        return int(self.headers[max(at, 0)]["position"])
 
 
 class Replay:
@@ -92,7 +100,7 @@ class Replay:
             for offset, op in ops:
                 self.image.replay(offset, op)
         except CorruptMetadata as error:
-            self._damaged(met.path, met.position, met.batch, str(error))
+            self._damaged(met, error.offset, str(error))
 
     def batches(self) -> Iterator[Met]:
         """Load the checkpoint, then every batch behind it, each to be replayed before the next is asked for."""
@@ -107,11 +115,31 @@ class Replay:
                 continue
             for data, headers, _ in batches(segment.path, self.reading):
                 within = self._until(headers)
-                for header in headers[within]:
-                    if header["last_offset"] >= start:
-                        yield self._met(segment.path, data, header, start)
+                chosen = headers[within]
+                for run in self._runs(chosen[chosen["last_offset"] >= start], start):
+                    yield self._met(segment.path, data, run, start)
                 if not within.all():
                     return
+
+    def _runs(self, headers: Headers, start: int) -> list[Headers]:
+        """Batches that can be read as one. A batch that has to be cut, or may be passed over, stays alone."""
+        if not len(headers):
+            return []
+        alone = (headers["attributes"] & (CONTROL | CODEC) != 0) | (headers["base_offset"] < start)
+        if isinstance(self.until, int):
+            alone |= headers["last_offset"] >= self.until
+        if self.reading.damage == "skip":
+            alone[:] = True
+        ends = headers["position"] + headers["size"]
+        sizes = np.cumsum(headers["count"], dtype=np.int64) // RUN_RECORDS
+        apart = (
+            alone[:-1]
+            | alone[1:]
+            | (ends[:-1] != headers["position"][1:])
+            | (headers["last_offset"][:-1] + 1 != headers["base_offset"][1:])
+            | (sizes[:-1] != sizes[1:])
+        )
+        return np.split(headers, np.flatnonzero(apart) + 1)
 
     def _until(self, headers: Headers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Which batches lie before the moment; those behind the first that does not, do not."""
@@ -123,30 +151,30 @@ class Replay:
             within = headers["max_timestamp"] <= milliseconds(self.until)
         return np.logical_and.accumulate(within)
 
-    def _met(self, path: Path, data: memoryview, header: np.void, start: int) -> Met:
-        position, size = int(header["position"]), int(header["size"])
-        piece: Buffer = data[position : position + size]
-        if isinstance(self.until, int) and header["last_offset"] >= self.until:
-            piece = shortened(data[position : position + size], self.until - int(header["base_offset"]))
-        base, last = int(header["base_offset"]), int(header["last_offset"])
-        if isinstance(self.until, int):
-            last = min(last, self.until - 1)
-        batch = Batch(base, last, int(header["epoch"]), piece)
+    def _met(self, path: Path, data: memoryview, headers: Headers, start: int) -> Met:
+        position, end = int(headers[0]["position"]), int(headers[-1]["position"] + headers[-1]["size"])
+        base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
+        piece: Buffer = data[position:end]
+        if isinstance(self.until, int) and last >= self.until:
+            piece, last = shortened(data[position:end], self.until - base), self.until - 1
+        met = Met(path, headers, Batch(base, last, int(headers[-1]["epoch"]), piece), [])
         if base > max(self.image.next_offset, start):
             missing = f"the records from offset {self.image.next_offset} to {base - 1} are missing"
             self.reading.damaged(path, position, position, missing)
-        time = int(header["max_timestamp"])
-        self.quorum = self.quorum._replace(epoch=batch.epoch, timestamp_ms=time)
+        time = int(headers[-1]["max_timestamp"])
+        self.quorum = self.quorum._replace(epoch=met.batch.epoch, timestamp_ms=time)
         try:
-            if header["attributes"] & CONTROL:
-                self._control(batch)
-                ops: list[tuple[int, Op]] = []
-            else:
-                ops = [one for one in self.dialect.decode(batch) if one[0] >= start]
-        except (CorruptMetadata, CorruptBatch) as error:
-            self._damaged(path, position, batch, str(error))
-            ops = []
-        return Met(path, position, batch, time, ops)
+            if headers[0]["attributes"] & CONTROL:
+                self._control(met.batch)
+                return met
+            ops = list(self.dialect.decode(met.batch))
+        except CorruptBatch as error:
+            self._damaged(met, base, str(error))
+            return met
+        except CorruptMetadata as error:
+            self._damaged(met, error.offset, str(error))
+            return met
+        return met._replace(ops=ops if base >= start else list(behind(ops, start)))
 
     @property
     def dialect(self) -> Dialect:
@@ -189,8 +217,9 @@ class Replay:
             return self.until is None or checkpoint.end_offset <= self.until
         return last_contained_ms(checkpoint.path) <= milliseconds(self.until)
 
-    def _damaged(self, path: Path, position: int, batch: Batch, reason: str) -> None:
-        self.reading.damaged(path, position, position + len(batch.data), reason)
+    def _damaged(self, met: Met, offset: int, reason: str) -> None:
+        position = met.position(offset)
+        self.reading.damaged(met.path, position, position + len(met.batch.data), reason)
 
 
 def replay(path: str | Path, as_of: Moment = None, family: str | None = None, reading: Reading | None = None) -> Replay:
@@ -215,6 +244,19 @@ def last_contained_ms(path: Path) -> int:
     except (CorruptBatch, CorruptMetadata) as error:
         raise CorruptLog(str(path), 0, str(error)) from error
     raise CorruptLog(str(path), 0, "a checkpoint begins with its header")
+
+
+def behind(ops: Iterable[tuple[int, Op]], start: int) -> Iterator[tuple[int, Op]]:
+    """What is left of ops from an offset on."""
+    for offset, op in ops:
+        if offset >= start:
+            yield offset, op
+        elif isinstance(op, PartitionsSet | PartitionsChanged) and offset + len(op) > start:
+            block = Block()
+            for state in list(op)[start - offset :]:
+                extra = Extra(*state[8:])
+                block.append(*state[:8], extra=None if extra == NOTHING else extra)
+            yield start, PartitionsSet.of(block) if isinstance(op, PartitionsSet) else PartitionsChanged(block)
 
 
 def shortened(piece: memoryview, count: int) -> bytes:

@@ -10,8 +10,9 @@ import pytest
 
 from actors import replay
 from actors.metadata import snapshot
-from actors.metadata.ops import BrokerGone, TopicGone
+from actors.metadata.ops import BrokerGone, PartitionsChanged, TopicGone
 from actors.replay import moment, tables
+from actors.replay.checkpoint import compact
 from tests.unit.replay import logs
 
 ROOT = Path(__file__).parents[3]
@@ -204,3 +205,28 @@ def test_records_that_are_missing_are_damage(tmp_path: Path) -> None:
     told: list[replay.Damage] = []
     assert replay.state(folder, on_damage=told.append)["configs"].num_rows == 2
     assert len(told) == 1 and told[0].position == told[0].end
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_a_checkpoint_may_end_anywhere(tmp_path: Path, each: int) -> None:
+    folder = logs.write(tmp_path, logs.batches(logs.ops(), each))
+    expected = replay.state(folder, None, ["topics", "partitions", "brokers", "configs"])
+    for end in range(2, 19):
+        path = compact(folder, end).write(folder)
+        assert replay.state(folder, None, list(expected)) == expected, end
+        path.unlink()
+
+
+def test_a_record_that_does_not_fit_is_told_with_the_position_of_its_own_batch(tmp_path: Path) -> None:
+    fine = logs.batches(logs.ops()[:6], 1)
+    strange = logs.batches([PartitionsChanged.one(logs.TOPIC, 99, [1], 1, 1)], 1, start=10)
+    more = logs.batches(logs.ops()[6:7], 1, start=11)
+    folder = logs.write(tmp_path, [*fine, *strange, *more])
+    (file,) = folder.glob("*.log")
+    position = sum(len(one.data) for one in fine)
+    with pytest.raises(replay.CorruptLog, match=f"{file}, byte {position}: .*partition 99"):
+        replay.state(folder)
+    told: list[replay.Damage] = []
+    state = replay.state(folder, None, ["configs", "partitions"], on_damage=told.append)
+    assert [(one.position, one.end) for one in told] == [(position, position + len(strange[0].data))]
+    assert state["configs"].num_rows == 1 and state["partitions"].num_rows == 4
