@@ -20,6 +20,7 @@ from tests.simulator.checkers.fenced_brokers import FencedBrokers
 from tests.simulator.checkers.group_offsets import GroupOffsets
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.idle_nodes import IdleNodes
+from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
@@ -136,7 +137,7 @@ class Simulation:
             IdleNodes(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
             IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data), GroupOffsets(),
+            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)

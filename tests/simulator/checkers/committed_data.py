@@ -89,30 +89,41 @@ class CommittedData:
                     f"{log.log_end_offset}, but {committed.end} was committed",
                 )
         known.epoch, known.high_watermark = partition.leader_epoch, partition.high_watermark
-        if known.checked < end and not self.is_rotten(process.name, log.directory):
+        if known.checked < end:
             known.checked = self._compare(process, partition, committed, known.checked, end)
         committed.end = max(committed.end, partition.high_watermark)
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
+        rotten = self.is_rotten(process.name, partition.log.directory)
         while offset < end:
-            read = partition.log.read(offset, READ_BYTES, end)
-            if read is None:
-                read = partition.log.cold_read(offset, READ_BYTES, end)()
-            if not read.data:
+            try:
+                read = partition.log.read(offset, READ_BYTES, end)
+                if read is None:
+                    read = partition.log.cold_read(offset, READ_BYTES, end)()
+                found = batches.headers(read.data)
+            except batches.CorruptBatch:
+                if not rotten:
+                    raise
                 break
-            for header in batches.headers(read.data):
-                self._batch(process, partition, committed, header, read.data)
+            if not found:
+                break
+            for header in found:
+                self._batch(process, partition, committed, header, read.data, rotten)
             offset = read.next_offset
         return offset
 
-    def _batch(self, process: Any, partition: Partition, committed: Committed, header: Any, data: memoryview) -> None:
+    def _batch(
+        self, process: Any, partition: Partition, committed: Committed, header: Any, data: memoryview, rotten: bool
+    ) -> None:
         content = bytes(data[header.position : header.position + header.size])
         known = committed.batches.get(header.base_offset)
         if known is not None:
-            if known[1] != content:
+            if known[1] != content and not rotten:
                 raise Violation(self.name, self._differs(process, partition, header))
             return
         if header.base_offset < committed.end:
+            if rotten:
+                return
             raise Violation(self.name, self._differs(process, partition, header))
         committed.batches[header.base_offset] = header.last_offset + 1, content
         if self._hooks.record and not partition.topic.startswith("__"):

@@ -1,0 +1,44 @@
+"""Invariants I3, I5 and I6 of KIP-497's requirement file (2.8), on the committed metadata.
+
+I3: the version (the leader epoch at levels 1 and 2) never falls, and rises with every change. I5: an
+ISR is part of the replicas, without repetition, and has the leader in it. I6: who is fenced is in an ISR only as its last
+member.
+"""
+
+from typing import Any
+
+from actors.ports import Batch
+from tests.simulator.checkers.hooks import Violation
+
+State = tuple[int, frozenset[int], int]
+
+
+class IsrInvariants:
+    name = "isr_shape"
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, int], State] = {}
+
+    def metadata(self, image: Any, batch: Batch) -> None:
+        """A batch was committed: look at every partition (a simulated cluster has few)."""
+        registered = {broker.id for broker in image.brokers()}
+        for topic in image.topics():
+            topic_id = image.topic_id(topic)
+            for row in image.topic_partitions(topic):
+                self._partition(image, (topic_id, image.number(row)), row, registered)
+
+    def _partition(self, image: Any, key: tuple[bytes, int], row: int, registered: set[int]) -> None:
+        members, leader, epoch = image.isr(row), image.leader(row), image.leader_epoch(row)
+        isr = frozenset(members)
+        now = epoch, isr, leader
+        before = self._known.get(key)
+        if before == now:
+            return
+        self._known[key] = now
+        name = f"{image.topic_name(image.topic_of(row))}-{key[1]}"
+        if len(members) != len(isr) or not isr <= set(image.replicas(row)) or (leader >= 0 and leader not in isr):
+            raise Violation(self.name, f"{name}: ISR {members} of {image.replicas(row)}, leader {leader}")
+        if before is not None and epoch <= before[0] and (isr, leader) != before[1:]:
+            raise Violation("isr_version_step", f"{name}: {before} became {now}")
+        if len(isr) > 1 and not isr <= registered:
+            raise Violation("isr_no_fenced_member", f"{name}: ISR {members}, registered are {sorted(registered)}")
