@@ -101,12 +101,13 @@ class MetadataLog:
     # -- writing
 
     def append(self, added: Sequence[Batch], now_ms: int) -> None:
-        """Append at the end. Raises DiskFull, DiskFailed."""
+        """Append at the end. Raises DiskFull (batches before the one without room are kept), DiskFailed."""
         for batch in added:
             assert batch.base_offset == self.end_offset, (batch.base_offset, self.end_offset)
             segment = self._active(batch, now_ms)
-            segment.note(batch.base_offset, segment.file.size)
+            position = segment.file.size
             segment.file.append((batch.data,))
+            segment.note(batch.base_offset, position)
             self.dirty[segment.base_offset] = segment.file
             self.end_offset = batch.last_offset + 1
             self._tail.append(batch)

@@ -25,7 +25,7 @@ from actors.node.metadata_log import MetadataLog
 from actors.node.quorum_storage import Recovered, Store
 from actors.node.registry import Answer, Close, Done, Parked
 from actors.node.rpc import begin_quorum_epoch, end_quorum_epoch, fetch_metadata, fetch_snapshot, vote
-from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
+from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now
 from actors.raft import (
     Description,
     Failed,
@@ -55,6 +55,7 @@ from actors.wire.errors import ErrorCode
 if TYPE_CHECKING:
     from actors.node.node import Node
 
+FULL_RETRY_MS = 1000
 REPLAY_BYTES = 4 << 20
 """Bytes of committed batches that one turn replays at most."""
 READ_BYTES = 1 << 20
@@ -136,6 +137,12 @@ class Quorum:
         """Controllers that have said that they are of another cluster."""
         self._agreed = False
         """A controller has once answered as one of this cluster."""
+        self._newest: dict[str, tuple[Disk, str, bytes]] = {}
+        """Path -> the newest replacement that was submitted."""
+        self._unwritten: Ready | None = None
+        """There is no room for its batches; nothing goes on before they are written. Never on a controller."""
+        self._again_ms = 0
+        """When to look for room again."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -288,6 +295,8 @@ class Quorum:
 
     def deadline_ms(self) -> int:
         """When the next turn is due; 0: at once."""
+        if self._unwritten is not None:
+            return self._again_ms
         return 0 if self._behind or self._raft is None else self._raft.deadline_ms()
 
     def append(self, batch: Batch) -> None:
@@ -324,8 +333,12 @@ class Quorum:
         if self._raft is None:
             return
         try:
+            if self._unwritten is not None and not self._write_on(self._unwritten):
+                return
             while self._perform(self._raft.ready()):
                 pass
+            if self._unwritten is not None:
+                return
             self._replay()
             self._store_snapshot()
             self._read_missed()
@@ -350,27 +363,68 @@ class Quorum:
             self._applied = ready.load_snapshot.end_offset
         if ready.truncate_to is not None:
             self.log.truncate(ready.truncate_to)
-        if ready.append:
-            self.log.append(ready.append, now_ms)
-            self.store.bytes_since_snapshot += sum(len(batch.data) for batch in ready.append)
+        if not self._write(ready):
+            return False
+        self._tell(ready)
+        return bool(
+            ready.lost or ready.snapshot_parts or ready.load_snapshot or ready.send or ready.sync or ready.gained
+        )
+
+    def _write(self, ready: Ready) -> bool:
+        """Append its batches. False: there is no room, and this node is a broker: it waits for some, since clients can
+        still be served, and a broker that falls behind is fenced by who leads. A controller stops, so that another leads."""
+        batches = [batch for batch in ready.append if batch.base_offset >= self.log.end_offset]
+        try:
+            self.log.append(batches, self.node.now.mono_ms)
+        except DiskFull as full:
+            if self.node.controller is not None:
+                raise
+            if self._unwritten is None:
+                self.node.log.error(f"metadata is not taken in until there is room: {full}")
+            self._unwritten = ready
+            self._again_ms = self.node.now.mono_ms + FULL_RETRY_MS
+            return False
+        self.store.bytes_since_snapshot += sum(len(batch.data) for batch in ready.append)
+        return True
+
+    def _write_on(self, ready: Ready) -> bool:
+        """Look for room again, not in every turn; go on with `ready` where it was left."""
+        if self.node.now.mono_ms < self._again_ms or not self._write(ready):
+            return False
+        self._unwritten = None
+        self.node.log.info("there is room for metadata again")
+        self._tell(ready)
+        return True
+
+    def _tell(self, ready: Ready) -> None:
+        """What comes after the append."""
         for target, message in ready.send:
             self._send(target, message)
         if ready.sync is not None:
             self._sync(ready)
         if ready.gained is not None:
             self._pending = ready.gained
-        return bool(
-            ready.lost or ready.snapshot_parts or ready.load_snapshot or ready.send or ready.sync or ready.gained
-        )
 
     def _sync(self, ready: Ready) -> None:
         assert ready.sync is not None
         sync = _Sync(ready.sync, ready.after_sync)
         self._syncs.append(sync)
         replacements = self.store.replacements(ready.hard_state, self.raft.epochs)
-        self.node.sync(self.log.take_dirty(), replacements, lambda result: self._synced(sync, result))
+        self._newest.update((one[1], one) for one in replacements)
+        files = self.log.take_dirty()
 
-    def _synced(self, sync: _Sync, result: Exception | None) -> None:
+        def submit() -> None:
+            # When it is tried again, a later one may have written newer content.
+            current = [one for one in replacements if self._newest[one[1]] is one]
+            self.node.sync(files, current, lambda result: self._synced(sync, result, submit))
+
+        submit()
+
+    def _synced(self, sync: _Sync, result: Exception | None, again: Callable[[], None]) -> None:
+        if isinstance(result, DiskFull) and self.node.controller is None:
+            self.node.log.error(f"metadata is not made durable until there is room: {result}")
+            self.node.waiting.timers.at(self.node.now.mono_ms + FULL_RETRY_MS, again)
+            return
         if result is not None:
             self.node.stop(1, f"the metadata log cannot be made durable: {result}")
             return
@@ -548,6 +602,10 @@ class Quorum:
         snapshot, data = taken
 
         def stored(result: Exception | None) -> None:
+            if isinstance(result, DiskFull):
+                self.node.log.error(f"no snapshot, the log goes on growing: {result}")
+                self.store.not_stored()
+                return
             if result is not None:
                 self.node.stop(1, f"a checkpoint cannot be written: {result}")
                 return

@@ -165,6 +165,11 @@ class Store:
         self.log.roll()
         return start
 
+    def not_stored(self) -> None:
+        """There was no room for the checkpoint: forget it, the next one is larger in any case."""
+        self._storing = False
+        self.taken = None
+
     def take_garbage(self) -> list[tuple[str, File | None]]:
         """What may be unlinked now."""
         garbage = [*self.log.garbage, *self.checkpoints.garbage]

@@ -364,7 +364,9 @@ def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: P
         steady = Steady(cluster.bootstrap_servers, "t")
         steady.send(50)
         assert steady.flush() == 0
-        ballast = fill(tiny)
+        ballast, pid = fill(tiny), cluster.pids[1]
+        for number in range(40):
+            create(cluster.bootstrap_servers, f"more-{number}", 3)
         steady.send(500)
         assert steady.flush(60) == 0, "two replicas are enough"
         addresses = [cluster.address(id) for id in (2, 3)]
@@ -374,6 +376,7 @@ def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: P
         until(lambda: probe.partitions(addresses).under_replicated == 0, "the replica is back", 60)
         steady.send(50)
         assert steady.flush(60) == 0
+        assert cluster.pids[1] == pid, "it has waited, for metadata too"
         assert len(steady.acknowledged) == 600
         assert sorted(steady.acknowledged) == read(cluster.bootstrap_servers, "t")
 

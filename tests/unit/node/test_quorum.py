@@ -8,6 +8,7 @@ from actors.metadata import batches
 from actors.node.metadata_files import DamagedFile
 from actors.node.registry import Call, Done, Forward, Listener
 from actors.node.rpc.describe_quorum import describe_quorum
+from actors.ports import DiskFull
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, FakeNode
 
@@ -187,6 +188,69 @@ def test_controller_connect_must_agree_with_the_disk() -> None:
     cluster.nodes[1].config.controller_connect = [(1, "127.0.0.1", 9001), (4, "127.0.0.1", 9004)]
     with pytest.raises(DamagedFile, match=r"names the controllers \[1, 4\].*formatted for \[1, 2, 3\]"):
         cluster.start(1)
+
+
+def test_a_broker_waits_for_room_and_goes_on_where_it_was() -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    cluster.elect()
+    broker = cluster.nodes[101]
+    cluster.append("before")
+    assert cluster.run(1000, cluster.settled)
+    broker.disk.room = 150
+    for number in range(20):
+        cluster.append(f"r{number}")
+        cluster.run(50)
+    assert broker.stopped is None
+    have = values(broker)
+    assert 1 < len(have) < 21, "one batch found room, the rest did not"
+    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    assert broker.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
+    broker.disk.room = None
+    assert cluster.run(3000, cluster.settled)
+    assert values(broker) == ["before", *(f"r{number}" for number in range(20))]
+    broker.kill()
+    broker.start()
+    assert cluster.run(3000, cluster.settled)
+    assert values(broker)[-1] == "r19", "what it wrote is whole"
+
+
+def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    first = cluster.elect()
+    broker = cluster.nodes[101]
+    cluster.append("before")
+    assert cluster.run(1000, cluster.settled)
+    plain, full = broker.sync, True
+
+    def sync(files: object, replacements: object, then: object) -> None:
+        if full:
+            cluster.after(1, broker, lambda: then(DiskFull(28, "no room", "quorum-state")))  # type: ignore[operator]
+        else:
+            plain(files, replacements, then)  # type: ignore[arg-type]
+
+    broker.sync = sync  # type: ignore[method-assign, assignment]
+    first.kill()
+    cluster.elect()
+    cluster.append("after")
+    cluster.run(3000)
+    assert broker.stopped is None
+    full = False
+    assert cluster.run(3000, lambda: broker.quorum.durable_offset == broker.quorum.log_end_offset)
+    state = json.loads(bytes(broker.disk.files[cluster.path("quorum-state")].data))
+    assert state["leaderEpoch"] == broker.quorum.epoch
+
+
+def test_a_controller_without_room_stops_so_that_another_leads() -> None:
+    cluster = Cluster(controllers=3)
+    cluster.start()
+    leader = cluster.elect()
+    leader.disk.room = 10
+    cluster.append("x")
+    cluster.run(10)
+    assert leader.stopped is not None and "no room" in leader.stopped
+    assert cluster.elect() is not leader
 
 
 OTHER = "BBBBBBBBBBBBBBBBBBBBBB"
