@@ -17,11 +17,13 @@ shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyspark
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import datasource as api
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -93,6 +95,12 @@ def columns_of(schema: StructType, known: pa.Schema) -> tuple[str, ...]:
     return tuple(schema.fieldNames())
 
 
+def spark_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that batches must have, to the letter."""
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}  # always UTC before 4.1
+    return to_arrow_schema(schema, **zone)
+
+
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The same buffers under Spark's own names and nullability."""
     if batch.schema.equals(schema):
@@ -111,7 +119,7 @@ class Reader(api.DataSourceReader):
         found = asked.open()
         self.asked = asked._replace(table=found.table, family=found.family or None)
         self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
-        self.fits = to_arrow_schema(schema, timezone="UTC")
+        self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """Splits on batch boundaries, enough for every core."""
@@ -158,7 +166,7 @@ class ToldReader(api.DataSourceReader):
     def __init__(self, asked: Question, schema: StructType) -> None:
         self.asked = asked
         self.columns = columns_of(schema, asked._replace(columns=tuple(schema.fieldNames())).schema())
-        self.fits = to_arrow_schema(schema, timezone="UTC")
+        self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """One."""
@@ -176,7 +184,7 @@ class SharedReader(api.DataSourceReader):
     def __init__(self, place: str, schema: StructType) -> None:
         self.place = place
         self.columns = columns_of(schema, shared.attach(place).schema)
-        self.fits = to_arrow_schema(schema, timezone="UTC")
+        self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """One for every part."""
@@ -206,7 +214,7 @@ class _Stream(api.DataSourceStreamReader):
         self.followed = follow.Followed(options)
         found = self.followed.asked.open()
         self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
-        self.fits = to_arrow_schema(schema, timezone="UTC")
+        self.fits = spark_schema(schema)
 
     def initialOffset(self) -> dict[str, int]:
         """Where a new query begins."""
@@ -293,5 +301,9 @@ def session(
 def register(spark: Any) -> Any:
     """Make `rayft` known to a session of your own; gives it back."""
     fits()
-    spark.dataSource.register(Rayft)
+    try:
+        spark.dataSource.register(Rayft)
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # Spark found it by itself: see pyspark_rayft.py
+            raise
     return spark
