@@ -159,7 +159,8 @@ _GZIP = Check("-1 or a number from 1 to 9", lambda value: value == -1 or 1 <= va
 _CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _TIME_TYPE = one_of("CreateTime", "LogAppendTime")
 _CLEANUP = Check(
-    "delete, compact or both", lambda value: len(value) > 0 and all(part in ("delete", "compact") for part in value)
+    "delete, compact or both, or nothing to keep every record",
+    lambda value: all(part in ("delete", "compact") for part in value),
 )
 _THROTTLED = Check(
     "* or partition:broker pairs separated by commas",

@@ -50,7 +50,9 @@ def test_set_delete_append_subtract():
     ([("retention.ms", APPEND, "1")], {}, 40),
     ([("retention.ms", 9, "1")], {}, 42),
     ([("retention.ms", SET, "1"), ("retention.ms", SET, "2")], {}, 42),
-    ([("cleanup.policy", SUBTRACT, "delete")], {}, 40),
+    ([("cleanup.policy", SUBTRACT, "delete")], {}, 0),  # nothing left: every record is kept
+    ([("cleanup.policy", SET, "")], {}, 0),
+    ([("cleanup.policy", SET, "squash")], {}, 40),
     ([("retention.ms", SET, "1")], dict(name="x"), 3),
     ([("retention.ms", SET, "1")], dict(name=""), 42),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="one"), 42),

@@ -1,0 +1,111 @@
+"""The suites of other projects that are run against rayft: where they come from, how they are called, what is left out.
+
+What is left out is what rayft does not have yet and says so; docs/clients.md gives each of these tests and its reason, which
+a test checks. A suite is a tag of a public repository, fetched into .tools/ once. RAYFT_SUITES names a folder of clones for
+machines without the network.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+TOOLS = ROOT / ".tools"
+FETCH_SECONDS_MAX = 300
+
+TRANSACTIONS = "transactions"
+ACLS = "ACLs"
+SCRAM = "SCRAM credentials"
+ELIGIBLE = "eligible leader replicas (KIP-966)"
+
+
+class Suite(NamedTuple):
+    """One project's integration tests."""
+
+    name: str
+    repository: str
+    tag: str
+    paths: tuple[str, ...]
+    environment: Mapping[str, str]
+    """`{first}` is host:port of one broker, `{all}` of all of them."""
+    arguments: tuple[str, ...]
+    config: Mapping[str, str]
+    """Settings of the brokers, as that project's own cluster has them."""
+    brokers: int
+    excluded: Mapping[str, str]
+    """Test to the reason why it is not run against rayft."""
+    directories: tuple[str, ...] = ()
+    """Empty directories that it wants to find."""
+
+
+_KP_PRODUCER = "test.integration.test_producer_integration."
+_CK_TRANSACTIONS = "tests.integration.producer.test_transactions."
+
+KAFKA_PYTHON = Suite(
+    name="kafka-python",
+    repository="https://github.com/dpkp/kafka-python.git",
+    tag="3.0.11",
+    paths=("test/integration",),
+    environment={"KAFKA_URI": "kafka://{first}", "KAFKA_VERSION": "4.3.0"},
+    arguments=(),
+    config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"},
+    brokers=1,
+    excluded={
+        _KP_PRODUCER + "test_transactional_producer_messages": TRANSACTIONS,
+        _KP_PRODUCER + "test_transactional_producer_offsets": TRANSACTIONS,
+        "test.integration.test_admin_integration.test_create_describe_delete_acls": ACLS,
+    },
+    directories=("servers/4.3.0/kafka-bin",),
+)
+
+CONFLUENT = Suite(
+    name="confluent-kafka",
+    repository="https://github.com/confluentinc/confluent-kafka-python.git",
+    tag="v2.15.0",
+    paths=("tests/integration/admin", "tests/integration/consumer", "tests/integration/producer"),
+    environment={"BROKERS": "{all}"},
+    arguments=("-p", "without_trivup"),
+    config={"group.initial.rebalance.delay.ms": "0"},
+    brokers=3,
+    excluded={
+        _CK_TRANSACTIONS + "test_commit_transaction": TRANSACTIONS,
+        _CK_TRANSACTIONS + "test_abort_transaction": TRANSACTIONS,
+        _CK_TRANSACTIONS + "test_abort_retry_commit_transaction": TRANSACTIONS,
+        _CK_TRANSACTIONS + "test_send_offsets_committed_transaction": TRANSACTIONS,
+        "tests.integration.admin.test_basic_operations.test_basic_operations": ACLS,
+        "tests.integration.admin.test_incremental_alter_configs.test_incremental_alter_configs": ELIGIBLE,
+        "tests.integration.admin.test_user_scram_credentials.test_user_scram_credentials": SCRAM,
+    },
+)
+
+SUITES = (KAFKA_PYTHON, CONFLUENT)
+
+
+class NotFetched(Exception):
+    """The suite cannot be had; the text says why."""
+
+
+def checkout(suite: Suite) -> Path:
+    """The folder with the suite's tag, fetched when it is not there yet. Raises NotFetched."""
+    folder = TOOLS / f"{suite.name}-{suite.tag}"
+    if not (folder / ".git").is_dir():
+        local = Path(os.environ.get("RAYFT_SUITES", TOOLS)) / suite.name
+        source = str(local) if local.is_dir() else suite.repository
+        TOOLS.mkdir(exist_ok=True)
+        command = ["git", "-c", "advice.detachedHead=false", "clone", "-q", "--depth=1", "--branch", suite.tag]
+        if local.is_dir():
+            command.remove("--depth=1")
+        done = subprocess.run(
+            [*command, source, str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS_MAX,
+            env={**os.environ, "GIT_TERMINAL_PROMPT": "0"},
+        )
+        if done.returncode:
+            raise NotFetched(f"{suite.name} {suite.tag} cannot be fetched from {source}: {done.stderr.strip()}")
+    for name in suite.directories:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    return folder
