@@ -75,13 +75,13 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
                 partition.check_offset(entry.fetch_offset)
         return _read(partition, entry, reader, bytes_max, diverging, first)
     except Refused as refused:
-        return _refusal(partition, entry, refused.code)
+        return _refusal(partition, entry, refused.code, reader)
     except DiskFailed as error:
         if partition not in replicas.unreadable:
             replicas.reports.append(f"cannot read {partition!r}: {error}")
         if partition.unreadable:
             replicas.unreadable[partition] = None
-        return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR, reader)
 
 
 def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:
@@ -145,8 +145,8 @@ def _damaged(partition: Partition, entry: Entry, reason: str) -> DiskFailed:
     return DiskFailed(f"a sealed segment of {partition!r} is damaged, behind offset {entry.fetch_offset}: {reason}")
 
 
-def _refusal(partition: Partition, entry: Entry, code: ErrorCode) -> Look:
+def _refusal(partition: Partition, entry: Entry, code: ErrorCode, reader: Reader) -> Look:
     start, high_watermark = -1, -1
-    if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+    if code == ErrorCode.OFFSET_OUT_OF_RANGE and reader.replica >= 0:
         start, high_watermark = partition.log.log_start_offset, partition.high_watermark
     return Look(entry, code, high_watermark, start, leader=partition.leader, leader_epoch=partition.leader_epoch)

@@ -6,13 +6,14 @@ Rules:
 1. Resources are judged one by one; a resource's changes are all made or none.
 2. A topic's value must be one that the topic could be created with. A broker's must be a setting that changes at run
    time; only a cluster-wide one may be set for the resource "" (all brokers).
-3. Values are kept as text, as they came. Null removes (A35).
+3. Values are kept as text, as they came. Null removes (A35); what nobody set may be removed whatever its name.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
+from actors.controller.names import name_error
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
 from actors.ports import Now, Random
@@ -132,6 +133,9 @@ def _check_resource(state: State, kind: int, name: str) -> None:
     if kind == TOPIC:
         if not name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        illegal = name_error(name)
+        if illegal is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
         if state.image.topic(name) < 0:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:
@@ -145,6 +149,7 @@ def _check_resource(state: State, kind: int, name: str) -> None:
 
 def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
     changes: dict[str, str | None] = dict.fromkeys(present)
+    _check_once(configs)
     for config in configs:
         if config.value is None:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
@@ -153,9 +158,7 @@ def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
 
 
 def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
-    names = [config.name for config in configs]
-    if len(set(names)) != len(names):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
+    _check_once(configs)
     changes: dict[str, str | None] = {}
     for config in configs:
         if config.config_operation == DELETE:
@@ -167,6 +170,12 @@ def _changed(present: dict[str, str], configs: Any) -> dict[str, str | None]:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {config.name}")
         changes[config.name] = config.value if config.config_operation == SET else _listed(present, config)
     return changes
+
+
+def _check_once(configs: Any) -> None:
+    names = [config.name for config in configs]
+    if len(set(names)) != len(names):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Each config must appear at most once.")
 
 
 def _listed(present: dict[str, str], config: Any) -> str:
@@ -191,8 +200,6 @@ def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None])
     kind, resource_name = resource
     if kind == TOPIC:
         error = topic_config_error({name: value for name, value in changes.items() if value is not None})
-        if error is None:
-            error = next((f"Unknown topic config name: {name}" for name in changes if name not in TOPIC_CONFIGS), None)
         if error is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, error)
         return

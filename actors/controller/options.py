@@ -75,6 +75,8 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
 
     defaults = []
     for name, key in sorted(TOPIC_CONFIGS.items()):
+        if name.startswith("internal."):
+            continue
         given = any(synonym in config.given for synonym in key.synonyms)
         defaults.append((name, key.text(inherited(key, node)), STATIC_BROKER_CONFIG if given else DEFAULT_CONFIG))
     bytes_name, interval_name = (

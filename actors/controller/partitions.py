@@ -18,7 +18,7 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
     names = [topic.name for topic in request.topics]
     placement = Placement(state.soft.usable(state.image), random)
     groups = []
-    for topic in request.topics:
+    for topic in {topic.name: topic for topic in request.topics}.values():
         code, text = ErrorCode.NONE, None
         try:
             if names.count(topic.name) > 1:

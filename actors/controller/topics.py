@@ -11,6 +11,7 @@ Rules:
 4. No scan over topics or partitions: a request costs what it asks for.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -252,7 +253,7 @@ def _refusal(name: str, code: ErrorCode, text: str) -> Any:
         error_message=text,
         num_partitions=-1,
         replication_factor=-1,
-        configs=None,
+        configs=[],
     )
 
 
@@ -267,14 +268,19 @@ def delete_topics(state: State, request: Any, now: Now, random: Random) -> Resul
     reply = message("DeleteTopicsResponse")()
     ops: list[Any] = []
     rows = [_find(state, name, topic_id) for name, topic_id in wanted]
-    for (name, topic_id), row in zip(wanted, rows, strict=True):
+    keys = [row if row >= 0 else (name, topic_id) for (name, topic_id), row in zip(wanted, rows, strict=True)]
+    times, judged = Counter(keys), set()
+    for (name, topic_id), row, key in zip(wanted, rows, keys, strict=True):
+        if key in judged:
+            continue
+        judged.add(key)
         try:
             if not state.options.delete_topics:
                 raise Refused(
                     ErrorCode.TOPIC_DELETION_DISABLED,
                     "This cluster does not delete topics (delete.topic.enable=false).",
                 )
-            _check_deletion(name, topic_id, row, rows)
+            _check_deletion(name, topic_id, row, times[key])
         except Refused as refused:
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
             continue
@@ -289,7 +295,9 @@ def _find(state: State, name: str | None, topic_id: bytes) -> int:
     return state.image.topic(name) if name is not None else state.image.topic_by_id(topic_id)
 
 
-def _check_deletion(name: str | None, topic_id: bytes, row: int, rows: list[int]) -> None:
+def _check_deletion(name: str | None, topic_id: bytes, row: int, times: int) -> None:
+    if times > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
     if name is not None and topic_id != NO_ID:
         raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if name is None and topic_id == NO_ID:
@@ -298,8 +306,6 @@ def _check_deletion(name: str | None, topic_id: bytes, row: int, rows: list[int]
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
     if row < 0:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-    if rows.count(row) > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
 
 
 def _deleted(name: str | None, topic_id: bytes, code: ErrorCode, text: str | None) -> Any:

@@ -153,7 +153,11 @@ class _Run:
         if reply is None:
             self._node.answer(self._slot, [])
             return
-        parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
+        try:
+            parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
+        except WireError as error:
+            self._node.failed(self._slot.connection, self._api.name, error)
+            return
         self._node.answer(self._slot, parts)
 
 

@@ -88,7 +88,7 @@ class Coordinator:
         return (0 if value == -(1 << 31) else abs(value)) % self.settings.partitions
 
     def shard_of(self, group: str) -> Shard | ErrorCode:
-        """The loaded shard of a group, or why there is none."""
+        """The loaded shard of a group, or why there is none. A group without a name may have offsets, not members."""
         shard = self.shards.get(self.partition_of(group))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
@@ -150,10 +150,10 @@ class Coordinator:
         error: ErrorCode | None = None
         if not group_id:
             error = ErrorCode.INVALID_GROUP_ID
-        elif isinstance(shard, ErrorCode):
-            error = shard
         elif not self.settings.session_ms_min <= request.session_timeout_ms <= self.settings.session_ms_max:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
+        elif isinstance(shard, ErrorCode):
+            error = shard
         elif request.member_id and group_id not in shard.groups:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not None:
@@ -179,7 +179,7 @@ class Coordinator:
         now: Now,
     ) -> None:
         """SyncGroup; the verdict comes out of `answers`, for all members once the leader's assignment is written."""
-        shard = self.shard_of(group_id)
+        shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
         if isinstance(shard, ErrorCode) or group is None:
             code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
@@ -203,7 +203,7 @@ class Coordinator:
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
         """Heartbeat."""
-        shard = self.shard_of(group_id)
+        shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             # Kafka's clients take this for "go on, ask again": a load must not end their membership.
             return ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard
@@ -214,7 +214,7 @@ class Coordinator:
 
     def leave(self, group_id: str, members: Sequence[tuple[str, str | None]], now: Now) -> ErrorCode | list[ErrorCode]:
         """LeaveGroup: one code a member, or one for all."""
-        shard = self.shard_of(group_id)
+        shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             return shard
         group = shard.groups.get(group_id)

@@ -25,7 +25,15 @@ from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
 from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
-from actors.broker.log.times import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, TimeOffset, TimeSearch
+from actors.broker.log.times import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    PENDING_UPLOAD,
+    TimeOffset,
+    TimeSearch,
+)
 from actors.config import TopicSettings
 from actors.ports import Disk, File
 from fastpath.batch import Header, verify
@@ -337,14 +345,14 @@ class PartitionLog:
         """ListOffsets: the end (-1), the start (-2, -4), the largest timestamp (-3), or the first record at or after a time.
 
         The last two are jobs, with a TimeOffset or None as result. `upper_offset` (the high watermark; default: the log's
-        end) is what the end means, and nothing at or above it is found. None: no such offset (-5: nothing is tiered).
+        end) is what the end means, and nothing at or above it is found. None: no such offset (-5, -6: nothing is tiered).
         """
         upper = self.log_end_offset if upper_offset is None else upper_offset
         if timestamp == LATEST:
             return TimeOffset(upper, -1, self.epochs.latest)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
             return TimeOffset(self.log_start_offset, -1, self.epochs.epoch_at(self.log_start_offset))
-        if timestamp == LATEST_TIERED:
+        if timestamp in (LATEST_TIERED, PENDING_UPLOAD):
             return None
         return TimeSearch(tuple(self.segments_from(self.log_start_offset)), timestamp, self.log_start_offset, upper)
 

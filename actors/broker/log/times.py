@@ -10,7 +10,7 @@ from actors.broker.log.history import pieces
 from actors.broker.log.segment import Segment
 from fastpath.batch import records
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 APPEND_TIME = 0x08
 
 

@@ -3,8 +3,8 @@
 Behaviour: the leader moves its log start at once and answers when the log start of every replica that is alive has come
 as far, or at the time limit with REQUEST_TIMED_OUT. Offset -1 is the high watermark.
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION (cleanup.policy without
-delete), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION (a topic that is
+compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,7 +59,7 @@ def _delete(role: "BrokerRole", topic: str, one: Any, data: Any) -> _Pending:
     if topic in INTERNAL:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_epoch(-1, leader_only=True)
-    if not partition.settings.delete:
+    if partition.settings.compact and not partition.settings.delete:
         raise Refused(ErrorCode.POLICY_VIOLATION)
     offset = partition.high_watermark if one.offset == HIGH_WATERMARK else one.offset
     if not 0 <= offset <= partition.high_watermark:

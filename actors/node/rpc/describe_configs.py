@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 TOPIC, BROKER = 2, 4
+INTERNAL = "internal."
+"""Settings for tests begin so: shown where somebody has set them."""
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
 
 
@@ -69,7 +71,8 @@ def _rows(
             )
             return (code, code.text), ()
         overrides = image.config(TOPIC, one.resource_name)
-        return None, [(key, _topic_values(node, role, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+        rows = [(key, _topic_values(node, role, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+        return None, [(key, values) for key, values in rows if values or not key.name.startswith(INTERNAL)]
     if one.resource_type == BROKER:
         if one.resource_name == "":
             defaults = image.config(BROKER, "")

@@ -31,6 +31,12 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
         [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
     )
     start = 0
+    if cursor is not None and cursor.partition_index < 0:
+        refused = [
+            kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name)
+            for one in request.topics
+        ]
+        return Done(kind(topics=refused, next_cursor=None))
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
@@ -43,7 +49,11 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
         row = image.topic(name)
         if row < 0:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
-            topics.append(kind.DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
+            topics.append(
+                kind.DescribeTopicPartitionsResponseTopic(
+                    error_code=error, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                )
+            )
             continue
         rows = [one for one in image.topic_partitions(row) if image.number(one) >= start]
         topics.append(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 IDS_FROM = 13
 RACK_FROM = 11
+READ_COMMITTED = 1
 MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 _RESPONSE = message("FetchResponse")
 
@@ -109,6 +110,7 @@ class _Fetch:
     __slots__ = (
         "_bytes_max",
         "_bytes_min",
+        "_committed_only",
         "_deadline_ms",
         "_epoch",
         "_incremental",
@@ -137,6 +139,7 @@ class _Fetch:
         self._reader = reader
         self._uses_ids = uses_ids
         self._bytes_min = request.min_bytes
+        self._committed_only = request.isolation_level == READ_COMMITTED
         self._bytes_max = min(request.max_bytes, node.config.value("fetch.max.bytes"))
         # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
         wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
@@ -198,7 +201,7 @@ class _Fetch:
                 topic = topics.get(entry.topic)
                 if topic is None:
                     topic = topics[entry.topic] = self._topic(entry.topic)
-                topic.partitions.append(_partition_data(found))
+                topic.partitions.append(_partition_data(found, self._committed_only))
                 if found.error in MOVED:
                     moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
@@ -218,7 +221,7 @@ class _Fetch:
         return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
 
 
-def _partition_data(found: Look) -> Any:
+def _partition_data(found: Look, committed_only: bool) -> Any:
     data = _RESPONSE.PartitionData(
         partition_index=found.entry.number,
         error_code=found.error,
@@ -226,6 +229,7 @@ def _partition_data(found: Look) -> Any:
         last_stable_offset=found.high_watermark,
         log_start_offset=found.log_start,
         records=found.records or b"",
+        aborted_transactions=[] if committed_only else None,
     )
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])

@@ -3,7 +3,10 @@
 Behaviour: ids come from blocks that the controller gives to this broker; until the first block is here a request waits a
 moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). A transactional id is refused: UNSUPPORTED_VERSION.
 
-Version notes: 3 and 4 carry the producer's old id and epoch, which mean nothing without transactions.
+Version notes: 3 and 4 carry the producer's old id and epoch, which mean nothing without transactions, but have to stand
+together.
+
+Errors: INVALID_REQUEST, UNSUPPORTED_VERSION, COORDINATOR_LOAD_IN_PROGRESS.
 
 Skipped: transactions.
 """
@@ -27,6 +30,8 @@ def init_producer_id(node: "Node", request: Any, call: Call) -> Answer:
         return Done(
             _reply(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION)
         )
+    if (request.producer_id >= 0) is not (request.producer_epoch >= 0):
+        return Done(_reply(ErrorCode.INVALID_REQUEST))
     return _give(node, node.now.mono_ms + WAIT_MS, False)
 
 

@@ -8,9 +8,11 @@ Version notes: 2 isolation level, 4 leader epoch, 5 OFFSET_NOT_AVAILABLE, 7 larg
 10 timeout, 11 earliest pending upload.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
-OFFSET_NOT_AVAILABLE (below version 5 LEADER_NOT_AVAILABLE), KAFKA_STORAGE_ERROR, UNSUPPORTED_VERSION (-6).
+OFFSET_NOT_AVAILABLE (below version 5 LEADER_NOT_AVAILABLE), KAFKA_STORAGE_ERROR, UNSUPPORTED_VERSION (a place that the
+version does not know), INVALID_REQUEST (a partition named twice).
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 CONSUMER, DEBUGGER = -1, -2
 NOT_AVAILABLE_FROM = 5
-SPECIAL_MIN = -5
+SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+"""First version of each place that has a negative number instead of a time."""
 Search = Callable[[], TimeOffset | None]
 
 
@@ -40,12 +43,16 @@ def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
     kind = message("ListOffsetsResponse")
     response = kind()
     searches: list[tuple[Any, Search]] = []
+    named = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
     for topic in request.topics:
         answer = kind.ListOffsetsTopicResponse(name=topic.name, partitions=[])
         response.topics.append(answer)
-        for one in topic.partitions:
+        for one in {one.partition_index: one for one in topic.partitions}.values():
             data = kind.ListOffsetsPartitionResponse(partition_index=one.partition_index)
             answer.partitions.append(data)
+            if named[topic.name, one.partition_index] > 1:
+                data.error_code = ErrorCode.INVALID_REQUEST
+                continue
             try:
                 found = _find(role, topic.name, one, request.replica_id, call.api_version)
             except Refused as refused:
@@ -66,7 +73,7 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
     partition = role.replicas.get(topic, one.partition_index)
     if partition is None:
         raise Refused(role.absent(topic, one.partition_index))
-    if one.timestamp < SPECIAL_MIN:
+    if one.timestamp < 0 and version < SPECIAL_FROM.get(one.timestamp, version + 1):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
     upper = partition.log.log_end_offset if replica >= 0 else partition.high_watermark

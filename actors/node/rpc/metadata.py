@@ -8,7 +8,8 @@ this broker, which forwards what only a controller can do.
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND;
+INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or neither a name nor an id.
 """
 
 import re
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 NULL_IS_ALL_FROM = 1
 AUTO_CREATE_FROM = 4
 LISTENER_ERROR_FROM = 6
+IDS_FROM = 12
+"""The field is there from version 10 on, but means something from here on only."""
+TOP_ERROR_FROM = 13
 CREATE_WAIT_MS = 1000
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
@@ -49,6 +53,8 @@ def metadata(node: "Node", request: Any, call: Call) -> Answer:
     wanted = None
     if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
         wanted = [(one.name, one.topic_id) for one in request.topics]
+        if any(_senseless(name, topic_id, version) for name, topic_id in wanted):
+            return Done(_refusal(request, version))
     allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
     missing = _missing(node, role, wanted) if allowed else []
     if not missing:
@@ -83,6 +89,20 @@ def _names(role: "BrokerRole", leader: int, wanted: Wanted) -> bool:
         return image.counts(leader)[1] > 0
     rows = (image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "") for name, topic_id in wanted)
     return any(image.leader(part) == leader for row in rows if row >= 0 for part in image.topic_partitions(row))
+
+
+def _senseless(name: str | None, topic_id: bytes, version: int) -> bool:
+    return (name is None or topic_id != NO_ID) if version < IDS_FROM else (name is None and topic_id == NO_ID)
+
+
+def _refusal(request: Any, version: int) -> Any:
+    kind = message("MetadataResponse")
+    code = ErrorCode.INVALID_REQUEST
+    topics = [
+        kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
+        for one in request.topics
+    ]
+    return kind(brokers=[], topics=topics, error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
 
 
 class _Wait:

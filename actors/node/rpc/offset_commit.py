@@ -1,8 +1,10 @@
 """OffsetCommit (8), versions 2 to 10.
 
-Version notes: 2 to 4 carry a retention that nobody uses; 6 leader epoch; 7 static members; 10 topic ids.
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
-FENCED_INSTANCE_ID, OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; each partition has its own.
+Version notes: 2 to 4 carry a retention that nobody uses; 6 leader epoch; 7 static members; 9 a member of an unknown group
+hears so; 10 topic ids.
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; each
+partition has its own.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 TOPIC_IDS = 10
+NOT_FOUND_FROM = 9
 
 
 @rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,))
@@ -26,6 +29,8 @@ def offset_commit(node: "Node", request: Any, call: Call) -> Answer:
     error = groups.machine.commit_error(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, node.now
     )
+    if error is ErrorCode.ILLEGAL_GENERATION and call.api_version >= NOT_FOUND_FROM:
+        error = ErrorCode.GROUP_ID_NOT_FOUND if groups.machine.group(request.group_id) is None else error
     offsets: list[tuple[str, int, CommittedOffset]] = []
     codes: dict[tuple[Any, int], ErrorCode] = {}
     for topic in request.topics:

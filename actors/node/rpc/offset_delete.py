@@ -21,7 +21,7 @@ CONSUMER = "consumer"
 def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     """Remove committed offsets of topics that no member subscribes to."""
     assert node.broker is not None
-    groups = node.broker.groups
+    groups, image = node.broker.groups, node.broker.image
     Response = message("OffsetDeleteResponse")
     group = groups.machine.group(request.group_id)
     if group is None:
@@ -37,7 +37,10 @@ def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     for topic in request.topics:
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
-            if topic.name in subscribed:
+            row = image.topic(topic.name)
+            if row < 0 or image.partition(row, partition.partition_index) < 0:
+                codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif topic.name in subscribed:
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif isinstance(offsets, ErrorCode) or key not in offsets:
                 codes[key] = ErrorCode.NONE

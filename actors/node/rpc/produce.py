@@ -15,6 +15,7 @@ MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_
 OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
 """
 
+import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
@@ -31,6 +32,19 @@ LEADER_FROM = 10
 ZSTD_FROM = 7
 ZSTD, CODECS, TRANSACTIONAL = 4, 0x07, 0x10
 HEADER_BYTES = 61
+NO_TIMESTAMP = -1
+_BATCH = struct.Struct(">q19xqqqhi")
+"""Of a batch: base offset, base and largest timestamp, producer id and epoch, base sequence."""
+JUDGED = frozenset(
+    (
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    )
+)
+"""The log itself refused the batch: the answer says where it starts."""
 INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _RESPONSE = message("ProduceResponse")
 
@@ -75,6 +89,7 @@ def produce(node: "Node", request: Any, call: Call) -> Answer:
             partition = role.replicas.get(name, one.index)
             try:
                 data = _append(role, partition, name, one, acks, version, request.transactional_id, pending)
+                failed = failed or data.error_code != ErrorCode.NONE
             except Refused as refused:
                 failed = True
                 data = _refusal(one.index, refused)
@@ -110,8 +125,16 @@ def _append(
     records = one.records
     _check(records, partition, version, transactional_id)
     partition.admit(acks)
-    appended = partition.append(records, role.node.now.wall_ms, client=True)
-    log = partition.log
+    log, wall_ms = partition.log, role.node.now.wall_ms
+    try:
+        _judge(records, partition, wall_ms)
+        appended = partition.append(records, wall_ms, client=True)
+    except Refused as refused:
+        if refused.code not in JUDGED:
+            raise
+        data = _refusal(one.index, refused)
+        data.log_start_offset = log.log_start_offset
+        return data
     data = _RESPONSE.PartitionProduceResponse(
         index=one.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset
     )
@@ -127,14 +150,9 @@ def _append(
 
 
 def _check(records: Any, partition: Partition, version: int, transactional_id: str | None) -> None:
-    if records is None or len(records) < HEADER_BYTES:
-        raise Refused(
-            ErrorCode.INVALID_RECORD if not records else ErrorCode.CORRUPT_MESSAGE,
-            "a produce request holds one whole record batch a partition",
-        )
-    size = int.from_bytes(records[8:12], "big") + 12
-    if size < len(records):
-        raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one record batch a partition")
+    size = int.from_bytes(records[8:12], "big") + 12 if records is not None and len(records) >= HEADER_BYTES else -1
+    if size != (0 if records is None else len(records)):
+        raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one whole record batch a partition")
     if records[16] != 2:
         raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic 2 here, not {records[16]}")
     settings = partition.settings
@@ -150,6 +168,27 @@ def _check(records: Any, partition: Partition, version: int, transactional_id: s
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if transactional_id is not None or attributes & TRANSACTIONAL:
         raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
+
+
+def _judge(records: Any, partition: Partition, wall_ms: int) -> None:
+    """What the header of a batch tells about its records. The smallest timestamp is taken to be the first."""
+    base_offset, first_ms, last_ms, producer_id, epoch, sequence = _BATCH.unpack_from(records)
+    if base_offset != 0:
+        raise Refused(ErrorCode.INVALID_RECORD, f"a produced batch counts its records from 0, not from {base_offset}")
+    if producer_id >= 0 and (epoch < 0 or sequence < 0):
+        raise Refused(ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number")
+    settings = partition.settings
+    if settings.message_timestamp_type == "LogAppendTime":
+        return
+    early = first_ms != NO_TIMESTAMP and wall_ms - first_ms > settings.message_timestamp_before_max_ms
+    late = last_ms != NO_TIMESTAMP and last_ms - wall_ms > settings.message_timestamp_after_max_ms
+    if early or late:
+        raise Refused(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"the timestamps {first_ms} to {last_ms} are not within message.timestamp.before.max.ms="
+            f"{settings.message_timestamp_before_max_ms} and message.timestamp.after.max.ms="
+            f"{settings.message_timestamp_after_max_ms} of {wall_ms}",
+        )
 
 
 def _refusal(index: int, refused: Refused) -> Any:

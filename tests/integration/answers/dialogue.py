@@ -17,15 +17,24 @@ from actors.wire.messages import message
 
 SECONDS = 20
 ANY = frozenset(
-    """host port cluster_id error_message throttle_time_ms topic_id member_id leader members rack
-    leader_id leader_epoch replica_nodes isr_nodes controller_id producer_id session_id node_id log_dir total_bytes
-    usable_bytes documentation broker_id replicas client_id client_host node_endpoints current_leader partition_size
-    log_append_time_ms sent_at controller_listener_name last_known_elr eligible_leader_replicas offline_replicas""".split()
-)
+    (
+        "host", "port", "cluster_id", "throttle_time_ms", "topic_id", "member_id", "leader", "members", "rack",
+        "leader_id", "leader_epoch", "replica_nodes", "isr_nodes", "controller_id", "producer_id", "session_id",
+        "node_id", "log_dir", "documentation", "broker_id", "replicas", "client_id", "client_host", "node_endpoints",
+        "current_leader", "partition_size", "sent_at", "controller_listener_name", "last_known_elr",
+        "eligible_leader_replicas", "offline_replicas",
+    )
+)  # fmt: skip
 """Attributes whose value is replaced: nothing stays nothing, everything else is "~"."""
-SORTED = frozenset(("topics", "responses", "results", "groups", "partitions", "resources", "brokers", "configs", "coordinators"))
+LEFT_OUT = frozenset(("error_message", "record_errors", "log_append_time_ms", "total_bytes", "usable_bytes"))
+"""Sentences, the places they point to, and what rayft does not know of a disk."""
+ELIGIBLE = "min.insync.replicas"
+"""With eligible leader replicas (KIP-966) Apache Kafka writes this setting for all brokers by itself."""
+SORTED = frozenset(
+    ("topics", "responses", "results", "groups", "partitions", "resources", "brokers", "configs", "coordinators")
+)
 EMPTY: tuple[Any, ...] = (None, "", 0, -1, b"", bytes(16), [])
-PATIENCE = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR))
+PATIENCE = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,))
 
 
 def fill(struct: Any, root: type[Any], cls: type[Any], values: dict[str, Any]) -> Any:
@@ -57,14 +66,19 @@ def plain(struct: Any, value: Any, version: int) -> dict[str, Any]:
     """An answer as dicts and lists, reduced."""
     found: dict[str, Any] = {}
     for field in struct.fields:
-        if version not in field.versions:
+        if version not in field.versions or field.attribute in LEFT_OUT:
             continue
         one = getattr(value, field.attribute)
         if field.attribute in ANY:
-            found[field.attribute] = None if one in EMPTY else "~"
+            absent = one < 0 if field.attribute == "producer_id" else one in EMPTY
+            found[field.attribute] = None if absent else "~"
         elif field.struct is not None:
             if field.array:
                 many = None if one is None else [plain(field.struct, part, version) for part in one]
+                if field.attribute == "aborted_transactions":
+                    many = many or None
+                if many is not None and field.attribute == "configs":
+                    many = [part for part in many if part.get("name") != ELIGIBLE]
                 if many is not None and field.attribute in SORTED:
                     many.sort(key=lambda part: json.dumps(part, sort_keys=True))
                 found[field.attribute] = many
@@ -105,7 +119,11 @@ class Broker:
             if self._socket is None:
                 self._socket = socket.create_connection(self._address, SECONDS)
             self._socket.sendall(frame)
-            return None if silent else framing.decode_response(name, version, self._read(int.from_bytes(self._read(4), "big")))
+            return (
+                None
+                if silent
+                else framing.decode_response(name, version, self._read(int.from_bytes(self._read(4), "big")))
+            )
         except (ConnectionError, TimeoutError) as error:
             self.close()
             raise Closed(str(error)) from None
@@ -174,6 +192,11 @@ class Dialogue:
         """Id of a group's coordinator."""
         return self._until(lambda: self._coordinator(group))
 
+    def rest(self, group: str) -> None:
+        """Until the coordinators, wherever a group's name leads, have loaded their groups."""
+        for n in range(64):
+            self._until(lambda name=f"{group}-{n}": self._loaded(name) or None)  # type: ignore[misc]
+
     def settled(self, topic: str, partitions: int) -> None:
         """Until every broker knows the topic with so many partitions and their leaders."""
         self._until(lambda: all(self._knows(id, topic, partitions) for id in self._by_id) or None)
@@ -182,6 +205,9 @@ class Dialogue:
         """Close all connections."""
         for broker in (*self._brokers, *self._by_id.values()):
             broker.close()
+
+    def _loaded(self, group: str) -> bool:
+        return bool(self.raw("OffsetFetch", 7, self.coordinator(group), group_id=group, topics=[]).error_code == 0)
 
     def _knows(self, id: int, topic: str, partitions: int) -> bool:
         reply = self.raw("Metadata", 4, id, topics=[{"name": topic}], allow_auto_topic_creation=False)

@@ -460,7 +460,7 @@ class Lab:
         **fields: Any,
     ) -> Pending:
         """One batch to one partition."""
-        builder = Builder(timestamp_ms=self.now.wall_ms, **fields)
+        builder = Builder(**{"timestamp_ms": self.now.wall_ms, **fields})
         for value in values:
             builder.append(None, value)
         kind = message("ProduceRequest")

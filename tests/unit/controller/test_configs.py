@@ -44,7 +44,6 @@ def test_set_delete_append_subtract():
 
 @pytest.mark.parametrize("changes, fields, code", [
     ([("no.such", SET, "1")], {}, 40),
-    ([("no.such", DELETE, None)], {}, 40),
     ([("retention.ms", SET, "soon")], {}, 40),
     ([("retention.ms", SET, None)], {}, 42),
     ([("retention.ms", APPEND, "1")], {}, 40),
@@ -54,6 +53,7 @@ def test_set_delete_append_subtract():
     ([("cleanup.policy", SET, "")], {}, 0),
     ([("cleanup.policy", SET, "squash")], {}, 40),
     ([("retention.ms", SET, "1")], dict(name="x"), 3),
+    ([("retention.ms", SET, "1")], dict(name="a/b"), 17),
     ([("retention.ms", SET, "1")], dict(name=""), 42),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="one"), 42),
     ([("log.retention.ms", SET, "soon")], dict(kind=BROKER, name=""), 40),
@@ -73,6 +73,7 @@ def test_what_is_legal(changes, fields, code):
 
 def test_validate_only_and_no_change_write_nothing():
     c = cluster()
+    assert alter(c, ("no.such", DELETE, None)) == 0 and c.ops == []
     assert alter(c, ("retention.ms", SET, "5"), validate_only=True) == 0 and c.ops == []
     alter(c, ("retention.ms", SET, "5"))
     assert alter(c, ("retention.ms", SET, "5")) == 0 and c.ops == []

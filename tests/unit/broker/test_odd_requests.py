@@ -1,0 +1,66 @@
+"""Requests that make little sense get an answer of their own and leave the broker as it was."""
+
+import pytest
+
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.batch import Builder, patch
+from tests.unit.broker.lab import Lab, Pending, code, outcome
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+@pytest.mark.parametrize("version, code", [(10, ErrorCode.INVALID_REQUEST), (12, ErrorCode.UNKNOWN_TOPIC_ID)])
+def test_metadata_by_an_id_that_nobody_knows(version: int, code: ErrorCode) -> None:
+    kind = message("MetadataRequest")
+    reply = (
+        Lab(1)
+        .call(1, "Metadata", version, kind(topics=[kind.MetadataRequestTopic(topic_id=b"\7" * 16, name=None)]))
+        .reply
+    )
+    assert reply is not None
+    (topic,) = reply.topics
+    assert topic.error_code == code and (topic.name is None) == (version >= 12), "null is no name before version 12"
+
+
+def timed(lab: Lab, base_ms: int, **config: str) -> Pending:
+    lab.topic([1], configs={key.replace("_", "."): value for key, value in config.items()})
+    return lab.produce(1, b"a", timestamp_ms=lab.now.wall_ms + base_ms)
+
+
+@pytest.mark.parametrize(
+    "base_ms, config, refused",
+    [
+        (-10 * DAY_MS, {}, False),
+        (HOUR_MS // 2, {}, False),
+        (2 * HOUR_MS, {}, True),
+        (2 * HOUR_MS, {"message_timestamp_after_max_ms": str(DAY_MS)}, False),
+        (-10 * DAY_MS, {"message_timestamp_before_max_ms": str(DAY_MS)}, True),
+        (2 * HOUR_MS, {"message_timestamp_type": "LogAppendTime"}, False),
+    ],
+)
+def test_timestamps_too_far_off_are_refused(base_ms: int, config: dict[str, str], refused: bool) -> None:
+    lab = Lab(1)
+    sent = timed(lab, base_ms, **config)
+    assert code(sent) is (ErrorCode.INVALID_TIMESTAMP if refused else ErrorCode.NONE)
+    assert lab.partition(1).log.log_end_offset == (0 if refused else 1)
+    assert outcome(sent).log_start_offset == 0, "the log refused it, so the answer says where the log starts"
+
+
+def test_a_produced_batch_counts_from_zero_and_has_its_sequence() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    kind = message("ProduceRequest")
+    sent = lab.produce(1, b"a", producer_id=9, producer_epoch=0, base_sequence=-1)
+    assert code(sent) is ErrorCode.INVALID_RECORD
+    builder = Builder(timestamp_ms=lab.now.wall_ms)
+    builder.append(None, b"a")
+    data = builder.build()
+    patch(data, 0, 5, -1)
+    one = kind.PartitionProduceData(index=0, records=data)
+    topics = [kind.TopicProduceData(name="t", partition_data=[one])]
+    assert (
+        code(lab.call(1, "Produce", 9, kind(acks=-1, timeout_ms=1000, topic_data=topics))) is ErrorCode.INVALID_RECORD
+    )
+    assert lab.partition(1).log.log_end_offset == 0
