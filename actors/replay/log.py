@@ -11,6 +11,7 @@ Rules:
 3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there.
 """
 
+import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -89,6 +90,7 @@ def batches(
         if len(found):
             reading.on_progress(after - position)
             yield data, found, after
+            forget(data, position, after)
         position = after
         if fault is None:
             continue
@@ -97,6 +99,14 @@ def batches(
             return
         reading.damaged(path, position, after, fault)
         position = after
+
+
+def forget(data: memoryview, start: int, end: int) -> None:
+    """Pages of a mapped file that were read do not count as this process's memory any longer. They can be read again."""
+    if isinstance(data.obj, mmap.mmap):
+        start += -start % mmap.PAGESIZE
+        if end - end % mmap.PAGESIZE > start:
+            data.obj.madvise(mmap.MADV_DONTNEED, start, end - end % mmap.PAGESIZE - start)
 
 
 def chunks(
