@@ -1,8 +1,9 @@
 """Which files are read, and what they are: segments and checkpoints of a metadata log, segments of topics.
 
-This file alone decides what a path means (a file, a partition's directory, a node's directory) and which family of
-records a metadata file holds (DESIGN, section 6): the option, then meta.properties, then the directory's name (A09), then
-the first byte of data at offset 0 or in a checkpoint. A lone later segment needs the option, else FamilyUnknown.
+This file alone decides what a path means (a file, the directory of a partition, a node or a cluster; of the copies of a log
+that a cluster's nodes have, the one that reaches furthest) and which family of records a metadata file holds (DESIGN,
+section 6): the option, then meta.properties, then the directory's name (A09), then the first byte of data at offset 0 or
+in a checkpoint. A lone later segment needs the option, else FamilyUnknown.
 """
 
 import mmap
@@ -112,9 +113,12 @@ def partitions(path: str | Path) -> list[Partition]:
 
 
 def metadata_log(path: str | Path) -> Partition:
-    """The one metadata log under a path. Raises NothingToRead when there is none, or several."""
+    """The one metadata log under a path, of several copies the furthest. Raises NothingToRead when there is none, or
+    logs of several clusters."""
     every = partitions(path)
     found = [one for one in every if one.metadata] or [one for one in every if not one.named]  # copied and renamed
+    if len({(one.topic, one.number) for one in found if one.named}) == 1:
+        found = furthest(found)
     if len(found) != 1:
         names = ", ".join(str(one.files[0].parent) for one in found[:5])
         raise NothingToRead(
@@ -129,7 +133,18 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
     found = [one for one in found if not topics or one.topic in topics]
     if not found:
         raise NothingToRead(f"{path} holds no log of {' or '.join(topics) or 'a topic'}.")
-    return found
+    return furthest(found)
+
+
+def furthest(logs: list[Partition]) -> list[Partition]:
+    """Of the copies that several nodes have of a log, the one that reaches furthest."""
+    best: dict[tuple[str, int], tuple[tuple[int, int], Partition]] = {}
+    for log in logs:
+        last = log.segments[-1] if log.segments else None
+        reach = (last.base_offset, last.path.stat().st_size) if last else (-1, 0)
+        if (log.topic, log.number) not in best or best[log.topic, log.number][0] < reach:
+            best[log.topic, log.number] = reach, log
+    return [log for _, log in best.values()]
 
 
 def _children(path: Path) -> list[Path]:

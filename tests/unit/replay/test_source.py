@@ -10,6 +10,7 @@ import pytest
 
 from actors import replay
 from fastpath.batch import Builder
+from tests.unit.replay import logs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 
@@ -126,3 +127,15 @@ print(sorted({{"pandas", "ray", "pyspark", "duckdb", "asyncio", "actors.node.nod
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_of_several_copies_the_one_counts_that_reaches_furthest(tmp_path: Path) -> None:
+    write(tmp_path / "broker-1", 10)
+    write(tmp_path / "broker-2", 20)
+    write(tmp_path / "broker-3", 20, name="orders-4")
+    source = replay.open(tmp_path)
+    assert source.ends() == {("orders", 3): 140, ("orders", 4): 140}
+    assert sorted(offsets(source.splits())) == sorted([*range(140), *range(140)])
+    for node, end in (("controller-1", 9), ("controller-2", 15)):
+        logs.write(tmp_path / node, [one for one in logs.batches(logs.ops(), 1) if one.last_offset < end])
+    assert replay.open(tmp_path).ends() == {("__kafka_metadata", 0): 15}
