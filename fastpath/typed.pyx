@@ -344,6 +344,7 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
     cdef int32_t narrow
     cdef int16_t small
     cdef int32_t* places
+    cdef uint8_t* place
     cdef int code = node.code, width
     cdef bint fine = True
     if code == STRUCT:
@@ -351,9 +352,12 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
     if code == INT32:
         if end - pos < 4:
             return -1
-        narrow = <int32_t>load32(data + pos)
         if column != NULL:
-            fine = put_fixed(column, &narrow, 4)
+            place = extend_by(&column.data, 4)
+            if place == NULL:
+                return -2
+            (<int32_t*>place)[0] = <int32_t>load32(data + pos)
+            fine = close_row(column, False)
         return pos + 4 if fine else -2
     if code == UUID:
         if end - pos < 16:
