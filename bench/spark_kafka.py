@@ -1,7 +1,7 @@
 """Spark's own kafka source: fetched as it is published, and measured in a process and a PySpark of its own.
 
-`python -m bench.spark_kafka SERVERS TOPIC ROUNDS` prints the seconds of every round as JSON. What counts is one pass over
-all columns of the topic into Spark's `noop` sink.
+`python -m bench.spark_kafka SERVERS TOPIC ROUNDS [PID ...]` prints seconds and CPU seconds, those of the processes given
+included, of every round as JSON. What counts is one pass over all columns of the topic into Spark's `noop` sink.
 """
 
 import json
@@ -10,8 +10,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from bench import cpu
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = "4.0.0"
@@ -36,29 +39,27 @@ def fetched(folder: Path) -> Path | None:
     return folder
 
 
-def rounds(folder: Path, servers: str, topic: str, count: int) -> list[float]:
-    """Seconds of every round, in a process of its own."""
+def rounds(folder: Path, servers: str, topic: str, count: int, brokers: Sequence[int]) -> list[tuple[float, float]]:
+    """Seconds, and CPU seconds with the brokers', of every round, in a process of its own."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(folder / "pyspark"), str(ROOT)]),
         "SPARK_HOME": str(folder / "pyspark" / "pyspark"),
         "PYSPARK_PYTHON": sys.executable,
         "RAYFT_CONNECTOR": str(folder / "libs"),
     }
-    command = [sys.executable, "-m", "bench.spark_kafka", servers, topic, str(count)]
+    command = [sys.executable, "-m", "bench.spark_kafka", servers, topic, str(count), *map(str, brokers)]
     ran = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(f"Spark's kafka source failed:\n{ran.stderr[-3000:]}")
-    return list(json.loads(ran.stdout.splitlines()[-1]))
+    return [(seconds, used) for seconds, used in json.loads(ran.stdout.splitlines()[-1])]
 
 
-def noop(frame: Any) -> float:
-    """Seconds of one pass over all rows and columns."""
-    began = time.perf_counter()
+def noop(frame: Any) -> None:
+    """One pass over all rows and columns."""
     frame.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - began
 
 
-def main(servers: str, topic: str, count: int) -> None:
+def main(servers: str, topic: str, count: int, brokers: Sequence[int]) -> None:
     """In the process of its own."""
     from pyspark.sql import SparkSession
 
@@ -69,9 +70,14 @@ def main(servers: str, topic: str, count: int) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
     frame = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest").load()
-    print(json.dumps([noop(frame) for _ in range(count)]))
+    found = []
+    for _ in range(count):
+        began, before = time.perf_counter(), cpu.seconds(brokers)
+        noop(frame)
+        found.append((time.perf_counter() - began, cpu.seconds(brokers) - before))
+    print(json.dumps(found))
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), [int(pid) for pid in sys.argv[4:]])
