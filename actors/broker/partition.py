@@ -300,9 +300,10 @@ class Partition:
 
     @property
     def flush_before_asking(self) -> bool:
-        """The wish would leave fewer members than min.insync.replicas: what is here must be durable first."""
+        """The wish would leave fewer members than min.insync.replicas, or this one alone: what is here must be durable
+        first. Once the controller has the wish it may commit it after this broker has lost what it had not synced."""
         wish = self.isr.wish
-        return wish is not None and len(wish.want) < min(self.min_insync, len(self.isr.isr))
+        return wish is not None and len(wish.want) < min(max(self.min_insync, 2), len(self.isr.isr))
 
     @property
     def low_watermark(self) -> int:

@@ -89,6 +89,8 @@ class VirtualDisk:
         """path -> whether its sync fails."""
         self.appended_bytes = 0
         self.syncs = 0
+        self.failed_syncs = 0
+        """Since the process began."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -135,6 +137,7 @@ class VirtualDisk:
 
     def _may_fail(self, path: str) -> None:
         if self.sync_fails is not None and self.sync_fails(path):
+            self.failed_syncs += 1
             raise DiskFailed(errno.EIO, "sync failed", path)
 
     def replace(self, path: str, content: Buffer) -> None:

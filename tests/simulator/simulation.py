@@ -16,6 +16,7 @@ from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.failed_syncs import FailedSyncs
 from tests.simulator.checkers.fenced_brokers import FencedBrokers
 from tests.simulator.checkers.group_offsets import GroupOffsets
 from tests.simulator.checkers.hooks import Hooks, Violation
@@ -134,7 +135,7 @@ class Simulation:
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
         self.hooks.add([
-            IdleNodes(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
+            IdleNodes(), FailedSyncs(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
             IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(),
@@ -193,7 +194,7 @@ class Simulation:
         for number in range(self.shape.producers):
             idempotent = number == 0 or bool(choose.randrange(2))
             producer = Producer(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
-                                pause_ms=choose.choice((200, 500, 1_000)))  # fmt: skip
+                                pause_ms=choose.choice((300, 800, 2_000)))  # fmt: skip
             producer.client.spawn(producer.run(topics))
         for number in range(self.shape.consumers):
             client = self._client(f"r{number}")

@@ -50,4 +50,4 @@ async def consume(client: Client, topic: str, partition: int) -> None:
             client.leaders.pop((topic, partition), None)
             await client.sleep(100)
         else:
-            await client.sleep(client.random.randint(20, 300))
+            await client.sleep(client.random.randint(100, 800))

@@ -145,7 +145,7 @@ class Member:
                 await self._progress(number, offsets)
             if numbers and not await self._commit(offsets):
                 return
-            await client.sleep(client.random.randint(100, 1_000))
+            await client.sleep(client.random.randint(300, 2_000))
 
     async def _progress(self, number: int, offsets: dict[int, int]) -> None:
         client, key = self.client, (self.topic, number)

@@ -1,0 +1,18 @@
+"""A failed sync is final: who was told that a log file could not be made durable does not go on."""
+
+from typing import Any
+
+from tests.simulator.checkers.hooks import Violation
+
+
+class FailedSyncs:
+    name = "failed_sync_is_final"
+
+    def turned(self, process: Any) -> None:
+        """The turn that heard of it has ended, and the node still runs."""
+        if process.disk.failed_syncs:
+            raise Violation(self.name, f"{process.name} goes on after {process.disk.failed_syncs} failed syncs")
+
+    def ended(self, process: Any) -> None:
+        """It starts again from what is on the disk."""
+        process.disk.failed_syncs = 0

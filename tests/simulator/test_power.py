@@ -1,0 +1,56 @@
+"""Power cuts at the moments that hurt."""
+
+from actors.wire.messages import message
+from fastpath import batch as batches
+from tests.simulator.cluster import Client, Cluster
+from tests.simulator.world import World
+
+
+def test_a_leader_that_asks_to_be_alone_has_what_it_acknowledged_on_its_disk():
+    """The controller commits the wish after the leader lost power: without a sync before asking, the ISR would be a broker
+    that no longer has the record."""
+    world = World(1)
+    cluster = Cluster(world, brokers=2, config={"replica.lag.time.max.ms": "3000"})
+    cluster.start()
+    assert world.run_until(cluster.ready, 60_000)
+    client = Client(world, "client")
+    kind = message("CreateTopicsRequest")
+    topics = [kind.CreatableTopic(name="t", num_partitions=1, replication_factor=2)]
+    assert client.call("b1", "CreateTopics", 7, kind(topics=topics)).topics[0].error_code == 0
+    world.run_for(1_000)
+
+    def state():
+        active = cluster.active()
+        image = active.node.controller.image
+        row = image.topic_partitions(image.topic("t"))[0]
+        return image.leader(row), image.isr(row)
+
+    leader = state()[0]
+
+    def produce(value: bytes, acks: int) -> int:
+        kind = message("ProduceRequest")
+        builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+        builder.append(None, value)
+        part = kind.PartitionProduceData(index=0, records=builder.build())
+        request = kind(acks=acks, timeout_ms=3000, topic_data=[kind.TopicProduceData(name="t", partition_data=[part])])
+        reply = client.call(f"b{leader}", "Produce", 12, request)
+        return reply.responses[0].partition_responses[0].error_code
+
+    assert produce(b"promised", -1) == 0
+    cluster.brokers[3 - leader].freeze()
+    assert produce(b"the follower lags from here on", 1) == 0
+    hurt: list[int] = []
+
+    def cut() -> None:
+        if not hurt and state()[1] == (leader,):
+            hurt.append(world.time_us)
+            cluster.brokers[leader].kill()
+            cluster.brokers[leader].disk.crash()  # all that was not synced is gone
+
+    world.checks.append(cut)
+    assert world.run_until(lambda: bool(hurt), 10_000)
+    cluster.brokers[3 - leader].thaw()
+    cluster.brokers[leader].start()
+    assert world.run_until(lambda: state()[0] >= 0 and len(state()[1]) == 2, 60_000)
+    ends = [process.node.broker.replicas.get("t", 0).log.log_end_offset for process in cluster.brokers.values()]
+    assert ends == [2, 2]
