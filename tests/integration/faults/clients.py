@@ -227,7 +227,7 @@ def admin(servers: str, history: History, acks: Acks, stop: Stop) -> Client:
         for number in _paced(3, stop):
             name, at = f"m-{number}", time.monotonic()
             try:
-                client.create_topics([NewTopic(name, 1, 3)], operation_timeout=5, request_timeout=15)[name].result(30)
+                client.create_topics([NewTopic(name, 1, 1)], operation_timeout=5, request_timeout=15)[name].result(30)
             except (KafkaException, TimeoutError):
                 continue  # it may be there or not
             acks.metadata.append((time.monotonic(), at))
