@@ -93,7 +93,7 @@ def test_refusals(row):
     assert c.result.seen is None  # R497-41: held, a refusal too
 
 
-@pytest.mark.parametrize("fields", [dict(epoch=1), dict(version=1)])
+@pytest.mark.parametrize("fields", [dict(epoch=1), dict(epoch=1, version=0), dict(version=1)])
 def test_rows_6_and_7_r497_42_the_sender_knows_more(fields):
     c = cluster()
     reply = wish(c, entry(**fields), entry(1, 2), sender=1)
