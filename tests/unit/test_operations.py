@@ -46,7 +46,7 @@ def test_the_tables_of_settings_are_current(rewrite: bool) -> None:
     wanted = before + BEGIN + settings() + END + after
     if rewrite:
         PAGE.write_text(wanted)
-    assert PAGE.read_text() == wanted
+    assert PAGE.read_text() == wanted, "run: pytest tests/unit/test_operations.py --rewrite"
 
 
 def test_every_command_and_option_that_is_named_exists() -> None:
