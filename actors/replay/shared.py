@@ -51,17 +51,28 @@ def write(asked: Question, path: str | Path) -> str:
     return f"file:{path}"
 
 
-@lru_cache(maxsize=16)
 def attach(place: str) -> Shared:
-    """What lies there; a process attaches once. Raises ValueError for text that is no place, FileNotFoundError."""
+    """What lies there; a process attaches once, and again to a file that was replaced. Raises ValueError for text that is
+    no place, FileNotFoundError."""
     kind, _, where = place.partition(":")
     if kind == "file" and where:
-        return _File(Path(where))
+        found = os.stat(where)
+        return _mapped(where, found.st_ino, found.st_mtime_ns)
     if kind == "ray" and where:
-        from actors.replay.held import Attached
-
-        return Attached(where)
+        return _held(where)
     raise ValueError(f"{place!r} is no place of shared batches: write file:<path> or ray:<name>@<address>")
+
+
+@lru_cache(maxsize=16)
+def _mapped(path: str, inode: int, time_ns: int) -> Shared:
+    return _File(Path(path))
+
+
+@lru_cache(maxsize=16)
+def _held(where: str) -> Shared:
+    from actors.replay.held import Attached
+
+    return Attached(where)
 
 
 class _File:

@@ -45,6 +45,16 @@ def test_readers_decode_nothing_and_allocate_nothing(tmp_path: Path) -> None:
     assert ran.stdout.split() == ["20000", "0", "False"], ran.stderr
 
 
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    path = node(tmp_path / "node", {"orders": 1}, 10)
+    place = shared.write(question({"path": str(path), "endOffset": "4"}), tmp_path / "x.arrow")
+    first = shared.attach(place)
+    assert shared.attach(place) is first
+    assert sum(batch.num_rows for batch in first.batches(0)) == 4
+    shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    assert sum(batch.num_rows for batch in shared.attach(place).batches(0)) == 10
+
+
 def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 1}, 100)
     file = path / "orders-0" / f"{0:020}.log"
