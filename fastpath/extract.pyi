@@ -11,8 +11,8 @@ def rows_of(view: View, topics: list[int]) -> NDArray[np.int64]:
 
 def partitions(view: View, rows: NDArray[np.int64]) -> dict[str, Any]:
     """Columns of some partition rows as a dict: `topic` (row), `number`, `leader`, `leader_epoch`, `partition_epoch` int32,
-    `replicas`, `isr`, `directories` (offsets int32, values int32; directories are numbers of view.directory_ids), and `rare`:
-    indices of the rows whose ISR or rare fields must be asked for."""
+    `replicas`, `isr`, `directories` (offsets int32, values int32; directories are numbers of view.directory_ids), and
+    `rare`: indices of the rows whose ISR or rare fields must be asked for."""
 
 def journal(columns: Columns) -> dict[str, Any]:
     """What was written to partitions since the last commit, oldest first, as a dict of arrays with one entry a write:

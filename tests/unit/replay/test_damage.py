@@ -1,0 +1,58 @@
+"""Bytes that changed on their way: whatever they are, what is read is what was written, and what is lost is told."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors import replay
+from tests.unit.replay import logs
+from tests.unit.replay.test_source import write
+from tests.unit.replay.test_topics import sealed
+
+WOUNDS = st.lists(st.tuples(st.integers(0, 10**6), st.binary(min_size=1, max_size=40)), min_size=1, max_size=4)
+
+
+def read(path: Path, bytes_max: int) -> tuple[list[dict[str, object]], list[replay.Damage]]:
+    told: list[replay.Damage] = []
+    rows = [
+        row
+        for split in replay.open(path).splits(bytes_max)
+        for batch in replay.read(split, on_damage=told.append)
+        for row in batch.to_pylist()
+    ]
+    return rows, told
+
+
+@pytest.mark.parametrize("kind", ["topic", "metadata", "compressed"])
+@settings(max_examples=80, deadline=None)
+@given(wounds=WOUNDS, bytes_max=st.sampled_from((1, 300, 1 << 30)))
+def test_what_is_left_is_true_and_what_is_lost_is_told(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, wounds: list[tuple[int, bytes]], bytes_max: int
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    folder = logs.write(folder, logs.batches(logs.ops(), 2)) if kind == "metadata" else write(folder, 8)
+    path = min(folder.glob("*.log"))
+    whole = path.read_bytes()
+    if kind == "compressed":
+        parts = [whole[split.begin : split.end] for split in replay.open(path).splits(1)]
+        whole = b"".join(sealed(part, None, 4) for part in parts)
+        path.write_bytes(whole)
+    before, _ = read(folder, 1 << 30)
+    starts = [split.begin for split in replay.open(path).splits(1)]
+    hurt = bytearray(whole)
+    for at, piece in wounds:
+        at %= len(hurt)
+        hurt[at : at + len(piece)] = piece[: len(hurt) - at]
+    for start in starts:  # base offset and epoch: a leader writes them, no CRC covers them
+        hurt[start : start + 8], hurt[start + 12 : start + 16] = whole[start : start + 8], whole[start + 12 : start + 16]
+    path.write_bytes(hurt)
+    after, told = read(folder, bytes_max)
+    assert all(row in before for row in after)
+    assert [row["offset"] for row in after] == sorted({row["offset"] for row in after})  # type: ignore[type-var]
+    assert all(0 <= one.position < one.end <= len(hurt) and one.path == str(path) for one in told)
+    if len(after) < len(before) and not told:  # only the end of the file is no damage: it may be being written
+        (ends,) = replay.open(path).ends().values()
+        lost = {row["offset"] for row in before} - {row["offset"] for row in after}
+        assert min(lost) >= ends  # type: ignore[type-var]
