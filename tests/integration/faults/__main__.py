@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.integration.faults import campaign
 from tests.integration.faults.nemesis import WIRED
-from tests.integration.faults.targets import Wired
+from tests.integration.faults.targets import Wired, small_disk
 
 
 def main() -> int:
@@ -24,8 +24,11 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="rayft-faults-") as fresh:
-        directory = options.dir or Path(fresh)
-        with Wired(directory, 3, 3, campaign.CONFIG) as target:
+        directory = options.dir or Path(fresh) / "cluster"
+        with (
+            small_disk(directory.parent / f"{directory.name}-small") as small,
+            Wired(directory, 3, 3, campaign.CONFIG, small) as target,
+        ):
             outcome = campaign.run(
                 target, WIRED, options.minutes * 60, options.seed, lambda line: print(line, flush=True)
             )

@@ -2,6 +2,7 @@
 it is undone. All choices come from the random generator of the run's seed.
 """
 
+import contextlib
 import random
 import signal
 from collections import Counter
@@ -203,6 +204,18 @@ def _led(target: Target) -> Counter[int]:
     return Counter(leader for leader in leaders if leader in target.brokers)
 
 
+def fill_disk(target: Target, choice: random.Random) -> Hurt | None:
+    """No room is left where the first broker's data lies, nor soon after it has made some."""
+    assert isinstance(target, Wired)
+    if target.small is None:
+        return None
+    ballast = target.small / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    return Hurt("no room on the disk of broker 1", choice.uniform(2, 8), lambda: ballast.unlink(missing_ok=True))
+
+
 def _healing(target: Wired) -> Callable[[], None]:
     def heal() -> None:
         assert target.wires is not None
@@ -218,5 +231,6 @@ EVERYWHERE: dict[Fault, int] = {
 """Fault -> how often it is taken, on any host."""
 WIRED = EVERYWHERE | {
     stop_for_a_while: 4, part: 4, part_clients: 2, part_pair: 4, slow_down: 2, reset_connections: 2, restart: 2,
+    fill_disk: 2,
 }  # fmt: skip
-"""The same where there are wires, and where a node can be kept down."""
+"""The same where there are wires, where a node can be kept down, and perhaps a small disk."""

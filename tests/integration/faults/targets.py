@@ -7,12 +7,13 @@ actors, without wires.
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +55,20 @@ class Target(Protocol):
 
     def member(self, node: int) -> plans.Member:
         """A node's place in the plan."""
+
+
+@contextlib.contextmanager
+def small_disk(directory: Path, mebibytes: int = 96) -> Iterator[Path | None]:
+    """A file system of its own that can be filled; None where none can be mounted: that takes root."""
+    directory.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", str(directory)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        yield None
+        return
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=False)
 
 
 class Wires:
@@ -104,14 +119,13 @@ class Wired:
     """Local processes, each behind a proxy. A context manager."""
 
     def __init__(self, directory: Path, controllers: int, brokers: int, config: Mapping[str, str],
-                 places: Mapping[int, Path] | None = None) -> None:  # fmt: skip
-        """`places`: data directories of single brokers, where they must lie somewhere else."""
+                 small: Path | None = None) -> None:  # fmt: skip
+        """`small`: a file system that may be filled; the first broker's data lies there."""
         self.wires: Wires | None = Wires()
-        self._known = create(directory, controllers, brokers, config, self.wires, places or {})
-        self._names: dict[str, int] = {}
+        self.small = small
+        self._known = create(directory, controllers, brokers, config, self.wires, small)
         self.cluster = Cluster(dir=directory, on_event=self._heard)
         self._pids: dict[str, int] = {}
-        self._down: set[str] = set()
         self.brokers = range(1, brokers + 1)
         self.controllers = range(plans.FIRST_CONTROLLER, plans.FIRST_CONTROLLER + controllers)
 
@@ -195,7 +209,7 @@ class Wired:
 
 
 def create(directory: Path, controllers: int, brokers: int, config: Mapping[str, str], wires: Wires,
-           places: Mapping[int, Path]) -> dict[str, int]:  # fmt: skip
+           small: Path | None) -> dict[str, int]:  # fmt: skip
     """Write and format a cluster whose nodes know each other under the ports of proxies; those ports by node."""
     directory.mkdir(parents=True, exist_ok=True)
     reserved = [plans.reserve("127.0.0.1", 0) for _ in range(2 * (controllers + brokers))]
@@ -209,9 +223,8 @@ def create(directory: Path, controllers: int, brokers: int, config: Mapping[str,
         file["controller.connect"] = ",".join(f"{id}@127.0.0.1:{port}" for id, port in zip(ids, known, strict=False))
         if name.startswith("broker"):
             file["advertised.listeners"] = f"PLAINTEXT://127.0.0.1:{by_name[name]}"
-            place = places.get(int(name.rpartition("-")[2]))
-            if place is not None:
-                file["log.dirs"] = str(place)
+        if name == "broker-1" and small is not None:
+            file["log.dirs"] = str(small / name)
     random = SystemRandom()
     cluster_id, directory_ids = uuid_text(random.uuid()), {name: random.uuid() for name in files}
     voters = [

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.faults import campaign
 from tests.integration.faults.__main__ import report
 from tests.integration.faults.nemesis import EVERYWHERE, WIRED, Fault
-from tests.integration.faults.targets import OnRay, Target, Wired
+from tests.integration.faults.targets import OnRay, Target, Wired, small_disk
 from tests.integration.rays import environment, free_port, started
 
 RAY_LIVELY_S = 180.0
@@ -31,14 +31,14 @@ def hurt(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int,
 
 @pytest.mark.timeout(400)
 def test_one_minute_of_faults(tmp_path: Path) -> None:
-    with Wired(tmp_path, 3, 3, campaign.CONFIG) as target:
+    with small_disk(tmp_path / "small") as small, Wired(tmp_path / "c", 3, 3, campaign.CONFIG, small) as target:
         hurt(target, WIRED, 60, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_ten_minutes_of_faults(tmp_path: Path) -> None:
-    with Wired(tmp_path, 3, 3, campaign.CONFIG) as target:
+    with small_disk(tmp_path / "small") as small, Wired(tmp_path / "c", 3, 3, campaign.CONFIG, small) as target:
         hurt(target, WIRED, 600, SEED)
 
 
