@@ -3,13 +3,15 @@
 import os
 import shutil
 import subprocess
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import rayft
+from tests.integration.answers.dialogue import Dialogue
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL_SECONDS_MAX = 120
@@ -27,6 +29,21 @@ def cluster() -> Iterator["rayft.Cluster"]:
 def name() -> str:
     """A name that no other test uses."""
     return f"t-{uuid.uuid4().hex[:12]}"
+
+
+def everywhere(cluster: "rayft.Cluster", topic: str, partitions: int) -> None:
+    """Until every broker knows the topic: a client may ask any of them next."""
+    dialogue = Dialogue(cluster.bootstrap_servers)
+    dialogue.settled(topic, partitions)
+    dialogue.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Until something holds: what one broker has answered, another may not have replayed yet."""
+    end = time.monotonic() + TOOL_SECONDS_MAX / 2
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.1)
 
 
 def kafka_libs() -> Path | None:

@@ -13,6 +13,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # noqa:
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete  # noqa: E402
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
 
+from tests.integration.conftest import everywhere  # noqa: E402
+
 SECONDS = 30
 
 
@@ -32,6 +34,7 @@ async def create(cluster: Any, name: str, partitions: int = 1, **configs: str) -
     settings = {key.replace("_", "."): value for key, value in configs.items()}
     reply = await admin.create_topics([NewTopic(name, partitions, 3, topic_configs=settings)])
     assert [error[1] for error in reply.topic_errors] == [0]
+    everywhere(cluster, name, partitions)
     return admin
 
 
@@ -143,12 +146,14 @@ def test_topics_are_configured_grow_lose_records_and_go(cluster: Any, name: str)
         assert await retention() == "3600000"
         change = ConfigResource(ConfigResourceType.TOPIC, name, configs={"retention.ms": "7200000"})
         assert (await admin.alter_configs([change]))[0].resources[0][0] == 0
-        assert await retention() == "7200000"
+        end = time.monotonic() + SECONDS
+        while await retention() != "7200000":
+            assert time.monotonic() < end
+            await asyncio.sleep(0.05)
         await produce(cluster, name, [b"%d" % n for n in range(10)])
         place = TopicPartition(name, 0)
         assert await admin.delete_records({place: RecordsToDelete(before_offset=4)}) == {place: 4}
         await admin.create_partitions({name: NewPartitions(total_count=3)})
-        end = time.monotonic() + SECONDS
         while len((await admin.describe_topics([name]))[0]["partitions"]) < 3:
             assert time.monotonic() < end
         assert (await admin.delete_topics([name])).topic_error_codes == [(name, 0)]

@@ -23,6 +23,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.integration.conftest import everywhere, until
+
 SECONDS = 30
 
 
@@ -31,11 +33,12 @@ def admin(cluster: Any) -> AdminClient:
     return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
 
 
-def create(admin: AdminClient, name: str, partitions: int = 3, **config: str) -> None:
+def create(cluster: Any, admin: AdminClient, name: str, partitions: int = 3, **config: str) -> None:
     for future in admin.create_topics(
         [NewTopic(name, partitions, 3, config={key.replace("_", "."): value for key, value in config.items()})]
     ).values():
         future.result(SECONDS)
+    everywhere(cluster, name, partitions)
 
 
 def produce(cluster: Any, topic: str, values: list[bytes], **config: Any) -> list[tuple[int, int]]:
@@ -72,7 +75,7 @@ def consumer(cluster: Any, group: str, **config: Any) -> Consumer:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_passes_through_untouched(cluster: Any, admin: AdminClient, name: str, codec: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     values = [f"{codec}-{n}".encode() * 20 for n in range(500)]
     produce(cluster, name, values, **{"compression.type": codec, "linger.ms": 20})
     reader = consumer(cluster, name)
@@ -82,7 +85,7 @@ def test_every_codec_passes_through_untouched(cluster: Any, admin: AdminClient, 
 
 
 def test_a_group_reads_everything_commits_and_goes_on_where_it_was(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name)
+    create(cluster, admin, name)
     values = [b"%d" % n for n in range(1000)]
     produce(cluster, name, values)
     first = consumer(cluster, name, **{"enable.auto.commit": False})
@@ -99,7 +102,7 @@ def test_a_group_reads_everything_commits_and_goes_on_where_it_was(cluster: Any,
 
 
 def test_two_members_share_the_partitions(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 4)
+    create(cluster, admin, name, 4)
     one, two = consumer(cluster, name), consumer(cluster, name)
     one.subscribe([name])
     two.subscribe([name])
@@ -119,7 +122,7 @@ def test_two_members_share_the_partitions(cluster: Any, admin: AdminClient, name
 
 
 def test_offsets_by_time_and_the_ends(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for n in range(10):
         producer.produce(name, b"x", timestamp=1_600_000_000_000 + n * 1000)
@@ -140,7 +143,7 @@ def test_offsets_by_time_and_the_ends(cluster: Any, admin: AdminClient, name: st
 
 
 def test_configurations_are_described_and_altered(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1, retention_ms="3600000")
+    create(cluster, admin, name, 1, retention_ms="3600000")
     resource = ConfigResource(ResourceType.TOPIC, name)
     before = admin.describe_configs([resource])[resource].result(SECONDS)
     assert before["retention.ms"].value == "3600000" and not before["retention.ms"].is_default
@@ -153,8 +156,12 @@ def test_configurations_are_described_and_altered(cluster: Any, admin: AdminClie
         ],
     )
     admin.incremental_alter_configs([change])[change].result(SECONDS)
-    after = admin.describe_configs([resource])[resource].result(SECONDS)
-    assert after["retention.ms"].value == "7200000" and after["segment.bytes"].value == "1048576"
+
+    def values() -> tuple[str, str]:
+        after = admin.describe_configs([resource])[resource].result(SECONDS)
+        return after["retention.ms"].value, after["segment.bytes"].value
+
+    until(lambda: values() == ("7200000", "1048576"))
     bad = ConfigResource(
         ResourceType.TOPIC,
         name,
@@ -166,7 +173,7 @@ def test_configurations_are_described_and_altered(cluster: Any, admin: AdminClie
 
 
 def test_topics_grow_and_go(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     admin.create_partitions([NewPartitions(name, 4)])[name].result(SECONDS)
     end = time.monotonic() + SECONDS
     while len(admin.list_topics(name, SECONDS).topics[name].partitions) < 4:
@@ -178,7 +185,7 @@ def test_topics_grow_and_go(cluster: Any, admin: AdminClient, name: str) -> None
 
 
 def test_what_kafka_refuses_is_refused_with_its_code(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     for topic, code in (
         (NewTopic(name, 1, 1), KafkaError.TOPIC_ALREADY_EXISTS),
         (NewTopic("bad/name", 1, 1), KafkaError.TOPIC_EXCEPTION),
@@ -193,7 +200,7 @@ def test_what_kafka_refuses_is_refused_with_its_code(cluster: Any, admin: AdminC
 
 
 def test_groups_are_listed_described_moved_and_deleted(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     produce(cluster, name, [b"a", b"b", b"c"])
     reader = consumer(cluster, name)
     reader.subscribe([name])
@@ -211,7 +218,7 @@ def test_groups_are_listed_described_moved_and_deleted(cluster: Any, admin: Admi
 
 
 def test_records_are_deleted_up_to_an_offset(cluster: Any, admin: AdminClient, name: str) -> None:
-    create(admin, name, 1)
+    create(cluster, admin, name, 1)
     produce(cluster, name, [b"%d" % n for n in range(10)])
     place = TopicPartition(name, 0, 4)
     admin.delete_records([place])[place].result(SECONDS)

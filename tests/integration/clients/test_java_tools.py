@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.integration.conftest import everywhere, until
+
 ADMIN = "org.apache.kafka.tools."
 
 
@@ -15,6 +17,11 @@ def tool(java: Any, cluster: Any, main: str, *arguments: str, **options: Any) ->
 
 def topics(java: Any, cluster: Any, *arguments: str) -> str:
     return tool(java, cluster, f"{ADMIN}TopicCommand", *arguments)
+
+
+def create(java: Any, cluster: Any, topic: str) -> None:
+    topics(java, cluster, "--create", "--topic", topic, "--partitions", "1", "--replication-factor", "3")
+    everywhere(cluster, topic, 1)
 
 
 def groups(java: Any, cluster: Any, *arguments: str) -> str:
@@ -32,18 +39,19 @@ def produce(java: Any, cluster: Any, topic: str, lines: str, *arguments: str) ->
 def test_kafka_topics_creates_describes_alters_and_deletes(java: Any, cluster: Any, name: str) -> None:
     made = ("--partitions", "2", "--replication-factor", "3", "--config", "retention.ms=3600000")
     assert f"Created topic {name}." in topics(java, cluster, "--create", "--topic", name, *made)
+    everywhere(cluster, name, 2)
     text = topics(java, cluster, "--describe", "--topic", name)
     assert "PartitionCount: 2" in text and "ReplicationFactor: 3" in text and "retention.ms=3600000" in text
     assert re.findall(r"Partition: (\d)\s+Leader: \d", text) == ["0", "1"]
     assert [sorted(isr.split(",")) for isr in re.findall(r"Isr: (\S+)", text)] == [["1", "2", "3"]] * 2
     topics(java, cluster, "--alter", "--topic", name, "--partitions", "4")
-    assert topics(java, cluster, "--describe", "--topic", name).count("Leader:") == 4
+    until(lambda: topics(java, cluster, "--describe", "--topic", name).count("Leader:") == 4)
     topics(java, cluster, "--delete", "--topic", name)
-    assert name not in topics(java, cluster, "--list").split()
+    until(lambda: name not in topics(java, cluster, "--list").split())
 
 
 def test_the_console_clients_and_the_group_tool(java: Any, cluster: Any, name: str) -> None:
-    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    create(java, cluster, name)
     lines = "".join(f"k{n}:v{n}\n" for n in range(20))
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     produce(java, cluster, name, lines, "--compression-codec", "zstd", *keyed)
@@ -66,13 +74,12 @@ def test_kafka_configs_alters_topics_and_brokers(java: Any, cluster: Any, name: 
     def configs(*arguments: str) -> str:
         return tool(java, cluster, "kafka.admin.ConfigCommand", *arguments)
 
-    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    create(java, cluster, name)
     topic = ("--entity-type", "topics", "--entity-name", name)
     configs("--alter", *topic, "--add-config", "retention.ms=7200000,cleanup.policy=[delete,compact]")
-    text = configs("--describe", *topic)
-    assert "retention.ms=7200000" in text and "cleanup.policy=delete,compact" in text
+    until(lambda: "retention.ms=7200000" in (text := configs("--describe", *topic)) and "delete,compact" in text)
     configs("--alter", *topic, "--delete-config", "retention.ms")
-    assert "retention.ms=7200000" not in configs("--describe", *topic)
+    until(lambda: "retention.ms=7200000" not in configs("--describe", *topic))
     text = configs("--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
     assert "log.retention.hours=168" in text and "broker.id=1" in text.replace("node.id", "broker.id")
 
@@ -80,7 +87,7 @@ def test_kafka_configs_alters_topics_and_brokers(java: Any, cluster: Any, name: 
 def test_offsets_by_time_records_deleted_quorum_and_versions(
     java: Any, cluster: Any, name: str, tmp_path: Path
 ) -> None:
-    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    create(java, cluster, name)
     before = int(time.time() * 1000)
     produce(java, cluster, name, "".join(f"{n}\n" for n in range(10)))
 
@@ -99,7 +106,7 @@ def test_offsets_by_time_records_deleted_quorum_and_versions(
 
 
 def test_kafka_dump_log_reads_the_segments_of_a_running_broker(java: Any, cluster: Any, name: str) -> None:
-    topics(java, cluster, "--create", "--topic", name, "--partitions", "1", "--replication-factor", "3")
+    create(java, cluster, name)
     produce(java, cluster, name, "one\ntwo\n", "--sync")
     logs = sorted(Path(cluster.dir).glob(f"**/{name}-0/*.log"))
     assert len(logs) == 3
