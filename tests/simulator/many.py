@@ -17,6 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.simulator.simulation import Result, simulate
 
+EVERY = 10
+"""Seeds between two lines where there is no terminal for a bar."""
+
 
 def alone(seed: int) -> Result:
     """One world in this process, as fast as it goes."""
@@ -61,6 +64,8 @@ def report(first: int, count: int, jobs: int | None) -> list[Result]:
                 console.print(
                     f"[red]seed {result.seed}[/red]: {result.text.strip().splitlines()[0][:400]}", highlight=False
                 )
+            if not console.is_terminal and not len(results) % EVERY:
+                print(f"{len(results)} of {count}", flush=True)
             progress.advance(task)
     console.print(summary(results), highlight=False)
     return sorted(result for result in results if not result.ok)
