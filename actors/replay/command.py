@@ -8,6 +8,8 @@ import argparse
 import base64
 import datetime
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -29,6 +31,7 @@ from fastpath.scan import scan
 LONG = ("records", "changes", "log")
 """Tables that stream."""
 EVERY = (*tables.TABLES, *LONG)
+INTERRUPTED = 130
 SCREEN_ROWS = 50
 WIDTH = 200
 """Columns of a screen that is none."""
@@ -41,17 +44,24 @@ PART_ROWS = 2_000_000
 
 def run(given: argparse.Namespace) -> int:
     """`rayft replay`; the exit code."""
-    with _Progress() as progress:
-        asked = _Asked(given, progress)
-        if given.table is not None and given.table not in EVERY:
-            raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
-        if given.sql:
-            rows = sql.query(given.sql, {name: asked.maker(name) for name in EVERY})
-        elif given.table:
-            rows = asked.rows(given.table)
-        else:
-            rows = asked.summary()
-        return _give(rows, given, progress)
+    try:
+        with _Progress() as progress:
+            _give(_rows(given, progress), given, progress)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:
+    asked = _Asked(given, progress)
+    if given.table is not None and given.table not in EVERY:
+        raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
+    if given.sql:
+        return sql.query(given.sql, {name: asked.maker(name) for name in EVERY})
+    return asked.rows(given.table) if given.table else asked.summary()
 
 
 class _Progress:
@@ -215,7 +225,7 @@ def last_time(log: files.Partition) -> datetime.datetime | None:
 # ---- rows, given --------------------------------------------------------------------------------------------------
 
 
-def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _Progress) -> int:
+def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _Progress) -> None:
     if given.limit and (given.json or given.out):
         rows = _first(rows, given.limit)
     if given.out is not None:
@@ -227,7 +237,6 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
                 print(json.dumps(row, default=plain, ensure_ascii=False))
     else:
         _show(rows, SCREEN_ROWS if given.limit is None else given.limit, progress)
-    return 0
 
 
 def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:

@@ -3,6 +3,8 @@
 import datetime
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,14 @@ def test_a_list_that_is_null_contains_nothing() -> None:
     held = pa.table({"ids": pa.array([[1, None], None, [], [2]], pa.list_(pa.int32()))})
     assert Where("ids contains 1")(held).to_pylist() == [{"ids": [1, None]}]
     assert Where("ids contains 2")(held).to_pylist() == [{"ids": [2]}]
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    golden = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0"
+    words = [sys.executable, "-m", "actors.cli", "replay", str(golden), "--table", "records", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert json.loads(running.stdout.readline())["offset"] == 0
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
