@@ -26,6 +26,7 @@ from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
+from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.clients.consumer import consume, fetch
@@ -138,7 +139,7 @@ class Simulation:
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
             IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(),
+            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), QuietCluster(self.metadata, self.cluster),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
@@ -229,7 +230,7 @@ class Simulation:
         # Reading is what finds rot; then it is repaired.
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"after everything was read {self._illness()}")
-        self.world.run_for(1_000)
+        self.world.run_for(3_000)
         for function in self.hooks.finish:
             function()
 

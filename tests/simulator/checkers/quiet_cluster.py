@@ -1,0 +1,37 @@
+"""Faults over and clients idle (I7 of KIP-497's requirement file): no wish is left, and every replica ends where its leader
+does, with all of it committed.
+"""
+
+from actors.broker.isr import Stage
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.cluster import Cluster
+
+
+class QuietCluster:
+    name = "quiet_cluster_agrees"
+
+    def __init__(self, metadata: MetadataLog, cluster: Cluster) -> None:
+        self._metadata = metadata
+        self._cluster = cluster
+
+    def finish(self) -> None:
+        """Every partition of every topic that is there."""
+        image = self._metadata.image
+        for topic in image.topics():
+            topic_id = image.topic_id(topic) or b""
+            for row in image.topic_partitions(topic):
+                self._partition(topic_id, image.number(row), image.leader(row), image.replicas(row))
+
+    def _partition(self, topic_id: bytes, number: int, leader: int, replicas: tuple[int, ...]) -> None:
+        ends = {}
+        for replica in replicas:
+            process = self._cluster.brokers[replica]
+            partition = process.node.broker.replicas.get(topic_id, number) if process.node is not None else None
+            if partition is None:
+                raise Violation(self.name, f"{process.name} has no replica {number} of topic {topic_id.hex()}")
+            ends[replica] = partition.log.log_end_offset, partition.high_watermark
+            if replica == leader and partition.isr.stage is not Stage.SETTLED:
+                raise Violation("no_wish_is_left", f"{process.name} still wants another ISR of {partition!r}")
+        if any(end != ends[leader][0] or mark != end for end, mark in ends.values()):
+            raise Violation(self.name, f"partition {number} of topic {topic_id.hex()}, led by {leader}, ends at {ends}")
