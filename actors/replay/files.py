@@ -174,7 +174,7 @@ def _of_directory(path: Path) -> Iterator[Partition]:
     )
     if not (found or checkpoints):
         return
-    following = [base for base, _ in found[1:]] + [-1]
+    following = [*(base for base, _ in found[1:]), -1][: len(found)]
     segments = tuple(Segment(file, base, after) for (base, file), after in zip(found, following, strict=True))
     yield Partition(
         directory[1] if directory else path.name, int(directory[2]) if directory else 0, segments, checkpoints

@@ -139,3 +139,15 @@ def test_of_several_copies_the_one_counts_that_reaches_furthest(tmp_path: Path) 
     for node, end in (("controller-1", 9), ("controller-2", 15)):
         logs.write(tmp_path / node, [one for one in logs.batches(logs.ops(), 1) if one.last_offset < end])
     assert replay.open(tmp_path).ends() == {("__kafka_metadata", 0): 15}
+
+
+def test_a_directory_that_holds_checkpoints_only() -> None:
+    state = replay.state(GOLDEN.parents[1] / "snapshots", None, ["controllers", "brokers"])
+    assert [(row["controller"], row["voter"]) for row in state["controllers"].to_pylist()] == [
+        (2001, True),
+        (2002, True),
+        (2003, False),
+    ]
+    assert state["brokers"]["broker"].to_pylist() == [11]
+    (split,) = replay.open(GOLDEN.parents[1] / "snapshots").splits()
+    assert sum(batch.num_rows for batch in replay.read(split)) == 15
