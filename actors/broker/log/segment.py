@@ -155,7 +155,9 @@ class Segment:
                     data[found.start : found.stop], found.next_offset, position + found.start, position + found.stop
                 )
             cut_short = len(data) < min(wanted, left)
-            if not found.needed or (not found.start and (cut_short or found.needed > left)):
+            # Everything read may lie below `offset` and end where a batch ends: what is wanted comes behind it.
+            finished = not found.needed and found.start < len(data)
+            if finished or (not found.start and (cut_short or found.needed > left)):
                 break
             position += found.start
             wanted = max(wanted, found.needed)

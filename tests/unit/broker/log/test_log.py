@@ -83,6 +83,19 @@ def test_a_read_stays_below_the_upper_offset() -> None:
     assert found is not None and (bytes(found.data), found.next_offset) == (b"", 6)
 
 
+def test_a_read_in_a_gap_goes_on_behind_it_wherever_batches_end() -> None:
+    first = build(4)
+    for interval_bytes in range(len(first) - 62, len(first) + 3):
+        log = new(index_interval_bytes=interval_bytes)
+        put(log, bytearray(first))
+        second = build(1)
+        batch.patch(second, 0, 9, 0)
+        log.append_fetched(second, 1_000)
+        for offset in range(4, 10):
+            found = log.read(offset, 1)
+            assert found is not None and bytes(found.data) == bytes(second), (interval_bytes, offset)
+
+
 def test_a_read_inside_a_batch_gives_the_whole_batch() -> None:
     log = new()
     put(log, build(5))
