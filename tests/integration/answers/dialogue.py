@@ -106,8 +106,9 @@ class Closed(Exception):
 class Broker:
     """A connection, made when it is used."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], patience_seconds: float = SECONDS) -> None:
         self._address = address
+        self._patience_seconds = patience_seconds
         self._socket: socket.socket | None = None
         self._correlation = 0
 
@@ -117,7 +118,7 @@ class Broker:
         frame = b"".join(framing.encode_request(name, version, self._correlation, "answers", body))
         try:
             if self._socket is None:
-                self._socket = socket.create_connection(self._address, SECONDS)
+                self._socket = socket.create_connection(self._address, self._patience_seconds)
             self._socket.sendall(frame)
             return (
                 None
