@@ -4,7 +4,8 @@
 #   make test       everything that is quick            make test-slow   what takes minutes
 #   make build      compile what changed                make lint        ruff and mypy
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
-#   make demo       produce, kill the leader, consume   make clean       back to a fresh clone
+#   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
+#   make clean      back to a fresh clone
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
@@ -16,7 +17,7 @@ SEEDS ?= 100
 FIRST ?= 0
 SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
 
-.PHONY: run test test-slow build dev lint bench sim demo kafka clean help
+.PHONY: run test test-slow build dev lint bench sim mutants demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -65,6 +66,9 @@ bench: dev kafka
 
 sim: dev
 	$(PY) -m tests.simulator --seeds $(SEEDS) --first $(FIRST) $(ARGS)
+
+mutants: dev
+	$(PY) -m tests.simulator.planted $(ARGS)
 
 demo: dev
 	$(PY) -m bench.demo $(ARGS)

@@ -1,0 +1,13 @@
+"""Mistakes that the simulator of whole nodes must catch: each is planted for the length of a run.
+
+    python -m tests.simulator.planted                 hunt all with fresh seeds, a stated number each
+    python -m tests.simulator.planted --record NAME   search a seed for some and record it
+
+`recorded.json` keeps for each the seed and the world that caught it, and by which checker. `make test` replays those: a
+mistake that goes unnoticed means that a checker, or a fault, has got lost.
+"""
+
+from tests.simulator.planted import broker, controller, log, quorum
+from tests.simulator.planted.registry import PLANTED, planted
+
+__all__ = ["PLANTED", "broker", "controller", "log", "planted", "quorum"]

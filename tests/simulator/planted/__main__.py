@@ -1,0 +1,33 @@
+"""`python -m tests.simulator.planted`: hunt every planted mistake with fresh seeds (`make mutants`)."""
+
+import argparse
+import sys
+from secrets import randbelow
+
+from tests.simulator.planted import PLANTED
+from tests.simulator.planted.hunt import RECORDED, SEEDS_MAX, hunt, record, recorded
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulator.planted", description=__doc__)
+    parser.add_argument("names", nargs="*", help="mistakes; all by default")
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help=f"seeds for each (default {SEEDS_MAX})")
+    parser.add_argument("--first", type=int, default=-1, help="first seed (default: one that nobody has seen)")
+    parser.add_argument("--record", action="store_true", help="write what was found into recorded.json")
+    args = parser.parse_args()
+    first = args.first if args.first >= 0 else randbelow(1 << 40)
+    missed = 0
+    for name in args.names or PLANTED:
+        found = hunt(name, first, args.seeds)
+        if found is None:
+            missed += 1
+            print(f"{name}: NOT CAUGHT by seeds {first} to {first + args.seeds - 1}", flush=True)
+            continue
+        print(f"{name}: {found.checker} at {found.virtual_ms} ms of seed {found.seed}", flush=True)
+        if args.record:
+            record({**(recorded() if RECORDED.exists() else {}), name: found})
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

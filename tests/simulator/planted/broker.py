@@ -1,0 +1,283 @@
+"""Mistakes of the broker: replication, the ISR on the leader's side, acknowledgement, the lease, groups."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actors.broker import isr as isr_rules
+from actors.broker import reading
+from actors.broker.fetchers import Fetcher
+from actors.broker.groups.coordinator import Coordinator
+from actors.broker.isr import Isr, View
+from actors.broker.lifecycle import Lifecycle, State
+from actors.broker.partition import Assignment, Became, Partition, Refused
+from actors.node.broker_role import BrokerRole
+from actors.wire.errors import ErrorCode
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake
+def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
+    """A new follower cuts its log to its own high watermark and asks for no epoch (what KIP-101 did away with)."""
+    apply, build = Partition.apply, Fetcher._build
+
+    def cut(partition: Partition, assignment: Assignment, mono_ms: int) -> tuple[Became, Any]:
+        again = assignment.leader_epoch > partition.leader_epoch
+        part, row = apply(partition, assignment, mono_ms)
+        if again and not partition.leads and partition.high_watermark >= partition.log.log_start_offset:
+            partition.log.truncate_to(partition.high_watermark)
+        return part, row
+
+    def without_epochs(fetcher: Fetcher) -> Any:
+        question = build(fetcher)
+        for topic in question.request.topics:
+            for one in topic.partitions:
+                one.last_fetched_epoch = -1
+        return question
+
+    return [instead(Partition, "apply", cut), instead(Fetcher, "_build", without_epochs)]
+
+
+@mistake
+def diverging_epoch_ignored() -> Sequence[Patch]:
+    """A leader does not tell a follower that its log has left the leader's."""
+    return [instead(Partition, "diverging", lambda partition, offset, epoch: None)]
+
+
+@mistake
+def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
+    """A fetch is answered under whatever leader epoch, and a follower takes whatever answer."""
+    check = Partition.check_epoch
+
+    def lenient(partition: Partition, epoch: int, *, leader_only: bool) -> None:
+        check(partition, -1, leader_only=leader_only)
+
+    def no_divergence(partition: Partition, offset: int, epoch: int) -> None:
+        return None
+
+    return [instead(Partition, "check_epoch", lenient), instead(Partition, "diverging", no_divergence)]
+
+
+@mistake
+def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
+    """Whoever is to leave the ISR is not waited for any more, though it may be elected yet."""
+    move = Isr._move
+
+    def eager(self: Isr, event: Any, **more: Any) -> Any:
+        row = move(self, event, **more)
+        if self.wish is not None:
+            self.maximal = self.wish.want
+        return row
+
+    return [instead(Isr, "_move", eager)]
+
+
+@mistake
+def isr_growth_counted_only_when_confirmed() -> Sequence[Patch]:
+    """Whoever is about to join the ISR is not waited for, though the controller may have taken it in already."""
+    move = Isr._move
+
+    def committed_only(self: Isr, event: Any, **more: Any) -> Any:
+        row = move(self, event, **more)
+        self.maximal = self.isr
+        return row
+
+    return [
+        instead(Isr, "_move", committed_only),
+        instead(isr_rules, "_awaited", lambda view, follower: False),
+    ]
+
+
+@mistake
+def replica_joins_before_it_has_caught_up() -> Sequence[Patch]:
+    """A follower is wished for as soon as it has fetched at all."""
+
+    def joins(view: View, isr: Isr, follower: Any) -> bool:
+        return follower.log_end >= 0 and isr_rules.eligible(view, follower)
+
+    return [instead(isr_rules, "joins", joins)]
+
+
+@mistake
+def high_watermark_ignores_followers() -> Sequence[Patch]:
+    """What the leader has counts as committed."""
+
+    def own(view: View, isr: Isr, min_insync: int) -> int:
+        return max(view.own_end, view.high_watermark)
+
+    return [instead(isr_rules, "high_watermark", own)]
+
+
+@mistake
+def isr_below_min_insync_acknowledged() -> Sequence[Patch]:
+    """min.insync.replicas is not looked at."""
+    return [instead(Partition, "min_insync", property(lambda partition: 1))]
+
+
+@mistake
+def acknowledged_without_followers() -> Sequence[Patch]:
+    """acks=all is answered as acks=1."""
+    verdict = Partition.verdict
+
+    def at_once(partition: Partition, required: int, epoch: int) -> ErrorCode | None:
+        code = verdict(partition, required, epoch)
+        return ErrorCode.NONE if code is None else code
+
+    return [instead(Partition, "verdict", at_once)]
+
+
+@mistake
+def acknowledged_by_whoever_leads_later() -> Sequence[Patch]:
+    """A produce that waits is judged by offsets alone: another leader's records may lie there."""
+
+    def by_offset(partition: Partition, required: int, epoch: int) -> ErrorCode | None:
+        return ErrorCode.NONE if partition.high_watermark >= required else None
+
+    return [instead(Partition, "verdict", by_offset)]
+
+
+@mistake
+def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
+    """A consumer is given what the log holds."""
+    read = reading._read
+
+    def all_of_it(partition: Partition, entry: Any, reader: Any, *more: Any) -> Any:
+        return read(partition, entry, reader._replace(replica=max(reader.replica, 0)), *more)
+
+    return [instead(reading, "_read", all_of_it)]
+
+
+@mistake
+def high_watermark_falls_with_a_new_leader() -> Sequence[Patch]:
+    """A follower takes over its leader's high watermark even if its own is higher."""
+
+    def follow(partition: Partition, leader_high_watermark: int, leader_log_start: int) -> bool:
+        reached = min(max(leader_high_watermark, partition.log.log_start_offset), partition.log.log_end_offset)
+        moved = reached != partition.high_watermark
+        partition.high_watermark = reached
+        return moved
+
+    return [instead(Partition, "follow", follow)]
+
+
+@mistake
+def fenced_broker_keeps_serving() -> Sequence[Patch]:
+    """A broker that was active once serves on, lease or not."""
+
+    def serving(life: Lifecycle, now: Any, next_offset: int) -> bool:
+        return life.epoch >= 0 and life.state is not State.SHUTDOWN and next_offset > life.epoch
+
+    return [instead(Lifecycle, "serving", serving)]
+
+
+@mistake
+def lease_counted_from_the_answer() -> Sequence[Patch]:
+    """A lease begins when its answer comes, however late that is."""
+    granted = Lifecycle._granted
+
+    def late(life: Lifecycle, answer: Any, sent: Any, beat: Any, now: Any) -> None:
+        granted(life, answer, now, beat, now)
+
+    return [instead(Lifecycle, "_granted", late)]
+
+
+@mistake
+def serving_before_the_own_registration_is_replayed() -> Sequence[Patch]:
+    """An active broker serves at once, with whatever metadata it has."""
+
+    def serving(life: Lifecycle, now: Any, next_offset: int) -> bool:
+        return life.state is State.ACTIVE and now.mono_ms < life.lease_until_ms
+
+    return [instead(Lifecycle, "serving", serving)]
+
+
+@mistake
+def leading_by_an_older_registration() -> Sequence[Patch]:
+    """A restarted broker leads at once what its last process led, before the controller knows of the crash."""
+    assign = BrokerRole._assign
+
+    def trusting(role: BrokerRole, row: int) -> Any:
+        kept, role._registered = role._registered, True
+        try:
+            return assign(role, row)
+        finally:
+            role._registered = kept
+
+    return [instead(BrokerRole, "_assign", trusting)]
+
+
+@mistake
+def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
+    """A committed offset is visible and answered when it is in the coordinator's own log."""
+    write = Coordinator._write
+
+    def eager(self: Coordinator, partition: int, shard: Any, records: Any, then: Callable[..., None]) -> None:
+        from actors.ports import Now
+
+        write(self, partition, shard, records, lambda error, now: None)
+        then(ErrorCode.NONE, Now(0, 0))
+
+    def commit(self: Coordinator, group_id: str, offsets: Any, then: Callable[[ErrorCode], None]) -> None:
+        with instead(Coordinator, "_write", eager):
+            kept(self, group_id, offsets, then)
+
+    kept = Coordinator.commit
+    return [instead(Coordinator, "commit", commit)]
+
+
+@mistake
+def group_offsets_not_loaded() -> Sequence[Patch]:
+    """A new coordinator does not read what the old one wrote."""
+    return [instead(Coordinator, "load", lambda self, partition, epoch, records: None)]
+
+
+@mistake
+def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
+    """A deposed coordinator answers on from memory, and takes its memory up again when it is elected anew."""
+    gained = Coordinator.gained
+    shards: dict[tuple[int, int], Any] = {}
+
+    def lost(self: Coordinator, partition: int) -> None:
+        shards[id(self), partition] = self.shards.pop(partition, None)
+
+    def again(self: Coordinator, partition: int, epoch: int) -> None:
+        gained(self, partition, epoch)
+        old = shards.get((id(self), partition))
+        if old is not None and old.loaded:
+            old.epoch = epoch
+            self.shards[partition] = old
+
+    return [instead(Coordinator, "lost", lost), instead(Coordinator, "gained", again)]
+
+
+@mistake
+def diverged_replica_begins_anew_at_the_end() -> Sequence[Patch]:
+    """A follower that is refused an offset throws its log away and begins where the leader ends."""
+    refused = Fetcher._refused
+
+    def forget(fetcher: Fetcher, partition: Partition, asked: Any, data: Any, now: Any, outcome: Any) -> None:
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.high_watermark >= 0:
+            data.log_start_offset = data.high_watermark
+        refused(fetcher, partition, asked, data, now, outcome)
+
+    return [instead(Fetcher, "_refused", forget)]
+
+
+@mistake
+def produce_accepted_by_a_follower() -> Sequence[Patch]:
+    """Nobody asks whether this broker leads the partition."""
+    admit, verdict = Partition.admit, Partition.verdict
+
+    def anyone(partition: Partition, acks: int) -> None:
+        try:
+            admit(partition, acks)
+        except Refused as refused:
+            if refused.code is not ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                raise
+
+    def judged(partition: Partition, required: int, epoch: int) -> ErrorCode | None:
+        code = verdict(partition, required, epoch)
+        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER and not partition.removed:
+            return ErrorCode.NONE
+        return code
+
+    return [instead(Partition, "admit", anyone), instead(Partition, "verdict", judged)]

@@ -1,0 +1,157 @@
+"""Mistakes of the controller: registration, leases, fencing, AlterIsr, elections."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.controller import changes, fencing, isr, leases, producer_ids, registration
+from actors.controller.changes import Change, choose_leader
+from actors.controller.state import Result, State
+from actors.metadata.ops import BrokerGone
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake
+def crash_rule_skipped() -> Sequence[Patch]:
+    """A new process of a registered broker keeps its place in every ISR, whatever it lost."""
+
+    def known(state: State, claim: Any, now: Any) -> bool:
+        return bool(claim.first and claim.broker is not None)
+
+    def welcome(state: State, claim: Any, now: Any) -> Result:
+        state.soft.leaving.pop(claim.request.broker_id, None)
+        return registration._register(state, claim, now)
+
+    place = next(place for place, row in enumerate(registration.DECISIONS) if row[1] is registration._departing)
+    rows = (*registration.DECISIONS[:place], ("nobody crashes", known, welcome), *registration.DECISIONS[place:])
+    return [instead(registration, "DECISIONS", rows)]
+
+
+def _checks_without(*dropped: Any) -> Patch:
+    return instead(isr, "CHECKS", tuple(row for row in isr.CHECKS if row[1] not in dropped))
+
+
+@mistake
+def stale_alter_isr_accepted() -> Sequence[Patch]:
+    """AlterIsr is applied though the partition has changed since it was wished."""
+    return [_checks_without(isr._version_is_current)]
+
+
+@mistake
+def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
+    """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was wished for the old one."""
+    wishes = isr._wishes
+
+    def by_name(state: State, sender: int, topic: Any) -> Any:
+        topic.topic_id = isr.NO_ID
+        return wishes(state, sender, topic)
+
+    return [instead(isr, "_wishes", by_name)]
+
+
+@mistake
+def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
+    """Whoever led the partition once may change its ISR."""
+    return [_checks_without(isr._sender_leads, isr._version_is_current)]
+
+
+@mistake
+def wrong_broker_epoch_accepted() -> Sequence[Patch]:
+    """AlterIsr and its members count whatever the broker epoch: a process that is gone speaks for the new one."""
+    from actors.broker import isr as leader_side
+
+    eligible = isr._eligible
+
+    def any_epoch(state: State, wish: Any) -> bool:
+        epochs, wish.entry.isr_broker_epochs = wish.entry.isr_broker_epochs, []
+        try:
+            return eligible(state, wish)
+        finally:
+            wish.entry.isr_broker_epochs = epochs
+
+    checks = tuple((name, any_epoch if check is eligible else check, code) for name, check, code in isr.CHECKS)
+    return [
+        instead(isr, "CHECKS", checks),
+        instead(isr, "broker_epoch_holds", lambda state, broker, epoch: broker in state.soft.leases),
+        instead(leader_side, "eligible", lambda view, follower: follower.id in view.registered),
+    ]
+
+
+@mistake
+def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
+    """Nobody looks whether the members that a leader wishes for are registered."""
+    from actors.broker import isr as leader_side
+
+    return [
+        _checks_without(isr._eligible),
+        instead(leader_side, "eligible", lambda view, follower: True),
+    ]
+
+
+@mistake
+def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
+    """A new active controller counts leases as if no other could have renewed them: it fences brokers that still serve."""
+
+    def take_over(soft: Any, image: Any, now: Any, lease_ms: int, grace_ms: int) -> None:
+        for broker in image.brokers():
+            soft.leases[broker.id] = leases.Lease(
+                broker.epoch, broker.incarnation_id, now.mono_ms + lease_ms // 8, broker.epoch, -1
+            )
+        soft.changed()
+
+    return [instead(leases, "take_over", take_over)]
+
+
+@mistake
+def unclean_leader_elected() -> Sequence[Patch]:
+    """A partition gets a leader from outside its ISR though its topic does not allow that."""
+    elect = fencing.elect
+    return [
+        instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
+        instead(changes, "unclean_allowed", lambda state, topic: True),
+    ]
+
+
+@mistake
+def last_member_leaves_the_isr() -> Sequence[Patch]:
+    """The sole member of an ISR leaves it like any other, and the next best replica leads."""
+
+    def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
+        image = state.image
+        members = image.isr(row)
+        if broker not in members:
+            return None
+        rest = tuple(member for member in members if member != broker)
+        usable = state.soft.usable(image).ids
+        heir = choose_leader(image.replicas(row), rest or image.replicas(row), usable - {broker})
+        return Change(row, rest or ((heir,) if heir >= 0 else members), heir)
+
+    return [instead(fencing, "leave", leave)]
+
+
+@mistake
+def fencing_forgets_partitions() -> Sequence[Patch]:
+    """A broker's registration goes, and it goes on leading what it led."""
+
+    def fence(state: State, broker: int, now: Any, random: Any) -> Result:
+        del state.soft.leaving[broker]
+        state.soft.changed()
+        gone = [BrokerGone(broker)] if state.image.broker(broker) is not None else []
+        return Result(gone, True, atomic=False)
+
+    return [instead(fencing, "fence", fence)]
+
+
+@mistake
+def producer_ids_given_twice() -> Sequence[Patch]:
+    """The next block of producer ids begins inside the last one."""
+    allocate = producer_ids.allocate_producer_ids
+
+    def overlapping(state: State, request: Any, now: Any, random: Any) -> Result:
+        result = allocate(state, request, now, random)
+        if result.ops:
+            result.reply.producer_id_start = 0
+        return result
+
+    from actors.node.rpc import allocate_producer_ids as handler
+
+    return [instead(handler, "allocate_producer_ids", overlapping)]

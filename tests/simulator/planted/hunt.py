@@ -1,0 +1,47 @@
+"""Which seed catches which mistake, and the record of it."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.simulator.planted.registry import PLANTED, planted
+from tests.simulator.planted.rough import world
+
+RECORDED = Path(__file__).with_name("recorded.json")
+SEEDS_MAX = 40
+"""Fresh seeds that must suffice for any mistake."""
+
+
+class Catch(NamedTuple):
+    """What caught a mistake: the seed, the property that did not hold, and the virtual time when that was seen."""
+
+    seed: int
+    checker: str
+    virtual_ms: int
+
+
+def caught(name: str, seed: int) -> Catch | None:
+    """What catches the mistake with that seed; None: nothing."""
+    with planted(name):
+        result = world(seed)
+    return None if result.ok else Catch(seed, result.checker, result.virtual_ms)
+
+
+def hunt(name: str, first_seed: int, seeds_max: int = SEEDS_MAX) -> Catch | None:
+    """The first of `seeds_max` seeds that catches it."""
+    for seed in range(first_seed, first_seed + seeds_max):
+        found = caught(name, seed)
+        if found is not None:
+            return found
+    return None
+
+
+def recorded() -> dict[str, Catch]:
+    """Name -> what caught it."""
+    return {name: Catch(**found) for name, found in json.loads(RECORDED.read_text()).items()}
+
+
+def record(found: dict[str, Catch]) -> None:
+    """Keep what was found."""
+    rows = [f" {json.dumps(name)}: {json.dumps(found[name]._asdict())}" for name in PLANTED if name in found]
+    RECORDED.write_text("{\n" + ",\n".join(rows) + "\n}\n")

@@ -1,0 +1,114 @@
+"""Mistakes of the partition log: what a producer sent twice, what a crash left, what a cut takes away."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.broker.log import log as log_of
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers import Producers
+from actors.broker.partition import Assignment, Became, Partition
+from actors.node import broker_storage
+from fastpath import batch as batches
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake
+def duplicate_producer_batch_appended() -> Sequence[Patch]:
+    """Sequence numbers are remembered and not looked at."""
+    return [instead(Producers, "check", lambda producers, header: None)]
+
+
+@mistake
+def sequence_check_lost_on_leader_change() -> Sequence[Patch]:
+    """A new leader knows no producer: what the old one had stored is stored again."""
+    apply = Partition.apply
+
+    def forgetful(partition: Partition, assignment: Assignment, mono_ms: int) -> tuple[Became, Any]:
+        part, row = apply(partition, assignment, mono_ms)
+        if part is Became.LEADER:
+            partition.log.producers.clear()
+        return part, row
+
+    return [instead(Partition, "apply", forgetful)]
+
+
+@mistake
+def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
+    """What was cut off still counts as stored: its repetition is acknowledged and never written."""
+    return [
+        instead(Producers, "truncate", lambda producers, offset: True),
+        instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0: None),
+    ]
+
+
+@mistake
+def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
+    """A restarted replica remembers the producers of its last snapshot only."""
+    rebuild = PartitionLog.rebuild_producers
+
+    def shallow(log: PartitionLog, now_ms: int = -1, otherwise: int = 0) -> None:
+        with instead(log_of, "learn", lambda *args, **more: None):
+            rebuild(log, now_ms, otherwise)
+
+    return [instead(PartitionLog, "rebuild_producers", shallow)]
+
+
+@mistake
+def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
+    """Every start is taken for one after a clean stop: what the power cut left of the tail is believed."""
+    recover = broker_storage.recover
+
+    def believing(*args: Any, clean: bool, **more: Any) -> Any:
+        return recover(*args, clean=True, **more)
+
+    return [instead(broker_storage, "recover", believing)]
+
+
+@mistake
+def replicated_batch_not_verified() -> Sequence[Patch]:
+    """A follower takes a leader's bytes as they come."""
+    return [instead(log_of, "verify", lambda data, position: batches.header(data, position))]
+
+
+@mistake
+def cut_forgets_the_epochs() -> Sequence[Patch]:
+    """A cut log still claims the epochs of what was cut off."""
+    from actors.broker.log.epochs import EpochCache
+
+    return [instead(EpochCache, "truncate_end", lambda epochs, offset: None)]
+
+
+@mistake
+def deleted_topics_log_taken_up_again() -> Sequence[Patch]:
+    """A recreated topic finds the files of its namesake."""
+    from actors.broker.log.directory import PartitionDirectory
+
+    return [
+        instead(PartitionDirectory, "topic_id", None),
+        instead(broker_storage.BrokerStorage, "delete", _leave_files),
+    ]
+
+
+def _leave_files(storage: Any, partition: Any) -> None:
+    storage._written.pop(partition, None)
+
+
+@mistake
+def clean_stop_without_a_flush() -> Sequence[Patch]:
+    """The mark of a clean stop is written, the logs are not: it promises what the disk does not hold."""
+    sync = broker_storage.BrokerStorage.close
+
+    def hasty(storage: Any, replicas: Any, broker_epoch: int, then: Any) -> None:
+        node = storage._node
+        original = node.sync
+
+        def marks_only(files: Any, replacements: Any, done: Any) -> None:
+            original([], replacements, done)
+
+        node.sync = marks_only
+        try:
+            sync(storage, replicas, broker_epoch, then)
+        finally:
+            del node.sync
+
+    return [instead(broker_storage.BrokerStorage, "close", hasty)]

@@ -1,0 +1,212 @@
+"""Mistakes in the quorum: raft, its log and files, and what the roles are told."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actors.metadata.image import Image
+from actors.node import quorum as quorum_of
+from actors.node import snapshotting
+from actors.node.controller_role import ControllerRole
+from actors.node.metadata_log import MetadataLog
+from actors.node.node import Node
+from actors.node.quorum import Quorum
+from actors.node.quorum_storage import Store
+from actors.node.registry import Done, Held
+from actors.raft import Role, election, leading
+from actors.raft.messages import FetchRequest, VoteResponse
+from actors.raft.ready import Leadership
+from actors.raft.state import Core, Leading
+from fastpath import batch as batches
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+def _at_once(kind: type) -> Patch:
+    """Messages of that kind do not wait for the disk."""
+    claim = Core.claim
+
+    def say(core: Core, target: int, message: Any) -> None:
+        (Core.say if isinstance(message, kind) else claim)(core, target, message)
+
+    return instead(Core, "claim", say)
+
+
+@mistake
+def vote_before_fsync() -> Sequence[Patch]:
+    """A vote leaves before it is durable: after a power cut the voter votes again in the same epoch."""
+    return [_at_once(VoteResponse)]
+
+
+@mistake
+def metadata_claimed_before_fsync() -> Sequence[Patch]:
+    """A voter's fetch claims records that a power cut takes away."""
+    return [_at_once(FetchRequest)]
+
+
+@mistake
+def leader_counts_unsynced_metadata() -> Sequence[Patch]:
+    """The leader counts itself with what it has appended."""
+    advance = leading.advance
+
+    def eager(core: Core) -> None:
+        kept = core.log.durable_offset
+        core.log.durable_offset = core.log.end_offset
+        advance(core)
+        core.log.durable_offset = kept
+
+    return [instead(leading, "advance", eager)]
+
+
+@mistake
+def high_watermark_of_a_stale_epoch() -> Sequence[Patch]:
+    """Records of older epochs count as committed by the number of their copies alone (Raft paper, figure 8)."""
+
+    def advance(core: Core) -> None:
+        if core.leading is not None:
+            held = [core.log.durable_offset, *(progress.end_offset for progress in core.leading.voters.values())]
+            core.raise_high_watermark(core.voters.agreed(held))
+            if not core.leading.committed and core.high_watermark >= core.leading.next_offset:
+                core.leading.committed = True
+                core.out.gained = Leadership(core.epoch, core.leading.next_offset)
+
+    return [instead(leading, "advance", advance)]
+
+
+@mistake
+def epoch_resumed_after_a_restart() -> Sequence[Patch]:
+    """A restarted leader goes on in its epoch, with what is left of its log."""
+    begin = election.begin
+
+    def resume(core: Core) -> None:
+        if core.hard.leader_id == core.me.id and core.is_voter:
+            core.role = Role.LEADER
+            end = core.log.end_offset
+            core.leading = Leading(end, end, core.voters.others(core.me), core.now_ms)
+            leading.watch_quorum(core)
+        else:
+            begin(core)
+
+    return [instead(election, "begin", resume)]
+
+
+@mistake
+def metadata_truncation_skipped() -> Sequence[Patch]:
+    """A replica whose log has left the leader's is not told."""
+    return [instead(leading, "_diverging", lambda core, request: None)]
+
+
+@mistake
+def stale_candidate_elected() -> Sequence[Patch]:
+    """A vote is given though the candidate's log is behind."""
+    may_grant = election._may_grant
+
+    def lenient(core: Core, request: Any) -> bool:
+        return may_grant(core, request._replace(last_epoch=1 << 30))
+
+    return [instead(election, "_may_grant", lenient)]
+
+
+@mistake
+def fsync_failure_ignored() -> Sequence[Patch]:
+    """A failed sync counts as done: what it should have made durable is claimed."""
+    sync = Node.sync
+
+    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None]) -> None:
+        sync(node, files, replacements, lambda result: then(None))
+
+    return [instead(Node, "sync", trusting)]
+
+
+@mistake
+def metadata_served_before_commit() -> Sequence[Patch]:
+    """The roles replay what the log holds, committed or not."""
+    replay = Quorum._replay
+
+    def eager(quorum: Quorum) -> None:
+        core = quorum.raft._core
+        kept, core.high_watermark = core.high_watermark, core.log.durable_offset
+        try:
+            replay(quorum)
+        finally:
+            core.high_watermark = kept
+
+    return [instead(Quorum, "_replay", eager)]
+
+
+@mistake
+def undo_skipped() -> Sequence[Patch]:
+    """A deposed controller keeps what was never committed in its image."""
+    lost = ControllerRole.lost
+
+    def kept(role: ControllerRole) -> None:
+        with instead(Image, "undo", lambda image, offset: None):
+            lost(role)
+
+    return [instead(ControllerRole, "lost", kept)]
+
+
+@mistake
+def snapshot_without_the_last_batch() -> Sequence[Patch]:
+    """The last batch of a snapshot's records is not written."""
+    encode = snapshotting.snapshots.encode
+
+    def short(*args: Any) -> list[Any]:
+        first, body, footer = encode(*args)
+        last = batches.headers(body)[-1]
+        return [first, bytes(body)[: last.position], footer]
+
+    return [instead(snapshotting.snapshots, "encode", short)]
+
+
+@mistake
+def controller_answers_before_commit() -> Sequence[Patch]:
+    """A reply leaves as soon as its operation has run."""
+    submit = ControllerRole.submit
+
+    def at_once(role: ControllerRole, operation: Any, request: Any, call: Any) -> Any:
+        answer = submit(role, operation, request, call)
+        return Done(answer.reply) if type(answer) is Held else answer
+
+    return [instead(ControllerRole, "submit", at_once)]
+
+
+@mistake
+def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
+    """The last batch of the metadata log is taken for a torn one at every start."""
+    recover = MetadataLog.recover
+
+    def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None]) -> str | None:
+        found: list[tuple[Any, int]] = []
+        cut = recover(log, now_ms, lambda batch, attributes: found.append((batch, attributes)))
+        if found and found[-1][0].base_offset > log.start_offset:
+            log.truncate(found.pop()[0].base_offset)
+        for batch, attributes in found:
+            seen(batch, attributes)
+        return cut
+
+    return [instead(MetadataLog, "recover", forgetful)]
+
+
+@mistake
+def vote_forgotten_at_restart() -> Sequence[Patch]:
+    """quorum-state is written and never read."""
+    state = Store._quorum_state
+
+    def amnesia(store: Store) -> Any:
+        return state(store)._replace(voted=None)
+
+    return [instead(Store, "_quorum_state", amnesia)]
+
+
+@mistake
+def held_replies_released_when_leadership_is_lost() -> Sequence[Patch]:
+    """Whoever waits for a commit is told that it happened when the leader is deposed."""
+    lost = quorum_of.Quorum._lost
+
+    def released(quorum: Quorum) -> None:
+        waiting = quorum.node.waiting
+        held, waiting._held = sorted(waiting._held, key=lambda entry: entry[:2]), []
+        for _, _, release in held:
+            release(True)
+        lost(quorum)
+
+    return [instead(quorum_of.Quorum, "_lost", released)]
