@@ -46,7 +46,10 @@ def test_what_is_left_is_true_and_what_is_lost_is_told(
         at %= len(hurt)
         hurt[at : at + len(piece)] = piece[: len(hurt) - at]
     for start in starts:  # base offset and epoch: a leader writes them, no CRC covers them
-        hurt[start : start + 8], hurt[start + 12 : start + 16] = whole[start : start + 8], whole[start + 12 : start + 16]
+        hurt[start : start + 8], hurt[start + 12 : start + 16] = (
+            whole[start : start + 8],
+            whole[start + 12 : start + 16],
+        )
     path.write_bytes(hurt)
     after, told = read(folder, bytes_max)
     assert all(row in before for row in after)
