@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,9 +38,10 @@ def environment(home: Path) -> dict[str, str]:
 def started(around: Mapping[str, str]) -> Iterator[str]:
     """A head; its address. Everything below it is ended after."""
     port = free_port()
+    scratch = f"/tmp/rayft-ray-{port}"  # short: Ray's sockets lie below it
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=1",
                "--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats",
-               "--object-store-memory=80000000", f"--temp-dir=/tmp/rayft-ray-{port}"]  # fmt: skip
+               "--object-store-memory=80000000", f"--temp-dir={scratch}"]  # fmt: skip
     process = subprocess.Popen(command, env=dict(around), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60
@@ -57,6 +59,7 @@ def started(around: Mapping[str, str]) -> Iterator[str]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _family(pid: int) -> list[int]:
