@@ -1,4 +1,4 @@
-"""One Spark session for all tests of Spark: it takes seconds to start."""
+"""One Spark session for all tests of Spark: it takes seconds to start, and on a busy machine minutes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,3 +19,10 @@ def session() -> Iterator[Any]:
     made.sparkContext.setLogLevel("ERROR")
     yield made
     made.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that is interrupted in a call of the JVM leaves the session useless for all behind it: give it time."""
+    for item in items:
+        if "session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(1200))

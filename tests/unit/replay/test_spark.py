@@ -21,7 +21,6 @@ from tests.unit.replay.written import append, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.timeout(600)
 
 
 def load(session: Any, path: Path, schema: str | None = None, **options: str) -> Any:
