@@ -95,6 +95,8 @@ class CommittedData:
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
         rotten = self.is_rotten(process.name, partition.log.directory)
+        if rotten:
+            offset = max(offset, min(committed.end, end))  # what is new only; rot lies in what others have shown
         while offset < end:
             try:
                 read = partition.log.read(offset, READ_BYTES, end)
