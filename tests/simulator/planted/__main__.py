@@ -10,14 +10,15 @@ from tests.simulator.planted.hunt import RECORDED, SEEDS_MAX, hunt, record, reco
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulator.planted", description=__doc__)
-    parser.add_argument("names", nargs="*", help="mistakes; all by default")
+    parser.add_argument("names", nargs="*", help="mistakes; by default those with a record")
     parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help=f"seeds for each (default {SEEDS_MAX})")
     parser.add_argument("--first", type=int, default=-1, help="first seed (default: one that nobody has seen)")
+    parser.add_argument("--all", action="store_true", help="also those that no seed has caught yet")
     parser.add_argument("--record", action="store_true", help="write what was found into recorded.json")
     args = parser.parse_args()
     first = args.first if args.first >= 0 else randbelow(1 << 40)
     missed = 0
-    for name in args.names or PLANTED:
+    for name in args.names or (PLANTED if args.all else recorded()):
         found = hunt(name, first, args.seeds)
         if found is None:
             missed += 1

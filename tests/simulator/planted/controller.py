@@ -6,7 +6,7 @@ from typing import Any
 from actors.controller import changes, fencing, isr, leases, producer_ids, registration
 from actors.controller.changes import Change, choose_leader
 from actors.controller.state import Result, State
-from actors.metadata.ops import BrokerGone
+from actors.metadata.ops import BrokerGone, PartitionsChanged
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -99,6 +99,22 @@ def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
         soft.changed()
 
     return [instead(leases, "take_over", take_over)]
+
+
+@mistake
+def isr_change_without_a_new_version() -> Sequence[Patch]:
+    """A granted AlterIsr leaves the partition's version, and so its leader epoch, as it was."""
+
+    def changed(state: State, wanted: Sequence[Change]) -> list[PartitionsChanged]:
+        image = state.image
+        return [
+            PartitionsChanged.one(
+                image.topic_id(image.topic_of(row)) or b"", image.number(row), isr, leader, image.leader_epoch(row)
+            )
+            for row, isr, leader in wanted
+        ]
+
+    return [instead(isr, "changed", changed)]
 
 
 @mistake

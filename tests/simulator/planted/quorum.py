@@ -151,8 +151,8 @@ def snapshot_without_the_last_batch() -> Sequence[Patch]:
 
     def short(*args: Any) -> list[Any]:
         first, body, footer = encode(*args)
-        last = batches.headers(body)[-1]
-        return [first, bytes(body)[: last.position], footer]
+        whole = batches.headers(body)
+        return [first, bytes(body)[: whole[-1].position] if whole else body, footer]
 
     return [instead(snapshotting.snapshots, "encode", short)]
 
