@@ -39,7 +39,7 @@ $(VENV)/.installed: $(VENV)/.built
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed pyproject.toml
-	@test $@ -nt pyproject.toml || $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable '.[dev]'
+	@test $@ -nt pyproject.toml || { $(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/dev.txt && $(PY) -m pip install -q --disable-pip-version-check -r $(VENV)/dev.txt; }
 	@touch $@
 
 build: $(VENV)/.installed
