@@ -28,8 +28,13 @@ BACKOFF_MS = 50
 """After an error of the whole request, or of one partition that the next metadata update will settle."""
 DISK_FULL_MS = 1000
 IN_FLIGHT_MAX = 2
-SESSION_ERRORS = frozenset((
-    ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR))
+SESSION_ERRORS = frozenset(
+    (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    )
+)
 FAR_MS = 1 << 62
 
 Key = tuple[bytes, int]
@@ -186,8 +191,10 @@ class Fetcher:
             before = log.log_end_offset
             outcome.jobs.extend(partition.truncate_for(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
             if log.log_end_offset < before:
-                outcome.reports.append(f"cut {partition!r} from {before} to {log.log_end_offset}: "
-                                       f"the leader of epoch {epoch} has other data")
+                outcome.reports.append(
+                    f"cut {partition!r} from {before} to {log.log_end_offset}: "
+                    f"the leader of epoch {epoch} has other data"
+                )
             self._changed[partition] = None
             return
         try:
@@ -214,7 +221,8 @@ class Fetcher:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
             if asked[0] < data.log_start_offset or partition.log.log_end_offset == asked[0]:
                 outcome.reports.append(
-                    f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader")
+                    f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader"
+                )
                 outcome.jobs.extend(partition.restart(data.log_start_offset, now.wall_ms))
             self._changed[partition] = None
             return
@@ -253,16 +261,25 @@ class Fetcher:
             topic = topics.get(partition.topic_id)
             if topic is None:
                 topic = topics[partition.topic_id] = kind.FetchTopic(topic_id=partition.topic_id, partitions=[])
-            topic.partitions.append(kind.FetchPartition(
-                partition=partition.number, current_leader_epoch=asked[1], fetch_offset=asked[0],
-                last_fetched_epoch=asked[2], log_start_offset=asked[3],
-                partition_max_bytes=self.limits.partition_bytes_max,
-            ))
+            topic.partitions.append(
+                kind.FetchPartition(
+                    partition=partition.number,
+                    current_leader_epoch=asked[1],
+                    fetch_offset=asked[0],
+                    last_fetched_epoch=asked[2],
+                    log_start_offset=asked[3],
+                    partition_max_bytes=self.limits.partition_bytes_max,
+                )
+            )
         self._changed = {}
         request = kind(
             replica_state=kind.ReplicaState(replica_id=self.me, replica_epoch=self.broker_epoch),
-            max_wait_ms=self.limits.wait_ms, min_bytes=self.limits.bytes_min, max_bytes=self.limits.response_bytes_max,
-            session_id=self._session, session_epoch=self._epoch, topics=list(topics.values()),
+            max_wait_ms=self.limits.wait_ms,
+            min_bytes=self.limits.bytes_min,
+            max_bytes=self.limits.response_bytes_max,
+            session_id=self._session,
+            session_epoch=self._epoch,
+            topics=list(topics.values()),
             forgotten_topics_data=_by_topic(kind, self._gone) if self._epoch else [],
         )
         self._gone = {}

@@ -171,7 +171,9 @@ class Isr:
         assert self.wish is not None and self.wish.want != self.isr
         return self.wish
 
-    def answered(self, wish: Wish, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0) -> Row:
+    def answered(
+        self, wish: Wish, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0
+    ) -> Row:
         """An answer, or its loss, for `wish`. `isr` and `version` with APPLIED_STATE, `until_ms` with FINAL (hold-off)."""
         return self._move(event if wish is self.wish else Event.FOREIGN, isr=isr, version=version, until_ms=until_ms)
 

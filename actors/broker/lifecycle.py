@@ -273,7 +273,9 @@ class Lifecycle:
         if now.mono_ms - self._stopping_since_ms >= STOP_LIMIT_MS:
             self._end(Event.STOPPED, 0, "controlled shutdown was not granted within five minutes", now)
         elif now.mono_ms - self._answered_ms >= self.lease_ms:
-            self._end(Event.STOPPED, 0, "no active controller answered within a lease period; stops without a grant", now)
+            self._end(
+                Event.STOPPED, 0, "no active controller answered within a lease period; stops without a grant", now
+            )
 
     def _retry(self, now: Now) -> None:
         wait_ms = min(RETRY_MS << min(self._refusals, 6), self.interval_ms)

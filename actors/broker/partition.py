@@ -100,9 +100,16 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, number: int, log: PartitionLog, cluster: Cluster,
-                 settings: TopicSettings,
-                 high_watermark: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        number: int,
+        log: PartitionLog,
+        cluster: Cluster,
+        settings: TopicSettings,
+        high_watermark: int,
+    ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.number = number
@@ -185,8 +192,10 @@ class Partition:
         if self.leader != self.cluster.me:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == -1 and len(self.isr.isr) < self.min_insync:
-            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS,
-                          f"{self!r} has {len(self.isr.isr)} in-sync replicas, fewer than min.insync.replicas")
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self!r} has {len(self.isr.isr)} in-sync replicas, fewer than min.insync.replicas",
+            )
 
     @property
     def min_insync(self) -> int:
@@ -212,8 +221,16 @@ class Partition:
             follower.passed(end, heard.get(follower.id, NEVER_MS))
         try:
             accepted = accept(
-                data, 0, len(data), end, self.leader_epoch, now_ms=wall_ms,
-                append_time=settings.message_timestamp_type == APPEND_TIME, client=client, keyed=settings.compact)
+                data,
+                0,
+                len(data),
+                end,
+                self.leader_epoch,
+                now_ms=wall_ms,
+                append_time=settings.message_timestamp_type == APPEND_TIME,
+                client=client,
+                keyed=settings.compact,
+            )
             if client and settings.message_timestamp_type != APPEND_TIME:
                 self._check_times(accepted.headers, wall_ms)
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
@@ -261,8 +278,18 @@ class Partition:
     def view(self, mono_ms: int) -> View:
         """What the ISR rules look at."""
         cluster, log = self.cluster, self.log
-        return View(cluster.me, self.replicas, self.followers, cluster.registered, log.log_end_offset, self.own_end,
-                    self.high_watermark, self.epoch_start, cluster.lag_ms_max, mono_ms)
+        return View(
+            cluster.me,
+            self.replicas,
+            self.followers,
+            cluster.registered,
+            log.log_end_offset,
+            self.own_end,
+            self.high_watermark,
+            self.epoch_start,
+            cluster.lag_ms_max,
+            mono_ms,
+        )
 
     def note_fetch(self, replica: int, entry: Entry, broker_epoch: int, mono_ms: int) -> None:
         """A follower says where it is. UNKNOWN_LEADER_EPOCH for a replica that is not assigned as far as known here."""
@@ -318,7 +345,8 @@ class Partition:
         """FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER; `epoch` -1 is not checked (KIP-320)."""
         if epoch >= 0 and epoch != self.leader_epoch:
             raise Refused(
-                ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+                ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
         if self.leader != self.cluster.me and (leader_only or self.leader == NO_LEADER):
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
@@ -378,5 +406,6 @@ class Partition:
         kept = self.followers
         self.followers = {
             replica: kept.get(replica) or Follower(replica, mono_ms if replica in self.isr.isr else NEVER_MS)
-            for replica in self.replicas if replica != self.cluster.me
+            for replica in self.replicas
+            if replica != self.cluster.me
         }

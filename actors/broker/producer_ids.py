@@ -22,7 +22,9 @@ class ProducerIds:
     def wants(self, mono_ms: int) -> bool:
         """A block is to be asked for now."""
         return (
-            not self._asked and self._spare is None and self._end - self._next <= self._low
+            not self._asked
+            and self._spare is None
+            and self._end - self._next <= self._low
             and mono_ms >= self._not_before_ms
         )
 

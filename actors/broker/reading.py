@@ -53,8 +53,10 @@ class Look(NamedTuple):
         """An incremental answer has to name this partition."""
         entry = self.entry
         return (
-            self.size > 0 or self.urgent
-            or entry.sent_high_watermark != self.high_watermark or entry.sent_log_start != self.log_start
+            self.size > 0
+            or self.urgent
+            or entry.sent_high_watermark != self.high_watermark
+            or entry.sent_log_start != self.log_start
         )
 
 
@@ -91,8 +93,9 @@ def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader
         replicas.fetched(partition, reader.mono_ms)
 
 
-def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None,
-          first: bool) -> Look:
+def _read(
+    partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None, first: bool
+) -> Look:
     log = partition.log
     end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
     records: Buffer = b""
@@ -120,8 +123,19 @@ def _read(partition: Partition, entry: Entry, reader: Reader, bytes_max: int, di
                 raise _damaged(partition, entry, "no batch can be found there")
     if sealed and records:
         _verify(partition, entry, records)
-    return Look(entry, ErrorCode.NONE, partition.high_watermark, log.log_start_offset, records,
-                len(records), diverging, partition.leader, partition.leader_epoch, cold, readable and not len(records))
+    return Look(
+        entry,
+        ErrorCode.NONE,
+        partition.high_watermark,
+        log.log_start_offset,
+        records,
+        len(records),
+        diverging,
+        partition.leader,
+        partition.leader_epoch,
+        cold,
+        readable and not len(records),
+    )
 
 
 def _verify(partition: Partition, entry: Entry, records: Buffer) -> None:

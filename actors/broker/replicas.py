@@ -274,4 +274,3 @@ class Replicas:
             self.fetchers[source].leave(partition)
         if partition.leader not in (me, -1) and (partition.leader != source or partition.leader_epoch != epoch):
             self.fetcher(partition.leader).follow(partition)
-

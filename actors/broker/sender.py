@@ -148,8 +148,14 @@ class Sender:
                 topics[partition.topic, partition.topic_id] = topic
             members = [replica for replica in partition.replicas if replica in wish.want]
             epochs = [broker_epoch if replica == self.me else wish.epochs.get(replica, -1) for replica in members]
-            topic.partitions.append(kind.PartitionData(
-                partition_id=partition.number, leader=self.me, leader_epoch=leader_epoch, isr=members,
-                current_zk_version=wish.base, isr_broker_epochs=epochs,
-            ))
+            topic.partitions.append(
+                kind.PartitionData(
+                    partition_id=partition.number,
+                    leader=self.me,
+                    leader_epoch=leader_epoch,
+                    isr=members,
+                    current_zk_version=wish.base,
+                    isr_broker_epochs=epochs,
+                )
+            )
         return kind(broker_id=self.me, broker_epoch=broker_epoch, topics=list(topics.values()))

@@ -178,8 +178,7 @@ class Sessions:
         if len(self._by_id) * 2 < self._slots:
             return []
         old = [
-            session for session in self._by_id.values()
-            if session.replica < 0 and mono_ms - session.used_ms > IDLE_MS
+            session for session in self._by_id.values() if session.replica < 0 and mono_ms - session.used_ms > IDLE_MS
         ]
         for session in old:
             del self._by_id[session.id]

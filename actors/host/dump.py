@@ -54,7 +54,10 @@ def _records(whole: Batch, family: str, control: bool) -> list[str]:
         return [f"{offset} {op!r}" for offset, op in dialect(family).decode(whole)]
     return [
         f"{record.offset} time {record.timestamp} key {_text(record.key)} value {_text(record.value)}"
-        + "".join(f" {_text(name.encode() if isinstance(name, str) else name)}={_text(value)}" for name, value in record.headers)
+        + "".join(
+            f" {_text(name.encode() if isinstance(name, str) else name)}={_text(value)}"
+            for name, value in record.headers
+        )
         for record in batch.records(whole.data)
     ]
 

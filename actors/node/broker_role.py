@@ -56,10 +56,16 @@ class BrokerRole:
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(node)
         self.replicas = Replicas(
-            self.cluster, Sender(self.me, lag_ms_max // 2),
-            Limits(value("replica.fetch.wait.max.ms"), value("replica.fetch.min.bytes"),
-                   value("replica.fetch.response.max.bytes"), value("replica.fetch.max.bytes")),
-            self.storage.open)
+            self.cluster,
+            Sender(self.me, lag_ms_max // 2),
+            Limits(
+                value("replica.fetch.wait.max.ms"),
+                value("replica.fetch.min.bytes"),
+                value("replica.fetch.response.max.bytes"),
+                value("replica.fetch.max.bytes"),
+            ),
+            self.storage.open,
+        )
         self.sessions = Sessions(node.random.below, value("max.incremental.fetch.session.cache.slots"))
         self.producer_ids = ProducerIds()
         self.groups = GroupsRole(node, self)
@@ -81,8 +87,7 @@ class BrokerRole:
         self._ending = False
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
-        self.isr_meters = {
-            name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
+        self.isr_meters = {name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
 
     # ---- the node's inputs
 
@@ -305,9 +310,14 @@ class BrokerRole:
         if leader == self.me and not self._registered:
             leader = NO_LEADER
         self.replicas.assign(
-            image.topic_name(topic), topic_id, number,
-            Assignment(image.replicas(row), image.isr(row), leader, image.leader_epoch(row), image.partition_epoch(row)),
-            self.node.now.mono_ms)
+            image.topic_name(topic),
+            topic_id,
+            number,
+            Assignment(
+                image.replicas(row), image.isr(row), leader, image.leader_epoch(row), image.partition_epoch(row)
+            ),
+            self.node.now.mono_ms,
+        )
         return topic_id, number
 
     def _drop(self, partition: Partition) -> None:
@@ -369,8 +379,12 @@ class BrokerRole:
         beat = self.lifecycle.tick(now, self._metadata())
         if beat is not None:
             self.node.channels.controller(
-                "BrokerHeartbeat", self._heartbeat(beat), self._beaten, max(self.lifecycle.interval_ms, 1000),
-                purpose="heartbeat")
+                "BrokerHeartbeat",
+                self._heartbeat(beat),
+                self._beaten,
+                max(self.lifecycle.interval_ms, 1000),
+                purpose="heartbeat",
+            )
         self._follow_state()
 
     def _heartbeat(self, beat: Heartbeat) -> Any:
@@ -378,15 +392,26 @@ class BrokerRole:
         config, storage = self.node.config, self.node.storage
         protocols = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
         return kind(
-            target_state=beat.target, broker_id=self.me, broker_epoch=beat.epoch,
-            lease_start_time_ms=beat.lease_start_ms, cur_metadata_offset=beat.metadata_offset,
-            listeners=[kind.Listener(name=one.name, host=one.host, port=one.port,
-                                     security_protocol=protocols[one.protocol]) for one in config.advertised],
+            target_state=beat.target,
+            broker_id=self.me,
+            broker_epoch=beat.epoch,
+            lease_start_time_ms=beat.lease_start_ms,
+            cur_metadata_offset=beat.metadata_offset,
+            listeners=[
+                kind.Listener(name=one.name, host=one.host, port=one.port, security_protocol=protocols[one.protocol])
+                for one in config.advertised
+            ],
             rack=config.rack,
-            features=[kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                      for name, low, high in FEATURES],
-            cluster_id=storage.cluster_id, incarnation_id=self._incarnation_id, log_dirs=list(storage.directory_ids),
-            previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1, unreadable=self._unreadable(kind))
+            features=[
+                kind.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, low, high in FEATURES
+            ],
+            cluster_id=storage.cluster_id,
+            incarnation_id=self._incarnation_id,
+            log_dirs=list(storage.directory_ids),
+            previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1,
+            unreadable=self._unreadable(kind),
+        )
 
     def _unreadable(self, kind: Any) -> list[Any]:
         """Damaged partitions that another member of the ISR can take over (DESIGN 6, tag 7)."""
@@ -408,7 +433,9 @@ class BrokerRole:
                 self.lifecycle.hurry(self.node.now)
             if partition.leader not in (self.me, NO_LEADER) and self.me not in partition.isr.isr:
                 self._drop(partition)
-                self.node.stop(1, f"{partition!r} is damaged here and was given up: start again to fetch it from its leader")
+                self.node.stop(
+                    1, f"{partition!r} is damaged here and was given up: start again to fetch it from its leader"
+                )
 
     def _beaten(self, reply: Any) -> None:
         now = self.node.now
@@ -416,7 +443,8 @@ class BrokerRole:
             self.lifecycle.lost(now)
         else:
             self.lifecycle.answered(
-                BeatAnswer(reply.error_code, reply.next_state, reply.broker_epoch, reply.lease_end_time_ms), now)
+                BeatAnswer(reply.error_code, reply.next_state, reply.broker_epoch, reply.lease_end_time_ms), now
+            )
         self._follow_state()
 
     def _follow_state(self) -> None:
@@ -510,8 +538,15 @@ class BrokerRole:
             self._fetch(fetcher, self.node.now.mono_ms)
 
         self.node.channels.peer(
-            ("fetch", fetcher.source), address, "Fetch", question.request, answered,
-            self._peer_timeout_ms + self.replicas.limits.wait_ms, 17, lane=Lane.DATA)
+            ("fetch", fetcher.source),
+            address,
+            "Fetch",
+            question.request,
+            answered,
+            self._peer_timeout_ms + self.replicas.limits.wait_ms,
+            17,
+            lane=Lane.DATA,
+        )
 
     # ---- AlterIsr
 

@@ -98,7 +98,9 @@ class BrokerStorage:
 
         self._node.sync(
             [file for _, flush in flushes for file in flush.files],
-            [one for _, flush in flushes for one in flush.replacements], flushed)
+            [one for _, flush in flushes for one in flush.replacements],
+            flushed,
+        )
 
     # ---- partitions
 
@@ -113,15 +115,31 @@ class BrokerStorage:
         if claimed is None:
             place = min(range(len(self._directories)), key=lambda index: self._counts[index])
             self._counts[place] += 1
-            return PartitionLog(self._directories[place].disk, partition_name(topic, number), settings, topic_id,
-                                indexes=self._indexes), settings, 0
+            return (
+                PartitionLog(
+                    self._directories[place].disk,
+                    partition_name(topic, number),
+                    settings,
+                    topic_id,
+                    indexes=self._indexes,
+                ),
+                settings,
+                0,
+            )
         directory, found = claimed
         self._counts[self._directories.index(directory)] += 1
         key = (topic, number)
         recovered = recover(
-            directory.disk, found.name, settings, clean=directory.clean,
-            recovery_point=directory.recovery_points.get(key, 0), log_start_offset=directory.log_starts.get(key, 0),
-            topic_id=topic_id, now_ms=self._node.now.wall_ms, indexes=self._indexes)
+            directory.disk,
+            found.name,
+            settings,
+            clean=directory.clean,
+            recovery_point=directory.recovery_points.get(key, 0),
+            log_start_offset=directory.log_starts.get(key, 0),
+            topic_id=topic_id,
+            now_ms=self._node.now.wall_ms,
+            indexes=self._indexes,
+        )
         for cut in recovered.cuts:
             self._node.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
         log = recovered.log
@@ -177,7 +195,9 @@ class BrokerStorage:
 
         self._node.sync(
             [file for _, flush in flushes for file in flush.files],
-            [one for _, flush in flushes for one in flush.replacements], done)
+            [one for _, flush in flushes for one in flush.replacements],
+            done,
+        )
 
     def end(self, replicas: "Replicas") -> None:
         """End of a turn: flush what the settings want flushed."""
@@ -186,7 +206,8 @@ class BrokerStorage:
         now_ms = self._node.now.mono_ms
         due = [partition for partition in self._written if partition.log.flush_due(now_ms)]
         self._written = {
-            partition: None for partition in self._written
+            partition: None
+            for partition in self._written
             if partition not in due and partition.settings.flush_ms < (1 << 62)
         }
         if due:
@@ -226,8 +247,10 @@ class BrokerStorage:
             self._node.log.warning(f"a job on the log directories failed: {result!r}")
 
     def _checkpoint(self, replicas: "Replicas") -> None:
-        state = [(partition.log.recovery_point, partition.high_watermark, partition.log.log_start_offset)
-                 for partition in replicas]
+        state = [
+            (partition.log.recovery_point, partition.high_watermark, partition.log.log_start_offset)
+            for partition in replicas
+        ]
         if state == self._checkpointed:
             return
         self._checkpointed = state
@@ -259,9 +282,11 @@ class BrokerStorage:
             return
         if retained.deleted:
             self._node.log.info(
-                f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now")
+                f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
+            )
             self._node.waiting.timers.at(
-                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(retained.jobs))
+                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(retained.jobs)
+            )
         if retained.warm:
             self._node.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
 
@@ -270,8 +295,9 @@ class BrokerStorage:
         if not isinstance(result, Exception) and not partition.removed:
             self._retain(partition, self._node.now)
 
-    def _retire(self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings,
-                log: PartitionLog | None = None) -> None:
+    def _retire(
+        self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None
+    ) -> None:
         retired = retired_name(topic, number, "delete", self._node.random.uuid())
         disk.rename(name, retired)
 

@@ -40,8 +40,14 @@ def append_internal(node: "Node", topic: str, number: int, data: bytearray, then
     _wait(node, partition, appended.last_offset + 1, partition.leader_epoch, deadline_ms, then)
 
 
-def _wait(node: "Node", partition: Partition, required_offset: int, leader_epoch: int, deadline_ms: int,
-          then: Callable[[ErrorCode], None]) -> None:
+def _wait(
+    node: "Node",
+    partition: Partition,
+    required_offset: int,
+    leader_epoch: int,
+    deadline_ms: int,
+    then: Callable[[ErrorCode], None],
+) -> None:
     def again(expired: bool) -> None:
         verdict = partition.verdict(required_offset, leader_epoch)
         if verdict is None and expired:
@@ -86,9 +92,13 @@ def _topic(node: "Node", name: str) -> Any:
     if "offsets.topic.replication.factor" not in node.config.given:
         factor = max(1, min(factor, len(node.broker.image.brokers())))
     settings = {
-        "cleanup.policy": "compact", "compression.type": "producer",
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
         "segment.bytes": str(value("offsets.topic.segment.bytes")),
     }
     return kind.CreatableTopic(
-        name=name, num_partitions=value("offsets.topic.num.partitions"), replication_factor=factor,
-        configs=[kind.CreatableTopicConfig(name=key, value=text) for key, text in settings.items()])
+        name=name,
+        num_partitions=value("offsets.topic.num.partitions"),
+        replication_factor=factor,
+        configs=[kind.CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
+    )

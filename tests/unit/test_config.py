@@ -576,6 +576,7 @@ def test_properties_files(text: str, expected: dict[str, str]) -> None:
 def test_r631_089_r497_37_no_setting_gates_formats_the_clusters_feature_does() -> None:
     refused(
         BROKER,
-        "inter.broker.protocol.version", "metadata.format",
+        "inter.broker.protocol.version",
+        "metadata.format",
         inter_broker_protocol_version="2.7",
     )

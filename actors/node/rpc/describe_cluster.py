@@ -27,18 +27,29 @@ def describe_cluster(node: "Node", request: Any, call: Call) -> Answer:
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
-        return Done(kind(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message="this listener describes brokers, endpoint type 1", endpoint_type=request.endpoint_type,
-            cluster_id=""))
+        return Done(
+            kind(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message="this listener describes brokers, endpoint type 1",
+                endpoint_type=request.endpoint_type,
+                cluster_id="",
+            )
+        )
     brokers = []
     for broker in role.image.brokers():
         if broker.fenced and not request.include_fenced_brokers:
             continue
         endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
         if endpoint is not None:
-            brokers.append(kind.DescribeClusterBroker(
-                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced))
+            brokers.append(
+                kind.DescribeClusterBroker(
+                    broker_id=broker.id,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    rack=broker.rack,
+                    is_fenced=broker.fenced,
+                )
+            )
     reply = kind(cluster_id=node.storage.cluster_id, controller_id=role.me, brokers=brokers)
     if request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -51,15 +62,25 @@ def describe_controllers(node: "Node", request: Any, call: Call) -> Answer:
     kind = message("DescribeClusterResponse")
     if request.endpoint_type != CONTROLLERS:
         known = request.endpoint_type == BROKERS
-        return Done(kind(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message="this listener describes controllers, endpoint type 2", endpoint_type=request.endpoint_type,
-            cluster_id=""))
+        return Done(
+            kind(
+                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                error_message="this listener describes controllers, endpoint type 2",
+                endpoint_type=request.endpoint_type,
+                cluster_id="",
+            )
+        )
     controllers = [
         kind.DescribeClusterBroker(broker_id=controller, host=address[0], port=address[1])
-        for controller in node.quorum.voter_ids() if (address := node.quorum.addresses.find(controller)) is not None]
-    reply = kind(endpoint_type=CONTROLLERS, cluster_id=node.storage.cluster_id, controller_id=node.quorum.leader_id,
-                 brokers=controllers)
+        for controller in node.quorum.voter_ids()
+        if (address := node.quorum.addresses.find(controller)) is not None
+    ]
+    reply = kind(
+        endpoint_type=CONTROLLERS,
+        cluster_id=node.storage.cluster_id,
+        controller_id=node.quorum.leader_id,
+        brokers=controllers,
+    )
     if request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = CLUSTER_OPERATIONS
     return Done(reply)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-
 @rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
     """One page of partitions."""

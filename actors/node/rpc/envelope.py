@@ -48,8 +48,18 @@ def unwrap(node: "Node", request: Any, call: Call) -> Answer:
         host = str(ipaddress.ip_address(bytes(request.client_host_address)))
     except (WireError, ValueError):
         return _error(ErrorCode.INVALID_REQUEST)
-    answer = api.handler(node, inner, call._replace(
-        api_key=key, api_version=version, client_id=header.client_id, client_host=host, principal=principal, frame=frame))
+    answer = api.handler(
+        node,
+        inner,
+        call._replace(
+            api_key=key,
+            api_version=version,
+            client_id=header.client_id,
+            client_host=host,
+            principal=principal,
+            frame=frame,
+        ),
+    )
     if isinstance(answer, Close):
         return _error(ErrorCode.UNKNOWN_SERVER_ERROR)
 

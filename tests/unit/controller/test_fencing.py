@@ -227,7 +227,9 @@ def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
         row = c.image.partition(c.image.topic("t"), number)
         c.image.replay(
             c.image.next_offset,
-            PartitionsChanged.one(c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, c.image.leader_epoch(row) + 1),
+            PartitionsChanged.one(
+                c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, c.image.leader_epoch(row) + 1
+            ),
         )
     monkeypatch.setattr(elections, "ROWS_AT_ONCE", 2)
     row, slices = 0, 0

@@ -454,7 +454,9 @@ def test_leaderships_are_given_back_at_the_interval_and_only_where_it_is_wanted(
         joined(host, 1, 2)
         kind = message("CreateTopicsRequest")
         chosen = [kind.CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
-        request = kind(topics=[kind.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=chosen)])
+        request = kind(
+            topics=[kind.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=chosen)]
+        )
         host.controller.submit(create_topics, request, call(19))
         host.turn()
         image = host.controller.image
