@@ -16,6 +16,7 @@ SEEDS = int(os.environ.get("SIMULATOR_SEEDS", "20"))
 DIGEST = "from tests.simulator.simulation import simulate; print(simulate({seed}).digest)"
 
 
+@pytest.mark.timeout(1800)
 def test_every_seed_holds_every_property():
     failed = [(result.seed, result.text) for result in run(range(SEEDS)) if not result.ok]
     assert not failed, f"python -m tests.simulator --seed {failed[0][0]} replays: {failed[0][1]}"
