@@ -523,14 +523,14 @@ class Quorum:
         """Hand committed batches to the roles, up to a budget; then say what is committed."""
         high_watermark, before, budget = self.raft.high_watermark, self._applied, REPLAY_BYTES
         while self._applied < high_watermark and budget > 0:
-            found = self.log.read(self._applied, READ_BYTES)
-            if found is None:
-                break
-            for batch in found:
+            start = self._applied
+            for batch in self.log.read(start, READ_BYTES) or ():
                 if batch.last_offset >= high_watermark:
                     break
                 self._replay_one(batch)
                 budget -= len(batch.data)
+            if self._applied == start:  # read from disk first, or not written yet for want of room
+                break
         self._behind = self._applied < high_watermark and budget <= 0
         if self._applied > before:
             for role in self.roles:
