@@ -492,7 +492,10 @@ class BrokerRole:
             else:
                 self.node.retire()
 
-        self.storage.close(self.replicas, self.lifecycle.epoch, durable)
+        if self._caught_up:
+            self.storage.close(self.replicas, self.lifecycle.epoch, durable)
+        else:
+            self.storage.close_unopened(durable)
 
     # ---- replication
 

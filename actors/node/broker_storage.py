@@ -102,6 +102,15 @@ class BrokerStorage:
             flushed,
         )
 
+    def close_unopened(self, then: Callable[[Any], None]) -> None:
+        """The end of a process that has never opened its logs: they are as the stop before left them, and only where that
+        was clean they are marked so again."""
+        marks = [directory.clean_shutdown(directory.broker_epoch) for directory in self._directories if directory.clean]
+        if marks:
+            self._node.sync([], marks, then)
+        else:
+            then(None)
+
     # ---- partitions
 
     def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int]:
