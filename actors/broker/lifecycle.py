@@ -198,6 +198,10 @@ class Lifecycle:
         """Clients are served: ACTIVE, inside the lease, and the own replay has reached the broker epoch."""
         return self.state is State.ACTIVE and now.mono_ms < self.lease_until_ms and next_offset > self.epoch
 
+    def due(self, now: Now) -> bool:
+        """Whether `tick` has anything to do."""
+        return not self._started or now.mono_ms >= self.deadline_ms()
+
     def deadline_ms(self) -> int:
         """Monotonic time of the next thing to do; before the first heartbeat it is catching up, not time, that counts."""
         if self.state is State.SHUTDOWN:

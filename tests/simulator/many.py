@@ -1,7 +1,8 @@
 """Many seeds on all cores: a progress bar, every failure with the command that replays it, and a summary.
 
-This file alone decides how seeds are spread over processes. A worker runs one world at a time with the cycle collector off,
-and collects between worlds: a world lives for seconds, and its garbage is bounded.
+This file alone decides how seeds are spread over processes. A worker is a process of its own from the start, since a copy of
+one that has threads may wait for their locks for ever. It runs one world at a time with the cycle collector off, and
+collects between worlds: a world lives for seconds, and its garbage is bounded.
 """
 
 import gc
@@ -33,8 +34,7 @@ def alone(seed: int) -> Result:
 
 def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:
     """Results as they come, in no particular order."""
-    jobs = jobs or os.cpu_count() or 1
-    with ProcessPoolExecutor(jobs, mp_context=get_context("fork"), max_tasks_per_child=None) as pool:
+    with ProcessPoolExecutor(jobs or len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(alone, seed) for seed in seeds]
         for future in as_completed(waiting):
             yield future.result()

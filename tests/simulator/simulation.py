@@ -37,6 +37,7 @@ from tests.simulator.clients.topics import churn, create
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
 from tests.simulator.history import History
+from tests.simulator.patience import turns_end
 from tests.simulator.world import World
 
 FAULTY_MS = 90_000
@@ -153,7 +154,8 @@ class Simulation:
         """All of it. Never raises what a checker or a node raises."""
         began, checker, text = process_time(), "", ""
         try:
-            self._run()
+            with turns_end(lambda: self.world.turns):
+                self._run()
         except Violation as violation:
             checker, text = violation.checker, str(violation)
         except Exception as error:

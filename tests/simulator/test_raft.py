@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
@@ -28,7 +29,7 @@ def _bunch(first: int) -> list[Outcome | str]:
 
 def test_seeds() -> None:
     """No checker objects; a clean kill costs one epoch (99 of 100 seeds) and well under a second."""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
         results = [one for bunch in pool.map(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH)) for one in bunch]
     failures = [one for one in results if isinstance(one, str)]
     assert not failures, failures[:5]

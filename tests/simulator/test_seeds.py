@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.many import run
+from tests.simulator.patience import turns_end
 from tests.simulator.simulation import Simulation, simulate
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,6 +47,12 @@ def test_a_broken_promise_is_reported_with_its_name():
     simulation.world.at(3_000_000, lie)
     result = simulation.run()
     assert not result.ok and result.checker == "no_acknowledged_record_lost"
+
+
+def test_a_turn_without_end_is_a_violation():
+    with pytest.raises(Violation, match="turn 8 does not end"), turns_end(lambda: 7, 0.2):
+        while True:
+            pass
 
 
 def test_a_patch_lasts_as_long_as_its_world():

@@ -361,9 +361,11 @@ class Coordinator:
     # ---- time and writes
 
     def tick(self, now: Now) -> None:
-        """Sessions, phases, ids never used."""
+        """Sessions, phases, ids never used. What this schedules for now runs in the next tick, so that a tick ends."""
+        due_now = []
         while self._deadlines and self._deadlines[0][0] <= now.mono_ms:
-            due_ms, group_id = heapq.heappop(self._deadlines)
+            due_now.append(heapq.heappop(self._deadlines))
+        for due_ms, group_id in due_now:
             if self._scheduled.get(group_id) != due_ms:
                 continue
             del self._scheduled[group_id]

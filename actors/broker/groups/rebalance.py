@@ -221,7 +221,8 @@ def next_deadline_ms(group: Group) -> int | None:
         member.deadline_ms for member in group.members.values() if not member.join_ticket and not member.sync_ticket
     ]
     times.extend(group.pending.values())
-    if group.state in (GroupState.PREPARING, GroupState.COMPLETING):
+    waits_for_somebody = any(not member.sync_ticket for member in group.members.values())
+    if group.state is GroupState.PREPARING or (group.state is GroupState.COMPLETING and waits_for_somebody):
         times.append(group.phase_deadline_ms)
     return min(times, default=None)
 

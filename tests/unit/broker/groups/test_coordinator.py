@@ -156,6 +156,23 @@ def test_nobody_is_answered_before_the_assignment_is_committed() -> None:
     assert world.synced(ticket).assignment == b"x"
 
 
+def test_a_write_that_takes_longer_than_the_phase_is_waited_for() -> None:
+    """The coordinator once looked at the same deadline for ever, inside one turn (simulator, seed 21)."""
+    world = World()
+    id = world.joined(world.join(session_ms=60_000)).member_id
+    world.join(id, session_ms=60_000, rebalance_ms=5_000)
+    world.held = True
+    ticket = world.sync(id, 1, [(id, b"x")])
+    world.pass_time(5_000)
+    assert world.machine.deadline_ms() > world.now.mono_ms, "nothing is due again and again"
+    world.held = False
+    world.drain()
+    assert world.synced(ticket).assignment == b"x"
+    world.pass_time(60_000)
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and not group.members, "its session still ends"
+
+
 def test_a_failed_write_sends_everybody_back_to_join() -> None:
     world = World()
     id = world.joined(world.join()).member_id
