@@ -245,8 +245,7 @@ class BrokerRole:
     # ---- metadata
 
     def _catch_up(self) -> None:
-        metadata = self._metadata()
-        if self._started and not self._caught_up and metadata.caught_up:
+        if self._started and not self._caught_up and self._metadata().caught_up:
             self._caught_up = True
             self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(self.image.feature(FORMAT))
             self._diff_all()
@@ -376,7 +375,7 @@ class BrokerRole:
         return Metadata(self.image.next_offset, quorum.high_watermark if quorum.high_watermark > 0 else -1, known)
 
     def _tick_lifecycle(self, now: Now) -> None:
-        beat = self.lifecycle.tick(now, self._metadata())
+        beat = self.lifecycle.tick(now, self._metadata()) if self.lifecycle.due(now) else None
         if beat is not None:
             self.node.channels.controller(
                 "BrokerHeartbeat",
@@ -500,14 +499,16 @@ class BrokerRole:
     # ---- replication
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> None:
-        if now_ms < self._fetch_retry_ms.get(fetcher.source, 0) or self._ending or not len(fetcher):
+        if self._ending or not len(fetcher) or now_ms < self._fetch_retry_ms.get(fetcher.source, 0):
+            return
+        if fetcher.broker_epoch < 0:
+            fetcher.renew(self.lifecycle.epoch)
+        if now_ms < fetcher.deadline_ms(now_ms):
             return
         endpoint = self.endpoint(fetcher.source, self.node.config.inter_broker_listener)
         if endpoint is None:
             self._fetch_retry_ms[fetcher.source] = now_ms + NO_ADDRESS_MS
             return
-        if fetcher.broker_epoch < 0:
-            fetcher.renew(self.lifecycle.epoch)
         question = fetcher.ask(now_ms)
         while question is not None:
             self._ask(fetcher, question, (endpoint.host, endpoint.port))

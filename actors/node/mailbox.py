@@ -31,7 +31,7 @@ class Mailbox:
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
         """Queue one frame."""
-        self._lanes[lane.value].append((connection, frame, slot))
+        self._lanes[lane].append((connection, frame, slot))
 
     def put_control_request(self, connection: int, frame: memoryview, slot: Slot) -> None:
         """Queue one request of a control-plane listener."""
@@ -39,14 +39,14 @@ class Mailbox:
 
     def take(self, lane: Lane) -> Item | None:
         """The oldest frame of a lane, or None. In the control lane answers come before requests."""
-        queue = self._lanes[lane.value]
+        queue = self._lanes[lane]
         if queue:
             return queue.popleft()
         return self._requests.popleft() if lane is Lane.CONTROL and self._requests else None
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
-        return len(self._lanes[lane.value]) + (len(self._requests) if lane is Lane.CONTROL else 0)
+        return len(self._lanes[lane]) + (len(self._requests) if lane is Lane.CONTROL else 0)
 
     @property
     def control_requests(self) -> int:

@@ -196,9 +196,9 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
             return 0
-        due: int = min(
-            self.waiting.timers.deadline_ms(), self.quorum.deadline_ms(), *(role.deadline_ms() for role in self._roles)
-        )
+        due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
+        for role in self._roles:
+            due = min(due, role.deadline_ms())
         return due
 
     def _follow_controller(self) -> None:

@@ -143,6 +143,8 @@ class Quorum:
         """There is no room for its batches; nothing goes on before they are written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
+        self._resting = False
+        """The last `advance` left nothing to be done here; only what raft is given can change that."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -330,13 +332,17 @@ class Quorum:
 
     def advance(self) -> None:
         """Perform what raft wants until it wants nothing more; then replay, snapshot, sweep."""
-        if self._raft is None:
+        raft = self._raft
+        if raft is None or (self._resting and raft.settled):
             return
+        self._resting = False
         try:
             if self._unwritten is not None and not self._write_on(self._unwritten):
                 return
-            while self._perform(self._raft.ready()):
-                pass
+            while True:
+                ready = raft.ready()
+                if raft.settled or not self._perform(ready):
+                    break
             if self._unwritten is not None:
                 return
             self._replay()
@@ -347,6 +353,10 @@ class Quorum:
             return
         if not self._syncs:
             self._sweep()
+            self._resting = (
+                raft.settled and self._applied >= raft.high_watermark and self._pending is None
+                and self.store.taken is None and self.log.missed is None and self.checkpoints.missed is None
+            )  # fmt: skip
 
     def _perform(self, ready: Ready) -> bool:
         """One Ready, in its order. False: it was empty."""
@@ -588,6 +598,7 @@ class Quorum:
         `end_offset` is committed and durable here."""
         whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
         self.store.taken = (SnapshotId(end_offset, epoch), whole)
+        self._resting = False
         self.advance()
 
     def epoch_at(self, offset: int) -> int:
@@ -602,6 +613,7 @@ class Quorum:
         snapshot, data = taken
 
         def stored(result: Exception | None) -> None:
+            self._resting = False
             if isinstance(result, DiskFull):
                 self.node.log.error(f"no snapshot, the log goes on growing: {result}")
                 self.store.not_stored()
@@ -620,6 +632,7 @@ class Quorum:
         """A received file becomes durable, is checked outside the loop, and raft hears of it."""
 
         def checked(result: Any) -> None:
+            self._resting = False
             if isinstance(result, Exception):
                 self.node.stop(1, f"a received checkpoint cannot be read: {result}")
             elif self.checkpoints.receives(file):

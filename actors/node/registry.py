@@ -24,7 +24,7 @@ class Listener(enum.Enum):
     CONTROLLER = "controller"
 
 
-class Lane(enum.Enum):
+class Lane(enum.IntEnum):
     """Lanes of the mailbox (KIP-291): everything in CONTROL runs before anything in DATA."""
 
     CONTROL = 0

@@ -110,12 +110,15 @@ class Raft:
             now,
         )
         self._core = core
+        self._due_ms: int | None = None
+        """Settled: the last `ready` brought nothing, no input came since, and until then `tick` does nothing. None: not."""
         election.begin(core)
 
     # -- in
 
     def step(self, source: int, message: Message, now: Now) -> None:
         """Take a message. Raises LogDiverged: the node must stop."""
+        self._due_ms = None
         core = self._core
         core.now = now
         kind = type(message)
@@ -129,11 +132,13 @@ class Raft:
 
     def link_lost(self, peer: int, refused: bool, now: Now) -> None:
         """A connection to `peer` broke, or (`refused`) could not be opened because nobody listens there."""
+        self._due_ms = None
         self._core.now = now
         following.link_lost(self._core, peer, refused)
 
     def link_up(self, peer: int, now: Now) -> None:
         """A connection to `peer` was accepted: a hint that it is dead ends."""
+        self._due_ms = None
         self._core.now = now
         following.alive(self._core, peer)
 
@@ -141,6 +146,9 @@ class Raft:
         """Time has passed."""
         core = self._core
         core.now = now
+        if self._due_ms is not None and now.mono_ms < self._due_ms:
+            return
+        self._due_ms = None
         fetching = core.fetching
         if fetching is not None and fetching.serial and fetching.expires_ms <= now.mono_ms:
             following.fetch_failed(core, fetching.serial)
@@ -157,10 +165,12 @@ class Raft:
         if core.role is not Role.LEADER:
             raise NotLeader(f"replica {core.me.id} is {core.role.value} in epoch {core.epoch}")
         assert batch.epoch == core.epoch
+        self._due_ms = None
         core.log.append(batch)
 
     def synced(self, token: int) -> None:
         """The sync of that token is done."""
+        self._due_ms = None
         core = self._core
         core.log.synced(token)
         election.count(core)
@@ -168,15 +178,18 @@ class Raft:
 
     def warmed(self) -> None:
         """What `LogReader` had to leave out is in memory now."""
+        self._due_ms = None
         leading.warmed(self._core)
 
     def snapshot_received(self, snapshot: SnapshotId, valid: bool, now: Now) -> None:
         """The node has verified the file whose last part came with `SnapshotPart.last`."""
+        self._due_ms = None
         self._core.now = now
         download.received(self._core, snapshot, valid)
 
     def snapshot_taken(self, latest: SnapshotId, start: SnapshotId) -> None:
         """A snapshot of our own, `latest`, is durable, and the log now begins at `start`, a snapshot too."""
+        self._due_ms = None
         core = self._core
         assert start.end_offset <= latest.end_offset <= core.high_watermark
         core.log.latest = latest
@@ -186,6 +199,7 @@ class Raft:
     def resign(self, preferred: Sequence[ReplicaKey] | None = None) -> None:
         """Give up leadership, for a shutdown or a hand-over. Does nothing elsewhere."""
         if self._core.role is Role.LEADER:
+            self._due_ms = None
             leading.resign(self._core, preferred)
 
     # -- out
@@ -193,26 +207,23 @@ class Raft:
     def ready(self) -> Ready:
         """What to do now."""
         core = self._core
+        if self._due_ms is not None:
+            return Ready(high_watermark=core.high_watermark)
         leading.answer_parked(core)
         following.send_due(core)
+        if core.out.empty and not core.log.unwritten:
+            self._due_ms = self._next_due_ms()
+            return Ready(high_watermark=core.high_watermark)
         return core.out.take(core.log, core.hard, core.high_watermark)
+
+    @property
+    def settled(self) -> bool:
+        """Whether `ready` has nothing to say before the next input or deadline."""
+        return self._due_ms is not None
 
     def deadline_ms(self) -> int:
         """When `tick` must be called at the latest, on the monotonic clock."""
-        core = self._core
-        deadline = core.patience_ms
-        if core.hurry:
-            deadline = min(deadline, core.hurry_until_ms)
-        fetching = core.fetching
-        checking = core.download is not None and core.download.checking
-        if fetching is not None and fetching.target != NO_LEADER and not checking:
-            deadline = min(deadline, fetching.expires_ms if fetching.serial else fetching.due_ms)
-        if core.leading is not None:
-            for progress in core.leading.voters.values():
-                deadline = min(deadline, progress.announced_ms)
-            for parked in core.leading.parked.values():
-                deadline = min(deadline, parked.deadline_ms)
-        return min(deadline, NEVER_MS)
+        return self._due_ms if self._due_ms is not None else self._next_due_ms()
 
     def describe(self) -> Description:
         """For DescribeQuorum."""
@@ -261,3 +272,21 @@ class Raft:
     def durable_offset(self) -> int:
         """Everything of the log below it is on the own disk."""
         return self._core.log.durable_offset
+
+    # -- inside
+
+    def _next_due_ms(self) -> int:
+        core = self._core
+        deadline = core.patience_ms
+        if core.hurry:
+            deadline = min(deadline, core.hurry_until_ms)
+        fetching = core.fetching
+        checking = core.download is not None and core.download.checking
+        if fetching is not None and fetching.target != NO_LEADER and not checking:
+            deadline = min(deadline, fetching.expires_ms if fetching.serial else fetching.due_ms)
+        if core.leading is not None:
+            for progress in core.leading.voters.values():
+                deadline = min(deadline, progress.announced_ms)
+            for parked in core.leading.parked.values():
+                deadline = min(deadline, parked.deadline_ms)
+        return min(deadline, NEVER_MS)
