@@ -10,7 +10,6 @@
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
 PY := $(VENV)/bin/python
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 KAFKA := 4.3.1
 ARGS ?=
 SEEDS ?= 100
@@ -31,11 +30,11 @@ $(VENV)/.made: pyproject.toml
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.made setup.py $(SOURCES)
-	$(PY) setup.py -q build_ext --inplace -j $(JOBS)
+	$(PY) setup.py -q build_ext --inplace
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.built
-	@test -e $@ || $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
+	@test -e $@ || RAYFT_BUILT=1 $(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed pyproject.toml
