@@ -40,7 +40,7 @@ from tests.simulator.history import History
 from tests.simulator.patience import turns_end
 from tests.simulator.world import World
 
-FAULTY_MS = 90_000
+FAULTY_MS = 110_000
 HEALTHY_MS = 90_000
 """Virtual time within which a cluster without faults must be healthy again."""
 WRITABLE_MS = 30_000

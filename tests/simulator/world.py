@@ -397,12 +397,12 @@ class World:
 
     def run(self, until_us: int) -> None:
         """Move to `until_us`; every check runs after every event."""
-        while self._heap and self._heap[0][0] <= until_us:
-            self.time_us, _, function = heapq.heappop(self._heap)
+        heap, pop, checks = self._heap, heapq.heappop, self.checks
+        while heap and heap[0][0] <= until_us:
+            self.time_us, _, function = pop(heap)
             function()
-            if self.checks:
-                for check in self.checks:
-                    check()
+            for check in checks:
+                check()
         self.time_us = until_us
 
     def run_for(self, milliseconds: int) -> None:
