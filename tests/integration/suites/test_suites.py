@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -62,6 +63,14 @@ def passed(found: dict[str, str]) -> set[str]:
     return {test for test, outcome in found.items() if outcome == "passed"}
 
 
+def give(bootstrap_servers: str, settings: Mapping[str, str]) -> None:
+    """Settings for all brokers of a running cluster, by Apache Kafka's own command."""
+    for name, value in settings.items():
+        options = ["--alter", "--entity-type", "brokers", "--entity-default", "--add-config", f"{name}={value}"]
+        command = apache.java("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap_servers, *options)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(2 * SUITE_SECONDS_MAX + 300)
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
@@ -73,6 +82,7 @@ def test_what_passes_with_apache_kafka_passes_with_rayft(suite: Suite, tmp_path:
     except NotFetched as why:
         pytest.skip(str(why))
     with rayft.Cluster(controllers=1, brokers=suite.brokers, config=suite.config) as cluster:
+        give(cluster.bootstrap_servers, suite.dynamic)
         ours = run(suite, folder, cluster.bootstrap_servers, tmp_path / "rayft.xml", set(suite.excluded))
     with apache.ApacheKafka(controllers=1, brokers=suite.brokers, config=suite.config, heap="512m") as kafka:
         theirs = run(suite, folder, kafka.bootstrap_servers, tmp_path / "apache.xml", set())
