@@ -117,10 +117,13 @@ def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stale(state: State, claim: Claim, now: Now) -> bool:
-    """Judged by time (A17): an active broker may lag by a lease period, a newcomer by a heartbeat interval."""
-    commits = state.soft.commits
+    """Judged by time (A17): an active broker may lag by a lease period, a newcomer by a heartbeat interval. A heartbeat that
+    was overtaken by a newer one, on another connection, does not take back what that one said."""
+    commits, known = state.soft.commits, claim.request.cur_metadata_offset
     options, level = state.options, state.level
     if claim.holder:
+        assert claim.lease is not None
+        known = max(known, claim.lease.offset)
         wanted = commits.before(now.mono_ms - options.lease_ms(level))
         if wanted is None:
             return False
@@ -128,7 +131,7 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
         wanted = commits.before(now.mono_ms - options.heartbeat_ms(level))
         if wanted is None:
             wanted = commits.at_takeover
-    return bool(claim.request.cur_metadata_offset + 1 < wanted)
+    return bool(known + 1 < wanted)
 
 
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:

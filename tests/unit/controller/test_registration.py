@@ -218,6 +218,18 @@ def test_a17_staleness_by_time():
     assert 1 in c.soft.leaving  # R631-160: told to fence, so the lease is over
 
 
+def test_a17_an_overtaken_heartbeat_takes_nothing_back():
+    """One that was stuck on a lost connection arrives behind a newer one, by which its process holds a lease."""
+    c = Cluster(brokers=2)
+    c.later(3000)
+    c.held = 50
+    c.soft.commits.note(c.mono_ms, 50, 60_000)
+    c.mono_ms += 21_000
+    c.beat(1, cur_metadata_offset=60)
+    assert c.beat(1, cur_metadata_offset=10).next_state == ACTIVE
+    assert 1 in c.soft.leases and 1 not in c.soft.leaving
+
+
 def test_a17_nobody_is_expelled_for_staleness_in_the_first_lease_period():
     c = Cluster(brokers=1)
     c.soft.commits.begin(c.mono_ms, 1000)
