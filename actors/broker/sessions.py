@@ -7,7 +7,7 @@ This file alone decides which session a request belongs to and which of its part
    answer, those that did not fit into it. A fetcher of ten thousand idle partitions costs nothing.
 3. Replicas get a session always; clients while there is room, the longest unused goes after two minutes.
 4. What did not fit stays in front of what was sent: the order of `dirty` is the fairness. What was sent stays dirty, at the
-   end, until the fetcher names its new position: an answer that it threw away is sent again.
+   end, until the fetcher names its new position: an answer that it threw away is sent again, its high watermark too.
 5. A request without a session gets one of its own that nobody can find again: there is one way to look.
 """
 
@@ -68,8 +68,6 @@ class Entry:
         self.number = wanted.number
         self.partition: Partition | None = None
         self.session = session
-        self.sent_high_watermark = UNSENT
-        self.sent_log_start = UNSENT
         self.warm: tuple[int, int, Buffer] | None = None
         """(fetch offset, offset behind, batches) that a thread has read for the answer that is waiting."""
         self.fresh = True
@@ -77,7 +75,9 @@ class Entry:
         self.ask(wanted)
 
     def ask(self, wanted: Wanted) -> None:
-        """Take in what a request says."""
+        """Take in what a request says. Who names a partition takes in no answer that was sent before: it hears anew."""
+        self.sent_high_watermark = UNSENT
+        self.sent_log_start = UNSENT
         self.fetch_offset = wanted.fetch_offset
         self.leader_epoch = wanted.leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch

@@ -169,6 +169,23 @@ def test_partitions_of_a_session_take_turns_when_an_answer_has_no_room_for_all()
     assert seen == [0, 1, 2, 0, 1, 2]
 
 
+def test_who_names_a_partition_again_is_told_its_high_watermark_again() -> None:
+    """A fetcher takes in no answer to what it has asked anew meanwhile, under another epoch or from another offset."""
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    kind = message("FetchRequest")
+    session, marks = 0, []
+    for epoch in range(3):
+        place = kind.FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+        topics = [kind.FetchTopic(topic="t", partitions=[place])] if epoch < 2 else []
+        request = kind(max_wait_ms=0, max_bytes=1000, session_id=session, session_epoch=epoch, topics=topics)
+        reply = lab.call(1, "Fetch", 12, request).reply
+        session = reply.session_id
+        marks.append([one.high_watermark for topic in reply.responses for one in topic.partitions])
+    assert marks == [[1], [1], []]
+
+
 def test_r631_074_a_partition_without_a_leader_is_shown_so() -> None:
     lab = Lab(2)
     lab.topic([1, 2])
