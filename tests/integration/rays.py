@@ -7,13 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from actors.host import probe
-
 ROOT = Path(__file__).resolve().parents[2]
+STARTED = "Ray runtime started"
+START_SECONDS_MAX = 120
 
 
 def free_port() -> int:
@@ -39,27 +40,60 @@ def started(around: Mapping[str, str]) -> Iterator[str]:
     """A head; its address. Everything below it is ended after."""
     port = free_port()
     scratch = f"/tmp/rayft-ray-{port}"  # short: Ray's sockets lie below it
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={port}", "--num-cpus=1",
-               "--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats",
-               "--object-store-memory=80000000", f"--temp-dir={scratch}"]  # fmt: skip
-    process = subprocess.Popen(command, env=dict(around), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    head = [
+        "--head",
+        f"--port={port}",
+        "--node-ip-address=127.0.0.1",
+        "--include-dashboard=false",
+        f"--temp-dir={scratch}",
+    ]
     try:
-        deadline = time.monotonic() + 60
-        while not probe.listens(("127.0.0.1", port)):
-            assert time.monotonic() < deadline and process.poll() is None, "Ray did not start"
-            time.sleep(0.2)
-        time.sleep(2.0)
-        yield f"127.0.0.1:{port}"
+        with _node(head, around):
+            yield f"127.0.0.1:{port}"
     finally:
-        pids = _family(process.pid)
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # slow is no failure
-            process.wait(20)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def joined(around: Mapping[str, str], address: str, ip: str) -> Iterator[None]:
+    """One more machine of that Ray: an address of the loopback network stands for it."""
+    with _node([f"--address={address}", f"--node-ip-address={ip}"], around):
+        yield
+
+
+def gcs(address: str) -> int:
+    """Process id of the head's store of all that Ray knows."""
+    port = address.rpartition(":")[2]
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            command = path.read_bytes().split(b"\0")
+            if command[0].endswith(b"gcs_server") and f"--gcs_server_port={port}".encode() in command:
+                return int(path.parent.name)
+    raise AssertionError("Ray's head has no gcs_server")
+
+
+@contextlib.contextmanager
+def _node(arguments: Sequence[str], around: Mapping[str, str]) -> Iterator[None]:
+    """`ray start`, until its node runs; everything below it is ended after."""
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1", "--disable-usage-stats",
+               "--object-store-memory=80000000", *arguments]  # fmt: skip
+    with tempfile.NamedTemporaryFile() as said:
+        process = subprocess.Popen(command, env=dict(around), stdout=said, stderr=said)
+        try:
+            deadline = time.monotonic() + START_SECONDS_MAX
+            while STARTED not in (text := Path(said.name).read_text()):
+                assert time.monotonic() < deadline and process.poll() is None, f"Ray did not start: {text}"
+                time.sleep(0.2)
+            yield
+        finally:
+            pids = _family(process.pid)
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # slow is no failure
+                process.wait(20)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
 
 
 def _family(pid: int) -> list[int]:
