@@ -194,11 +194,16 @@ def test_up_detached_and_down(tmp_path: Path) -> None:
     assert "stopped as asked" in (tmp_path / "broker-1.log").read_text()
 
 
+def _heed_ctrl_c() -> None:
+    """Tests in the background of a shell have inherited that it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_up_in_the_foreground_ends_with_ctrl_c(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "actors.cli", "up", "--dir", str(tmp_path), "--controllers", "1", "--brokers", "1",
          "--port", "0"],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heed_ctrl_c,
     )  # fmt: skip
     with process:
         until(
