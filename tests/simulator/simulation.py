@@ -24,6 +24,7 @@ from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
 from tests.simulator.checkers.quiet_cluster import QuietCluster
@@ -140,11 +141,13 @@ class Simulation:
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
             IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), QuietCluster(self.metadata, self.cluster),
+            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), OneWinner(),
+            QuietCluster(self.metadata, self.cluster),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)
+        self.world.sent.extend(self.hooks.sent)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
         self.data.is_rotten = self.faults.is_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config

@@ -13,7 +13,7 @@ One heap of events decides everything; a seed replays a world exactly. Rules:
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -276,6 +276,10 @@ class Link:
     def send(self, sender: Any, data: bytes | None) -> None:
         """Queue whole frames towards the other end."""
         receiver = self.other(sender)
+        if data is not None:
+            for frame in frames(data):
+                for function in self.world.sent:
+                    function(self, sender, frame)
         at = max(self._ready_us[receiver.name], self.world.time_us + self.world.delay(sender, receiver))
         self._ready_us[receiver.name] = at
         self._queues[receiver.name].append(data)
@@ -309,11 +313,7 @@ class Link:
         if conn not in receiver.peers:
             return
         world.note(receiver.name, data)
-        position = 0
-        while position < len(data):
-            size = int.from_bytes(data[position : position + 4], "big")
-            frame = memoryview(bytearray(data[position + 4 : position + 4 + size]))
-            position += 4 + size
+        for frame in frames(data):
             world.deliveries += 1
             if world.keep_log:
                 world.say(receiver.name, f"<- {sender.name} {describe(conn, frame)}")
@@ -351,6 +351,15 @@ class Link:
             end.input(lambda: end.node and end.node.closed(conn, refused))
 
 
+def frames(data: bytes) -> Iterator[memoryview]:
+    """Whole frames without their lengths, each in memory of its own."""
+    position = 0
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        yield memoryview(bytearray(data[position + 4 : position + 4 + size]))
+        position += 4 + size
+
+
 def describe(conn: int, frame: memoryview) -> str:
     """A frame in a few words; the receiver's connection tells whether it is a request."""
     correlation = int.from_bytes(frame[4:8] if conn > 0 else frame[:4], "big")
@@ -385,6 +394,8 @@ class World:
         """Called after every turn of a node."""
         self.ended: list[Callable[[Process], None]] = []
         """Called when a process is about to end, however it does."""
+        self.sent: list[Callable[[Link, Any, memoryview], None]] = []
+        """Called for every frame that leaves."""
 
     # ---- events
 

@@ -15,6 +15,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     moved(process, partition, high_watermark, led)               a replica moved; its old high watermark, whether it led
     created(topic, topic_id)                                     a topic's creation was acknowledged
     identified(client, producer_id)                              a producer was given its id
+    sent(link, sender, frame)                                    a node sends a frame
     finish()                                                     the cluster is healthy again and quiet
 """
 
@@ -23,7 +24,7 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "moved",
-    "created", "identified", "finish",
+    "created", "identified", "sent", "finish",
 )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Hooks:
     moved: list[Callable[..., None]]
     created: list[Callable[..., None]]
     identified: list[Callable[..., None]]
+    sent: list[Callable[..., None]]
     finish: list[Callable[..., None]]
 
     def __init__(self) -> None:

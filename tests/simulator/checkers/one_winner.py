@@ -1,0 +1,57 @@
+"""Of all wishes for an ISR that are based on one version of a partition at most one is granted (I4 of KIP-497's requirement
+file). The same wish may be granted again: its first answer was lost, and it asks for what there is.
+
+Looks at AlterIsr as it is sent, requests and answers, so that an answer counts which nobody receives.
+"""
+
+from typing import Any
+
+from actors.wire import framing
+from actors.wire.errors import ErrorCode
+from tests.simulator.checkers.hooks import Violation
+
+ALTER_ISR = framing.rpc("AlterIsr").key
+Asked = tuple[str, int, int, int]
+"""(process, its life, its connection, correlation id)"""
+
+
+class OneWinner:
+    name = "one_wish_wins"
+
+    def __init__(self) -> None:
+        self._asked: dict[Asked, Any] = {}
+        self._granted: dict[tuple[bytes, int, int], frozenset[int]] = {}
+        """(topic id, partition, version) -> the ISR that was granted on it."""
+
+    def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
+        """A frame leaves."""
+        conn = link.conns[sender.name]
+        if conn < 0:
+            if int.from_bytes(frame[:2], "big") == ALTER_ISR:
+                header, position = framing.decode_request_header(frame)
+                request = framing.decode_request("AlterIsr", header.api_version, frame, position)
+                self._asked[sender.name, sender.life, conn, header.correlation_id] = request
+        elif self._asked:
+            asker = link.other(sender)
+            key = asker.name, asker.life, link.conns[asker.name], int.from_bytes(frame[:4], "big")
+            request = self._asked.pop(key, None)
+            if request is not None:
+                self._answered(request, framing.decode_response("AlterIsr", 0, frame))
+
+    def _answered(self, request: Any, reply: Any) -> None:
+        if reply.error_code != ErrorCode.NONE:
+            return
+        errors = {(topic.topic, one.partition_id): one.error_code for topic in reply.topics for one in topic.partitions}
+        for topic in request.topics:
+            for one in topic.partitions:
+                if errors.get((topic.topic, one.partition_id)) == ErrorCode.NONE:
+                    self._grant((topic.topic_id, one.partition_id, one.current_zk_version), topic.topic, one)
+
+    def _grant(self, key: tuple[bytes, int, int], name: str, wish: Any) -> None:
+        isr = frozenset(wish.isr)
+        if self._granted.setdefault(key, isr) != isr:
+            raise Violation(
+                self.name,
+                f"{name}-{wish.partition_id}: on version {wish.current_zk_version} both {sorted(self._granted[key])} and "
+                f"{sorted(isr)} were granted",
+            )
