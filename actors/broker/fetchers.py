@@ -7,7 +7,8 @@ This file alone decides what a follower asks for and what it does with the answe
 2. While a long poll is out, partitions that were added or changed by metadata go out at once in a second request; the
    leader then answers the first one at once.
 3. Batches are appended as they come. Data that does not begin at the own log end is an answer to an older question: dropped.
-4. A diverging epoch cuts the log (KIP-101, 279, 595); a cut never waits for another round.
+4. A diverging epoch cuts the log (KIP-101, 279, 595); a cut never waits for another round. It is durable before the next
+   request leaves: a power cut must not bring back what was cut, below a high watermark that has passed it meanwhile.
 5. A partition that was refused leaves the session, and comes back with the next metadata update of it or after a delay.
 6. A new own broker epoch begins a new session: the leader must hear it for every partition (R497-43).
 """
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
     advanced: list[Partition]
     """High watermark moved."""
     flush: list[Partition]
-    """flush.messages=1: to be durable before the next request leaves."""
+    """To be durable before the next request leaves: logs that were cut, and with flush.messages=1 those that grew."""
     jobs: list[Job]
     """Unlinking, for a thread."""
     reports: list[str]
@@ -195,6 +196,7 @@ class Fetcher:
                     f"cut {partition!r} from {before} to {log.log_end_offset}: "
                     f"the leader of epoch {epoch} has other data"
                 )
+                outcome.flush.append(partition)
             self._changed[partition] = None
             return
         try:

@@ -81,6 +81,28 @@ def test_a_new_leader_cuts_what_the_old_one_had_alone() -> None:
     assert any("cut t-0" in line for line in lab.nodes[1].log.lines)
 
 
+def test_what_was_cut_does_not_come_back_from_a_power_cut() -> None:
+    """Below a high watermark that had passed it meanwhile it looked committed (simulator, seed 25)."""
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.update((frozenset((1, 2)), frozenset((1, 3))))
+    lab.produce(1, b"lost", acks=1)
+    lab.disks[1].sync(Sync(0, lab.partition(1).log.flush().files, []))
+    lab.change([2, 3], 2)
+    lab.pass_ms(200)
+    lab.produce(2, b"b", acks=1)
+    lab.split.clear()
+    lab.pass_ms(1000)
+    assert content(lab, 1) == content(lab, 2) == [b"a", b"b"]
+    lab.split.update((frozenset((1, 2)), frozenset((1, 3))))
+    lab.crash(1)
+    lab.start(1)
+    lab.pass_ms(500)
+    assert content(lab, 1) in ([b"a"], [b"a", b"b"])
+
+
 def test_kip_279_two_fast_leader_changes_leave_equal_logs() -> None:
     lab = Lab(3)
     lab.topic([1, 2, 3])
