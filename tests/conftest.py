@@ -1,6 +1,10 @@
 """Options of the whole suite."""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("rayft", deadline=None)  # a busy machine is no failure
+settings.load_profile("rayft")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -26,7 +26,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(holds, timeout_s: float = 15.0) -> None:  # type: ignore[no-untyped-def]
+def until(holds, timeout_s: float = 60.0) -> None:  # type: ignore[no-untyped-def]
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"
@@ -206,9 +206,8 @@ def test_up_in_the_foreground_ends_with_ctrl_c(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_heed_ctrl_c,
     )  # fmt: skip
     with process:
-        until(
-            lambda: (tmp_path / "cluster.json").exists() and "serves clients" in (tmp_path / "broker-1.log").read_text()
-        )
+        log = tmp_path / "broker-1.log"
+        until(lambda: log.exists() and "serves clients" in log.read_text() and (tmp_path / "cluster.json").exists())
         described = json.loads((tmp_path / "cluster.json").read_text())
         pids = [row["pid"] for row in described["controllers"] + described["brokers"]]
         time.sleep(1.0)
