@@ -117,7 +117,7 @@ class Replicas:
     def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
         """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A wish that has not
         left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a follower outside
-        the ISR: its fetches may have come before its registration did."""
+        the ISR: its fetches may have come before its registration did. And nobody waits any more for one that is fenced."""
         if epoch is None:
             self.cluster.registered.pop(broker, None)
         else:
@@ -128,6 +128,8 @@ class Replicas:
             outside = broker in partition.followers and broker not in partition.isr.isr
             if partition.isr.stage is Stage.QUEUED or outside:
                 self.decide(partition, mono_ms)
+            if epoch is None and outside and partition.high_watermark < partition.log.log_end_offset:
+                self.advance(partition, mono_ms)
 
     # ---- leader
 
