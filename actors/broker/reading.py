@@ -100,7 +100,8 @@ def _read(
     end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
     records: Buffer = b""
     cold = None
-    if partition.unreadable:
+    if partition.unreadable and (reader.replica < 0 or entry.unread == entry.fetch_offset):
+        # A follower may have what is damaged here, and can take over only if it gets the rest.
         raise DiskFailed(f"a sealed segment of {partition!r} is damaged")
     readable = diverging is None and entry.fetch_offset < end
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset

@@ -60,6 +60,7 @@ class Entry:
         "sent_log_start",
         "session",
         "topic",
+        "unread",
         "warm",
     )
 
@@ -70,6 +71,8 @@ class Entry:
         self.session = session
         self.warm: tuple[int, int, Buffer] | None = None
         """(fetch offset, offset behind, batches) that a thread has read for the answer that is waiting."""
+        self.unread = -1
+        """Fetch offset at which a thread could not read; -1: none."""
         self.fresh = True
         """The fetcher said where it is since the last look: its position is to be noted."""
         self.ask(wanted)

@@ -80,3 +80,25 @@ def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader
     assert bytes(process.disk.files[f"{TOPIC}/00000000000000000000.log"].data) == sound
     found = _fetch(cluster, client)
     assert found.error_code == 0 and batches.verify(found.records, 0).base_offset == 0
+
+
+def test_a_damaged_leader_that_is_alone_lets_whole_followers_catch_up():
+    """They have what it cannot read; what was written since they left lies behind the damage."""
+    world, cluster, client = _cluster()
+    for number in range(12):
+        _produce(cluster, client, number)
+    world.run_for(3_000)
+    leader = _state(cluster)[0]
+    process = cluster.brokers[leader]
+    followers = [other for id, other in cluster.brokers.items() if id != leader]
+    for follower in followers:
+        follower.kill()
+    assert world.run_until(lambda: _state(cluster)[1] == {leader}, 30_000)
+    world.run_for(1_000)
+    _produce(cluster, client, 12)
+    process.disk.corrupt(f"{TOPIC}/00000000000000000000.log", 100)
+    _fetch(cluster, client)
+    for follower in followers:
+        follower.start()
+    assert world.run_until(lambda: process.stopped_with is not None, 20_000)
+    assert _state(cluster)[0] not in (leader, -1)

@@ -180,7 +180,7 @@ class _Fetch:
             entry.warm = entry.fetch_offset, result.next_offset, result.data
         elif isinstance(result, (DiskFailed, CorruptBatch)) and entry.partition is not None:
             self._node.log.warning(f"cannot read {entry.partition!r}: {result}")
-            entry.partition.unreadable = True
+            entry.partition.unreadable, entry.unread = True, entry.fetch_offset
         return self.attempt(expired)
 
     def _keys(self) -> list[Hashable]:
