@@ -7,6 +7,7 @@ This file alone decides which fault may begin when. Rules:
    they may lose power at any time, all at once.
 2. A killed process loses nothing; any number may be killed. But the controller takes every new process that did not stop in
    order for one that may have lost something, so nobody loses power before it knows all that were killed.
+   Nor is the last sound member of an ISR killed while another one is damaged, nor that one once it is alone.
 3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
 """
 
@@ -118,7 +119,15 @@ class Faults:
     def _free_brokers(self) -> list[Process]:
         if self._on_guard():
             return []
-        return [process for process in self.cluster.brokers.values() if process.alive]
+        return [process for process in self.cluster.brokers.values() if process.alive and self._spared(process)]
+
+    def _spared(self, process: Process) -> bool:
+        """Whether every partition with a damaged replica keeps a sound member of its ISR without this broker."""
+        image, me = self.metadata.image, int(process.name[1:])
+        if not self.rotten or image.broker(me) is None:
+            return True
+        sound = ((set(image.isr(int(row))), self._sound(int(row))) for row in image.rows_in_isr(me))
+        return all(members == whole or whole - {me} for members, whole in sound)
 
     def _on_guard(self) -> bool:
         image = self.metadata.image

@@ -20,6 +20,8 @@ class Attempt(NamedTuple):
     """Rises by one for each record of a producer in a partition."""
     acks: int
     idempotent: bool
+    topic_id: bytes = b""
+    """The topic that it was sent to and no namesake; empty where the producer went by the name."""
 
 
 class History:

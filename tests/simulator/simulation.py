@@ -23,6 +23,8 @@ from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
+from tests.simulator.checkers.isr_wishes import IsrWishes
+from tests.simulator.checkers.log_epochs import LogEpochs
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
@@ -141,8 +143,8 @@ class Simulation:
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
             IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), OneWinner(),
-            QuietCluster(self.metadata, self.cluster),
+            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
+            LogEpochs(), QuietCluster(self.metadata, self.cluster),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)

@@ -26,6 +26,8 @@ from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
 TURN_BUDGET_BYTES = 1 << 20
+SYNC_US = (80, 600)
+"""How long a sync takes."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
 """A sender whose bytes do not get through tries again after this, then after twice as long, up to the limit."""
 
@@ -205,7 +207,7 @@ class Process:
             if link is not None:
                 link.send(self, b"".join(parts))
         for sync in effects.sync:
-            at = world.time_us + world.random.randint(80, 600)
+            at = world.time_us + world.random.randint(*SYNC_US)
             if sync.replacements:
                 # As on the real host: two versions of a small file never overtake each other.
                 at = self._replaced_us = max(at, self._replaced_us)

@@ -1,5 +1,7 @@
 """Fenced brokers serve nobody: whoever serves is registered, under the broker epoch it believes in (KIP-631, Fencing).
 
+Who serves has also replayed its own registration (serving_knows_its_registration): what it knows is no older than that.
+
 A broker ends its lease before the controller does, so this holds although it may not know yet that it is fenced. One that
 stops in order serves until it has the answer to its last heartbeat.
 """
@@ -21,6 +23,12 @@ class FencedBrokers:
         broker = process.node.broker
         if broker is None or not broker.serving or broker.lifecycle.stopping:
             return
+        if broker.image.next_offset <= broker.lifecycle.epoch:
+            raise Violation(
+                "serving_knows_its_registration",
+                f"{process.name} serves under epoch {broker.lifecycle.epoch} and has replayed up to "
+                f"{broker.image.next_offset}",
+            )
         registration = self._metadata.image.broker(broker.me)
         epoch = registration.epoch if registration is not None else None
         if epoch != broker.lifecycle.epoch:

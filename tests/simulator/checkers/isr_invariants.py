@@ -32,7 +32,8 @@ class IsrInvariants:
         isr = frozenset(members)
         now = epoch, isr, leader
         before = self._known.get(key)
-        if before == now:
+        fenced = len(isr) > 1 and not isr <= registered
+        if before == now and not fenced:
             return
         self._known[key] = now
         name = f"{image.topic_name(image.topic_of(row))}-{key[1]}"
@@ -40,5 +41,5 @@ class IsrInvariants:
             raise Violation(self.name, f"{name}: ISR {members} of {image.replicas(row)}, leader {leader}")
         if before is not None and epoch <= before[0] and (isr, leader) != before[1:]:
             raise Violation("isr_version_step", f"{name}: {before} became {now}")
-        if len(isr) > 1 and not isr <= registered:
+        if fenced:
             raise Violation("isr_no_fenced_member", f"{name}: ISR {members}, registered are {sorted(registered)}")

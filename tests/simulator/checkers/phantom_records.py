@@ -1,4 +1,4 @@
-"""No phantom records: every committed record was sent by somebody, to that partition."""
+"""No phantom records: every committed record was sent by somebody, to that partition, and not to a deleted namesake."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class PhantomRecords:
     def record(self, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
         """It was sent, and to this partition."""
         attempt = self._history.attempts.get(record.value or b"")
-        if attempt is None or attempt.partition != partition:
+        if attempt is None or attempt.partition != partition or attempt.topic_id not in (b"", topic_id):
             raise Violation(
                 self.name, f"{record.value!r} at {record.offset} of partition {partition} was never sent there"
             )

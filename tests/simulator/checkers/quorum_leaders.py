@@ -1,7 +1,7 @@
 """One leader an epoch in the quorum; epochs and the high watermark of a node never fall while it runs.
 
 Invariants of KIP-595's TLA+ specification and of Kafka's RaftEventSimulationTest: NeverTwoLeadersInEpoch,
-MonotonicEpoch (over restarts too: what a voter knew is on its disk), MonotonicHighWatermark.
+MonotonicEpoch (over restarts too: nobody was told of an epoch that was not on the disk), MonotonicHighWatermark.
 """
 
 from typing import Any
@@ -15,11 +15,14 @@ class QuorumLeaders:
     def __init__(self) -> None:
         self.leaders: dict[int, str] = {}
         self._epochs: dict[str, int] = {}
+        self._durable: dict[str, int] = {}
+        """Node -> newest epoch that was on its disk."""
         self._marks: dict[str, int] = {}
 
     def ended(self, process: Any) -> None:
-        """The high watermark is learnt anew."""
+        """The high watermark is learnt anew, and an epoch that was not durable yet may be forgotten."""
         self._marks.pop(process.name, None)
+        self._epochs[process.name] = self._durable.get(process.name, 0)
 
     def turned(self, process: Any) -> None:
         """Three integers of this node."""
@@ -30,6 +33,7 @@ class QuorumLeaders:
         if epoch < self._epochs.get(name, 0):
             raise Violation("quorum_epoch_monotonic", f"{name} went from epoch {self._epochs[name]} back to {epoch}")
         self._epochs[name] = epoch
+        self._durable[name] = max(self._durable.get(name, 0), raft._core.log.durable_epoch)
         if mark < self._marks.get(name, -1):
             raise Violation("quorum_high_watermark_monotonic", f"{name} went from {self._marks[name]} back to {mark}")
         self._marks[name] = mark
@@ -41,3 +45,4 @@ class QuorumLeaders:
     def lost_disk(self, process: Any) -> None:
         """What it knew is gone with its disk."""
         self._epochs.pop(process.name, None)
+        self._durable.pop(process.name, None)

@@ -14,6 +14,8 @@ from tests.simulator.clients.process import Client
 
 FIND, JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH = 4, 9, 5, 4, 5, 8, 8
 SESSION_MS, REBALANCE_MS = 6_000, 3_000
+PAUSE_MS = (300, 2_000)
+"""Between two commits."""
 LOST = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID))
 
 
@@ -145,7 +147,7 @@ class Member:
                 await self._progress(number, offsets)
             if numbers and not await self._commit(offsets):
                 return
-            await client.sleep(client.random.randint(300, 2_000))
+            await client.sleep(client.random.randint(*PAUSE_MS))
 
     async def _progress(self, number: int, offsets: dict[int, int]) -> None:
         client, key = self.client, (self.topic, number)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.clients.process import Client
+from tests.simulator.clients.producer import BY_ID, Producer
+from tests.simulator.history import Attempt
 
 CREATE_VERSION, DELETE_VERSION = 7, 6
 
@@ -53,3 +55,29 @@ async def churn(client: Client, pause_ms: int, factor: int) -> None:
         if random.randrange(4):
             await delete(client, name)
         await client.sleep(random.randint(1, 2 * pause_ms))
+
+
+async def recreate(client: Client, name: str, pause_ms: int, factor: int) -> None:
+    """Create a topic, write to it under its id, delete it, and at once again under the same name, until the client stops."""
+    random, number = client.random, 0
+    writer = Producer(client, acks=-1, idempotent=False, pause_ms=pause_ms)
+    writer.version = BY_ID
+    while not client.stopping:
+        if not await create(client, name, 1, factor, {}):
+            return
+        end_us = client.world.time_us + random.randint(pause_ms // 4, 2 * pause_ms) * 1000
+        while client.world.time_us < end_us:
+            number += 1
+            await _write_once(client, writer, name, number)
+            await client.sleep(random.randint(1, pause_ms // 4))
+        await delete(client, name)
+        client.leaders.pop((name, 0), None)
+
+
+async def _write_once(client: Client, writer: Producer, name: str, number: int) -> None:
+    if not await client.learn(name) or (name, 0) not in client.leaders:
+        return
+    topic_id = client.topic_ids[name]
+    value = f"{client.name}:{name}:0:{number}".encode()
+    client.history.attempt(value, Attempt(name, 0, client.name, number, -1, False, topic_id))
+    await writer._try(client.leaders[name, 0], name, topic_id, 0, [value], 0)

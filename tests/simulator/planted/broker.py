@@ -15,7 +15,7 @@ from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
-@mistake
+@mistake()
 def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
     """A new follower cuts its log to its own high watermark and asks for no epoch (what KIP-101 did away with)."""
     apply, build = Partition.apply, Fetcher._build
@@ -37,13 +37,13 @@ def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
     return [instead(Partition, "apply", cut), instead(Fetcher, "_build", without_epochs)]
 
 
-@mistake
+@mistake()
 def diverging_epoch_ignored() -> Sequence[Patch]:
     """A leader does not tell a follower that its log has left the leader's."""
     return [instead(Partition, "diverging", lambda partition, offset, epoch: None)]
 
 
-@mistake
+@mistake()
 def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
     """A fetch is answered under whatever leader epoch, and a follower takes whatever answer."""
     check = Partition.check_epoch
@@ -57,7 +57,7 @@ def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
     return [instead(Partition, "check_epoch", lenient), instead(Partition, "diverging", no_divergence)]
 
 
-@mistake
+@mistake()
 def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
     """Whoever is to leave the ISR is not waited for any more, though it may be elected yet."""
     move = Isr._move
@@ -71,7 +71,7 @@ def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
     return [instead(Isr, "_move", eager)]
 
 
-@mistake
+@mistake("moving")
 def isr_growth_counted_only_when_confirmed() -> Sequence[Patch]:
     """Whoever is about to join the ISR is not waited for, though the controller may have taken it in already."""
     move = Isr._move
@@ -87,7 +87,7 @@ def isr_growth_counted_only_when_confirmed() -> Sequence[Patch]:
     ]
 
 
-@mistake
+@mistake()
 def replica_joins_before_it_has_caught_up() -> Sequence[Patch]:
     """A follower is wished for as soon as it has fetched at all."""
 
@@ -97,7 +97,7 @@ def replica_joins_before_it_has_caught_up() -> Sequence[Patch]:
     return [instead(isr_rules, "joins", joins)]
 
 
-@mistake
+@mistake()
 def high_watermark_ignores_followers() -> Sequence[Patch]:
     """What the leader has counts as committed."""
 
@@ -107,13 +107,13 @@ def high_watermark_ignores_followers() -> Sequence[Patch]:
     return [instead(isr_rules, "high_watermark", own)]
 
 
-@mistake
+@mistake()
 def isr_below_min_insync_acknowledged() -> Sequence[Patch]:
     """min.insync.replicas is not looked at."""
     return [instead(Partition, "min_insync", property(lambda partition: 1))]
 
 
-@mistake
+@mistake()
 def acknowledged_without_followers() -> Sequence[Patch]:
     """acks=all is answered as acks=1."""
     verdict = Partition.verdict
@@ -125,7 +125,7 @@ def acknowledged_without_followers() -> Sequence[Patch]:
     return [instead(Partition, "verdict", at_once)]
 
 
-@mistake
+@mistake("moving")
 def acknowledged_by_whoever_leads_later() -> Sequence[Patch]:
     """A produce that waits is judged by offsets alone: another leader's records may lie there."""
 
@@ -135,7 +135,7 @@ def acknowledged_by_whoever_leads_later() -> Sequence[Patch]:
     return [instead(Partition, "verdict", by_offset)]
 
 
-@mistake
+@mistake()
 def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
     """A consumer is given what the log holds."""
     read = reading._read
@@ -146,7 +146,7 @@ def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
     return [instead(reading, "_read", all_of_it)]
 
 
-@mistake
+@mistake("moving")
 def high_watermark_falls_with_a_new_leader() -> Sequence[Patch]:
     """A follower takes over its leader's high watermark even if its own is higher."""
 
@@ -159,7 +159,7 @@ def high_watermark_falls_with_a_new_leader() -> Sequence[Patch]:
     return [instead(Partition, "follow", follow)]
 
 
-@mistake
+@mistake("silence")
 def fenced_broker_keeps_serving() -> Sequence[Patch]:
     """A broker that was active once serves on, lease or not."""
 
@@ -169,7 +169,7 @@ def fenced_broker_keeps_serving() -> Sequence[Patch]:
     return [instead(Lifecycle, "serving", serving)]
 
 
-@mistake
+@mistake("silence")
 def lease_counted_from_the_answer() -> Sequence[Patch]:
     """A lease begins when its answer comes, however late that is."""
     granted = Lifecycle._granted
@@ -180,7 +180,7 @@ def lease_counted_from_the_answer() -> Sequence[Patch]:
     return [instead(Lifecycle, "_granted", late)]
 
 
-@mistake
+@mistake("silence")
 def serving_before_the_own_registration_is_replayed() -> Sequence[Patch]:
     """An active broker serves at once, with whatever metadata it has."""
 
@@ -190,7 +190,7 @@ def serving_before_the_own_registration_is_replayed() -> Sequence[Patch]:
     return [instead(Lifecycle, "serving", serving)]
 
 
-@mistake
+@mistake("quiet")
 def leading_by_an_older_registration() -> Sequence[Patch]:
     """A restarted broker leads at once what its last process led, before the controller knows of the crash."""
     assign = BrokerRole._assign
@@ -205,7 +205,7 @@ def leading_by_an_older_registration() -> Sequence[Patch]:
     return [instead(BrokerRole, "_assign", trusting)]
 
 
-@mistake
+@mistake("groups")
 def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
     """A committed offset is visible and answered when it is in the coordinator's own log."""
     write = Coordinator._write
@@ -224,20 +224,22 @@ def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
     return [instead(Coordinator, "commit", commit)]
 
 
-@mistake
+@mistake()
 def group_offsets_not_loaded() -> Sequence[Patch]:
     """A new coordinator does not read what the old one wrote."""
     return [instead(Coordinator, "load", lambda self, partition, epoch, records: None)]
 
 
-@mistake
+@mistake("groups")
 def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
     """A deposed coordinator answers on from memory, and takes its memory up again when it is elected anew."""
     gained = Coordinator.gained
     shards: dict[tuple[int, int], Any] = {}
 
     def lost(self: Coordinator, partition: int) -> None:
-        shards[id(self), partition] = self.shards.pop(partition, None)
+        shard = self.shards.pop(partition, None)
+        if shard is not None:
+            shards[id(self), partition] = shard
 
     def again(self: Coordinator, partition: int, epoch: int) -> None:
         gained(self, partition, epoch)
@@ -249,20 +251,7 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
     return [instead(Coordinator, "lost", lost), instead(Coordinator, "gained", again)]
 
 
-@mistake
-def diverged_replica_begins_anew_at_the_end() -> Sequence[Patch]:
-    """A follower that is refused an offset throws its log away and begins where the leader ends."""
-    refused = Fetcher._refused
-
-    def forget(fetcher: Fetcher, partition: Partition, asked: Any, data: Any, now: Any, outcome: Any) -> None:
-        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.high_watermark >= 0:
-            data.log_start_offset = data.high_watermark
-        refused(fetcher, partition, asked, data, now, outcome)
-
-    return [instead(Fetcher, "_refused", forget)]
-
-
-@mistake
+@mistake()
 def produce_accepted_by_a_follower() -> Sequence[Patch]:
     """Nobody asks whether this broker leads the partition."""
     admit, verdict = Partition.admit, Partition.verdict

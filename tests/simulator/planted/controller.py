@@ -6,11 +6,11 @@ from typing import Any
 from actors.controller import changes, fencing, isr, leases, producer_ids, registration
 from actors.controller.changes import Change, choose_leader
 from actors.controller.state import Result, State
-from actors.metadata.ops import BrokerGone, PartitionsChanged
+from actors.metadata.ops import PartitionsChanged
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
-@mistake
+@mistake()
 def crash_rule_skipped() -> Sequence[Patch]:
     """A new process of a registered broker keeps its place in every ISR, whatever it lost."""
 
@@ -30,13 +30,13 @@ def _checks_without(*dropped: Any) -> Patch:
     return instead(isr, "CHECKS", tuple(row for row in isr.CHECKS if row[1] not in dropped))
 
 
-@mistake
+@mistake("moving")
 def stale_alter_isr_accepted() -> Sequence[Patch]:
     """AlterIsr is applied though the partition has changed since it was wished."""
     return [_checks_without(isr._version_is_current)]
 
 
-@mistake
+@mistake("recreated")
 def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
     """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was wished for the old one."""
     wishes = isr._wishes
@@ -48,13 +48,13 @@ def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
     return [instead(isr, "_wishes", by_name)]
 
 
-@mistake
+@mistake("moving")
 def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
     """Whoever led the partition once may change its ISR."""
     return [_checks_without(isr._sender_leads, isr._version_is_current)]
 
 
-@mistake
+@mistake("quiet")
 def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     """AlterIsr and its members count whatever the broker epoch: a process that is gone speaks for the new one."""
     from actors.broker import isr as leader_side
@@ -76,7 +76,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     ]
 
 
-@mistake
+@mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
     """Nobody looks whether the members that a leader wishes for are registered."""
     from actors.broker import isr as leader_side
@@ -87,7 +87,7 @@ def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
     ]
 
 
-@mistake
+@mistake()
 def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
     """A new active controller counts leases as if no other could have renewed them: it fences brokers that still serve."""
 
@@ -101,7 +101,7 @@ def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
     return [instead(leases, "take_over", take_over)]
 
 
-@mistake
+@mistake()
 def isr_change_without_a_new_version() -> Sequence[Patch]:
     """A granted AlterIsr leaves the partition's version, and so its leader epoch, as it was."""
 
@@ -117,7 +117,7 @@ def isr_change_without_a_new_version() -> Sequence[Patch]:
     return [instead(isr, "changed", changed)]
 
 
-@mistake
+@mistake("moving")
 def unclean_leader_elected() -> Sequence[Patch]:
     """A partition gets a leader from outside its ISR though its topic does not allow that."""
     elect = fencing.elect
@@ -127,7 +127,7 @@ def unclean_leader_elected() -> Sequence[Patch]:
     ]
 
 
-@mistake
+@mistake("moving")
 def last_member_leaves_the_isr() -> Sequence[Patch]:
     """The sole member of an ISR leaves it like any other, and the next best replica leads."""
 
@@ -144,20 +144,7 @@ def last_member_leaves_the_isr() -> Sequence[Patch]:
     return [instead(fencing, "leave", leave)]
 
 
-@mistake
-def fencing_forgets_partitions() -> Sequence[Patch]:
-    """A broker's registration goes, and it goes on leading what it led."""
-
-    def fence(state: State, broker: int, now: Any, random: Any) -> Result:
-        del state.soft.leaving[broker]
-        state.soft.changed()
-        gone = [BrokerGone(broker)] if state.image.broker(broker) is not None else []
-        return Result(gone, True, atomic=False)
-
-    return [instead(fencing, "fence", fence)]
-
-
-@mistake
+@mistake()
 def producer_ids_given_twice() -> Sequence[Patch]:
     """The next block of producer ids begins inside the last one."""
     allocate = producer_ids.allocate_producer_ids

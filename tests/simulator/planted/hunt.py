@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.simulator.planted.registry import PLANTED, planted
-from tests.simulator.planted.rough import world
+from tests.simulator.planted.kinds import run
+from tests.simulator.planted.registry import HUNTED_IN, PLANTED, planted
+from tests.simulator.planted.worlds import WORLDS
 
 RECORDED = Path(__file__).with_name("recorded.json")
 SEEDS_MAX = 40
@@ -13,24 +14,26 @@ SEEDS_MAX = 40
 
 
 class Catch(NamedTuple):
-    """What caught a mistake: the seed, the property that did not hold, and the virtual time when that was seen."""
+    """What caught a mistake: the kind of world, the seed, the property that did not hold, and the virtual time when that
+    was seen."""
 
+    world: str
     seed: int
     checker: str
     virtual_ms: int
 
 
-def caught(name: str, seed: int) -> Catch | None:
-    """What catches the mistake with that seed; None: nothing."""
+def caught(name: str, world: str, seed: int) -> Catch | None:
+    """What catches the mistake in the world of that seed; None: nothing."""
     with planted(name):
-        result = world(seed)
-    return None if result.ok else Catch(seed, result.checker, result.virtual_ms)
+        result = run(WORLDS[world], seed)
+    return None if result.ok else Catch(world, seed, result.checker, result.virtual_ms)
 
 
-def hunt(name: str, first_seed: int, seeds_max: int = SEEDS_MAX) -> Catch | None:
-    """The first of `seeds_max` seeds that catches it."""
+def hunt(name: str, first_seed: int, seeds_max: int = SEEDS_MAX, world: str = "") -> Catch | None:
+    """The first of `seeds_max` seeds that catches it, in the kind of world that the mistake names if none is given."""
     for seed in range(first_seed, first_seed + seeds_max):
-        found = caught(name, seed)
+        found = caught(name, world or HUNTED_IN[name], seed)
         if found is not None:
             return found
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from actors.broker import reading
 from actors.broker.log import log as log_of
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import Producers
@@ -12,13 +13,13 @@ from fastpath import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
-@mistake
+@mistake()
 def duplicate_producer_batch_appended() -> Sequence[Patch]:
     """Sequence numbers are remembered and not looked at."""
     return [instead(Producers, "check", lambda producers, header: None)]
 
 
-@mistake
+@mistake()
 def sequence_check_lost_on_leader_change() -> Sequence[Patch]:
     """A new leader knows no producer: what the old one had stored is stored again."""
     apply = Partition.apply
@@ -32,7 +33,7 @@ def sequence_check_lost_on_leader_change() -> Sequence[Patch]:
     return [instead(Partition, "apply", forgetful)]
 
 
-@mistake
+@mistake("moving")
 def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
     """What was cut off still counts as stored: its repetition is acknowledged and never written."""
     return [
@@ -41,7 +42,7 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
     ]
 
 
-@mistake
+@mistake("quiet")
 def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
     """A restarted replica remembers the producers of its last snapshot only."""
     rebuild = PartitionLog.rebuild_producers
@@ -53,7 +54,7 @@ def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
     return [instead(PartitionLog, "rebuild_producers", shallow)]
 
 
-@mistake
+@mistake()
 def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
     """Every start is taken for one after a clean stop: what the power cut left of the tail is believed."""
     recover = broker_storage.recover
@@ -64,13 +65,16 @@ def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
     return [instead(broker_storage, "recover", believing)]
 
 
-@mistake
+@mistake("rotten")
 def replicated_batch_not_verified() -> Sequence[Patch]:
-    """A follower takes a leader's bytes as they come."""
-    return [instead(log_of, "verify", lambda data, position: batches.header(data, position))]
+    """Nobody looks at checksums: a leader sends what its disk holds, a follower takes it as it comes."""
+    return [
+        instead(log_of, "verify", lambda data, position: batches.header(data, position)),
+        instead(reading, "_verify", lambda partition, entry, records: None),
+    ]
 
 
-@mistake
+@mistake("moving")
 def cut_forgets_the_epochs() -> Sequence[Patch]:
     """A cut log still claims the epochs of what was cut off."""
     from actors.broker.log.epochs import EpochCache
@@ -78,7 +82,7 @@ def cut_forgets_the_epochs() -> Sequence[Patch]:
     return [instead(EpochCache, "truncate_end", lambda epochs, offset: None)]
 
 
-@mistake
+@mistake("recreated")
 def deleted_topics_log_taken_up_again() -> Sequence[Patch]:
     """A recreated topic finds the files of its namesake."""
     from actors.broker.log.directory import PartitionDirectory
@@ -93,7 +97,7 @@ def _leave_files(storage: Any, partition: Any) -> None:
     storage._written.pop(partition, None)
 
 
-@mistake
+@mistake("quiet")
 def clean_stop_without_a_flush() -> Sequence[Patch]:
     """The mark of a clean stop is written, the logs are not: it promises what the disk does not hold."""
     sync = broker_storage.BrokerStorage.close

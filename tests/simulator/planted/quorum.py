@@ -10,11 +10,9 @@ from actors.node.controller_role import ControllerRole
 from actors.node.metadata_log import MetadataLog
 from actors.node.node import Node
 from actors.node.quorum import Quorum
-from actors.node.quorum_storage import Store
 from actors.node.registry import Done, Held
 from actors.raft import Role, election, leading
 from actors.raft.messages import FetchRequest, VoteResponse
-from actors.raft.ready import Leadership
 from actors.raft.state import Core, Leading
 from fastpath import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -30,19 +28,19 @@ def _at_once(kind: type) -> Patch:
     return instead(Core, "claim", say)
 
 
-@mistake
+@mistake("voters")
 def vote_before_fsync() -> Sequence[Patch]:
     """A vote leaves before it is durable: after a power cut the voter votes again in the same epoch."""
     return [_at_once(VoteResponse)]
 
 
-@mistake
+@mistake("voters")
 def metadata_claimed_before_fsync() -> Sequence[Patch]:
     """A voter's fetch claims records that a power cut takes away."""
     return [_at_once(FetchRequest)]
 
 
-@mistake
+@mistake("voters")
 def leader_counts_unsynced_metadata() -> Sequence[Patch]:
     """The leader counts itself with what it has appended."""
     advance = leading.advance
@@ -56,22 +54,7 @@ def leader_counts_unsynced_metadata() -> Sequence[Patch]:
     return [instead(leading, "advance", eager)]
 
 
-@mistake
-def high_watermark_of_a_stale_epoch() -> Sequence[Patch]:
-    """Records of older epochs count as committed by the number of their copies alone (Raft paper, figure 8)."""
-
-    def advance(core: Core) -> None:
-        if core.leading is not None:
-            held = [core.log.durable_offset, *(progress.end_offset for progress in core.leading.voters.values())]
-            core.raise_high_watermark(core.voters.agreed(held))
-            if not core.leading.committed and core.high_watermark >= core.leading.next_offset:
-                core.leading.committed = True
-                core.out.gained = Leadership(core.epoch, core.leading.next_offset)
-
-    return [instead(leading, "advance", advance)]
-
-
-@mistake
+@mistake("voters")
 def epoch_resumed_after_a_restart() -> Sequence[Patch]:
     """A restarted leader goes on in its epoch, with what is left of its log."""
     begin = election.begin
@@ -88,13 +71,13 @@ def epoch_resumed_after_a_restart() -> Sequence[Patch]:
     return [instead(election, "begin", resume)]
 
 
-@mistake
+@mistake("deposed")
 def metadata_truncation_skipped() -> Sequence[Patch]:
     """A replica whose log has left the leader's is not told."""
     return [instead(leading, "_diverging", lambda core, request: None)]
 
 
-@mistake
+@mistake("voters")
 def stale_candidate_elected() -> Sequence[Patch]:
     """A vote is given though the candidate's log is behind."""
     may_grant = election._may_grant
@@ -105,7 +88,7 @@ def stale_candidate_elected() -> Sequence[Patch]:
     return [instead(election, "_may_grant", lenient)]
 
 
-@mistake
+@mistake()
 def fsync_failure_ignored() -> Sequence[Patch]:
     """A failed sync counts as done: what it should have made durable is claimed."""
     sync = Node.sync
@@ -116,7 +99,7 @@ def fsync_failure_ignored() -> Sequence[Patch]:
     return [instead(Node, "sync", trusting)]
 
 
-@mistake
+@mistake()
 def metadata_served_before_commit() -> Sequence[Patch]:
     """The roles replay what the log holds, committed or not."""
     replay = Quorum._replay
@@ -132,7 +115,7 @@ def metadata_served_before_commit() -> Sequence[Patch]:
     return [instead(Quorum, "_replay", eager)]
 
 
-@mistake
+@mistake("deposed")
 def undo_skipped() -> Sequence[Patch]:
     """A deposed controller keeps what was never committed in its image."""
     lost = ControllerRole.lost
@@ -144,7 +127,7 @@ def undo_skipped() -> Sequence[Patch]:
     return [instead(ControllerRole, "lost", kept)]
 
 
-@mistake
+@mistake()
 def snapshot_without_the_last_batch() -> Sequence[Patch]:
     """The last batch of a snapshot's records is not written."""
     encode = snapshotting.snapshots.encode
@@ -157,7 +140,7 @@ def snapshot_without_the_last_batch() -> Sequence[Patch]:
     return [instead(snapshotting.snapshots, "encode", short)]
 
 
-@mistake
+@mistake()
 def controller_answers_before_commit() -> Sequence[Patch]:
     """A reply leaves as soon as its operation has run."""
     submit = ControllerRole.submit
@@ -169,7 +152,7 @@ def controller_answers_before_commit() -> Sequence[Patch]:
     return [instead(ControllerRole, "submit", at_once)]
 
 
-@mistake
+@mistake()
 def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
     """The last batch of the metadata log is taken for a torn one at every start."""
     recover = MetadataLog.recover
@@ -186,18 +169,7 @@ def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
     return [instead(MetadataLog, "recover", forgetful)]
 
 
-@mistake
-def vote_forgotten_at_restart() -> Sequence[Patch]:
-    """quorum-state is written and never read."""
-    state = Store._quorum_state
-
-    def amnesia(store: Store) -> Any:
-        return state(store)._replace(voted=None)
-
-    return [instead(Store, "_quorum_state", amnesia)]
-
-
-@mistake
+@mistake("deposed")
 def held_replies_released_when_leadership_is_lost() -> Sequence[Patch]:
     """Whoever waits for a commit is told that it happened when the leader is deposed."""
     lost = quorum_of.Quorum._lost

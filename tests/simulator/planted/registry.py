@@ -10,13 +10,21 @@ from typing import Any
 from unittest.mock import patch
 
 Patch = AbstractContextManager[Any]
-PLANTED: dict[str, Callable[[], Sequence[Patch]]] = {}
+Plant = Callable[[], Sequence[Patch]]
+PLANTED: dict[str, Plant] = {}
+HUNTED_IN: dict[str, str] = {}
+"""Mistake -> the kind of world (`worlds.py`) that it is hunted in."""
 
 
-def mistake(plant: Callable[[], Sequence[Patch]]) -> Callable[[], Sequence[Patch]]:
+def mistake(world: str = "rough") -> Callable[[Plant], Plant]:
     """Register a mistake under the name of its function."""
-    PLANTED[plant.__name__.replace("_", " ")] = plant
-    return plant
+
+    def register(plant: Plant) -> Plant:
+        name = plant.__name__.replace("_", " ")
+        PLANTED[name], HUNTED_IN[name] = plant, world
+        return plant
+
+    return register
 
 
 def instead(owner: Any, name: str, replacement: Any) -> Patch:

@@ -1,0 +1,380 @@
+"""Faults with an aim: each makes, again and again, the situation in which one kind of mistake does its harm.
+
+They keep the rules of `faults.py`. Where they choose the moment by what a node is about to do, they do what chance could.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.broker.isr import Stage
+from actors.metadata.image import Image
+from tests.simulator.planted.rough import RoughFaults
+from tests.simulator.world import Process
+
+OFFSETS = "__consumer_offsets"
+
+
+class AimedFaults(RoughFaults):
+    """The rough faults, and those below."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._voter: Process | None = None
+        """Loses power with every vote that it gives."""
+        self._voted = 0
+        self._reigned = -1
+        """Epoch of the last leader that was overthrown; -1: nobody is."""
+        self._awaited: tuple[Process, tuple[bytes, int], Process] | None = None
+        """(leader, partition, member): the member restarts as soon as the leader has sent a wish."""
+        self.world.turned.append(self._turned)
+
+    def _more(self) -> dict[str, Callable[[], bool]]:
+        return {
+            "controller alone": self.controller_alone,
+            "broker silent": self.broker_silent,
+            "broker deaf": self.broker_deaf,
+            "late lease": self.late_lease,
+            "long freeze": self.long_freeze,
+            "follower freezes": self.follower_freezes,
+            "last of the isr dies": self.last_dies,
+            "slow wishes": self.slow_wishes,
+            "wish overtaken": self.wish_overtaken,
+            "coordinator dies": self.coordinator_dies,
+            "leader falls behind": self.leader_falls_behind,
+            "split vote": self.split_vote,
+            "short reigns": self.short_reigns,
+            "one controller stays down": self.one_stays_down,
+            "stops and loses power": self.stops_and_loses_power,
+            "unnoticed power cut": self.unnoticed_power_cut,
+            "rot": self.rot,
+            "disk lost": self.disk_lost,
+        }
+
+    # ---- tools
+
+    def _apart(self, pairs: list[tuple[str, str]], milliseconds: int) -> None:
+        """Nothing gets from the first to the second of each pair for a while."""
+        for one, other in pairs:
+            self.world.block(one, other)
+        self.world.say("network", f"FAULT {pairs} do not get through")
+        self._after(milliseconds, lambda: self._join(pairs))
+
+    def _slow(self, pairs: list[tuple[str, str]], delay_us: int, milliseconds: int) -> None:
+        """What the first sends to the second of each pair takes longer for a while."""
+        for pair in pairs:
+            self.world.slow_us[pair] = delay_us
+        self.world.say("network", f"FAULT {pairs} are slow")
+        self._after(milliseconds, lambda: [self.world.slow_us.pop(pair, None) for pair in pairs])
+
+    def _join(self, pairs: list[tuple[str, str]]) -> None:
+        for pair in pairs:
+            self.world.partitions.pop(pair, None)
+
+    def _after(self, milliseconds: int, function: Callable[[], Any]) -> None:
+        self.world.after(milliseconds * 1000, function)
+
+    def _between(self, low_ms: int, high_ms: int) -> int:
+        return self.choose.randint(low_ms, high_ms)
+
+    def _kill(self, process: Process, why: str) -> None:
+        if process in self._free():
+            self.world.say(process.name, f"FAULT killed {why}")
+            process.kill()
+
+    def _pause(self, process: Process, milliseconds: int) -> None:
+        process.freeze()
+        self.world.say(process.name, f"FAULT frozen for {milliseconds} ms")
+        life = process.life
+
+        def thaw() -> None:
+            if process.life == life and process.frozen:
+                process.thaw()
+
+        self._after(milliseconds, thaw)
+
+    def _controllers(self) -> list[str]:
+        return [process.name for process in self.cluster.controllers.values()]
+
+    def _partition(self, internal: bool = False) -> tuple[Image, int] | None:
+        """Some partition with a leader: its row."""
+        image = self.metadata.image
+        rows = [
+            row
+            for topic in image.topics()
+            if internal is (image.topic_name(topic) == OFFSETS)
+            for row in image.topic_partitions(topic)
+            if image.leader(row) >= 0
+        ]
+        return (image, rows[self.choose.randrange(len(rows))]) if rows else None
+
+    def _untouched(self) -> bool:
+        """No link is cut, and no broker's power cut is unknown."""
+        return not self.world.partitions and not self._on_guard()
+
+    # ---- the controllers
+
+    def controller_alone(self) -> bool:
+        """The active controller and the others hear nothing of each other; brokers hear all of them. A broker dies."""
+        active = self.cluster.active()
+        if active is None or active.frozen or not self._untouched():
+            return False
+        others = [name for name in self._controllers() if name != active.name]
+        pairs = [(active.name, other) for other in others] + [(other, active.name) for other in others]
+        self._apart(pairs, self._between(2_500, 5_000))
+        broker = self._some(list(self.cluster.brokers.values()))
+        self._after(self._between(0, 1_500), lambda: self._kill(broker, "beside a lone controller"))
+        return True
+
+    def split_vote(self) -> bool:
+        """The active controller loses power, the others do not hear each other, and it loses power with every vote."""
+        active = self.cluster.active()
+        if active is None or not self._untouched():
+            return False
+        one, other = (name for name in self._controllers() if name != active.name)
+        lasts_ms = self._between(1_000, 3_000)
+        self._apart([(one, other), (other, one)], lasts_ms)
+        self._slow([(one, active.name)], self.choose.randint(1_000, 80_000), lasts_ms)
+        self._voter = active
+        self._after(lasts_ms, self._leave_voter)
+        self._cut_power(active)
+        return True
+
+    def short_reigns(self) -> bool:
+        """Whoever is elected loses power soon, again and again."""
+        active = self.cluster.active()
+        if active is None:
+            return False
+        self._reigned = active.node.quorum.epoch if active.node is not None else 0
+        self._after(self._between(1_000, 3_000), self._let_reign)
+        self._cut_power(active)
+        return True
+
+    def _let_reign(self) -> None:
+        self._reigned = -1
+
+    def _leave_voter(self) -> None:
+        self._voter = None
+
+    def _turned(self, process: Process) -> None:
+        if self._awaited is not None and process is self._awaited[0]:
+            self._wished(*self._awaited)
+        node = process.node
+        if self._reigned >= 0 and node is not None and node.quorum.is_leader and node.quorum.epoch > self._reigned:
+            self._reigned, reign = node.quorum.epoch, process.life
+            after_us = self.choose.randint(0, 40_000)
+            self.world.after(after_us, lambda: self._cut_power(process) if process.life == reign else None)
+        if process is not self._voter or node is None or node.quorum._raft is None:
+            return
+        hard = node.quorum._raft._core.hard
+        if hard.voted is None or hard.voted.id == node.config.controller_id or hard.epoch <= self._voted:
+            return
+        self._voted, life = hard.epoch, process.life
+        delay_us = self.choose.randint(*self.choose.choice(((450, 3_000), (3_000, 60_000))))
+        self.world.after(delay_us, lambda: self._cut_power(process) if process.life == life else None)
+
+    def _cut_power(self, process: Process) -> None:
+        """And give it back at once."""
+        if process.alive:
+            self.world.say(process.name, "FAULT power cut")
+            process.crash()
+            self.world.after(self.choose.randint(500, 20_000), lambda: self._start(process))
+
+    def one_stays_down(self) -> bool:
+        """Some controllers, or all, lose power; one of them comes back last."""
+        alive = [process for process in self.cluster.controllers.values() if process.alive]
+        if not alive:
+            return False
+        active = self.cluster.active()
+        late = active if active is not None and self.choose.randrange(2) else self._some(alive)
+        self._down[late.name] = None
+        for process in alive:
+            if process is late or self.choose.randrange(2):
+                self.world.say(process.name, "FAULT power cut")
+                process.crash()
+                self.world.after(self.choose.randint(500, 20_000), lambda process=process: self._start(process))
+
+        def up() -> None:
+            self._down.pop(late.name, None)
+            self._start(late)
+
+        self._after(self._between(100, 2_000), up)
+        return True
+
+    # ---- leases
+
+    def long_freeze(self) -> bool:
+        """A broker stands still for longer than its lease."""
+        free = [process for process in self._free_brokers() if not process.frozen]
+        if not free:
+            return False
+        self._pause(self._some(free), self._between(3_500, 7_000))
+        return True
+
+    def broker_silent(self) -> bool:
+        """No controller hears a broker for longer than its lease; all others do."""
+        return self._broker_apart(to_controllers=True)
+
+    def broker_deaf(self) -> bool:
+        """A broker hears no controller for longer than its lease."""
+        return self._broker_apart(to_controllers=False)
+
+    def _broker_apart(self, *, to_controllers: bool) -> bool:
+        if not self._untouched():
+            return False
+        broker = self._some(list(self.cluster.brokers.values())).name
+        pairs = [(broker, name) if to_controllers else (name, broker) for name in self._controllers()]
+        self._apart(pairs, self._between(3_500, 7_000))
+        return True
+
+    def late_lease(self) -> bool:
+        """A broker hears of its lease late, and is not heard after that."""
+        if not self._untouched():
+            return False
+        broker = self._some(list(self.cluster.brokers.values())).name
+        late = [(name, broker) for name in self._controllers()]
+        slow_us = self.choose.randint(300_000, 900_000)
+        self._slow(late, slow_us, 3_000)
+        lasts_ms, silent = self._between(3_500, 6_000), [(broker, name) for name in self._controllers()]
+        self._after(self._between(1_500, 2_500), lambda: self._apart(silent, lasts_ms))
+        return True
+
+    # ---- the ISR
+
+    def follower_freezes(self) -> bool:
+        """A follower stands still until its leader wants it out of the ISR."""
+        found = self._partition()
+        if found is None or self._on_guard():
+            return False
+        image, row = found
+        followers = [self.cluster.brokers[id] for id in image.replicas(row) if id != image.leader(row)]
+        free = [process for process in followers if process.alive and not process.frozen]
+        if not free:
+            return False
+        self._pause(self._some(free), self._between(550, 1_600))
+        return True
+
+    def last_dies(self) -> bool:
+        """All followers stand still until the leader is alone in the ISR; then it dies."""
+        found = self._partition()
+        if found is None or self._on_guard() or any(one.frozen for one in self.cluster.brokers.values()):
+            return False
+        image, row = found
+        leader = self.cluster.brokers[image.leader(row)]
+        lasts_ms = self._between(800, 2_000)
+        for id in image.replicas(row):
+            process = self.cluster.brokers[id]
+            if process is not leader and process.alive:
+                self._pause(process, lasts_ms)
+        self._after(max(lasts_ms - self._between(-200, 400), 0), lambda: self._kill(leader, "being the last"))
+        return True
+
+    def slow_wishes(self) -> bool:
+        """A leader's requests reach the controllers late, or their answers it, while a follower of it stands still."""
+        found = self._partition()
+        if found is None or self._on_guard():
+            return False
+        image, row = found
+        leader = f"b{image.leader(row)}"
+        there, back = self.choose.choice(((True, False), (False, True), (True, True)))
+        pairs = [(leader, name) for name in self._controllers() if there]
+        pairs += [(name, leader) for name in self._controllers() if back]
+        self._slow(pairs, self.choose.randint(50_000, 500_000), self._between(1_000, 3_000))
+        self.follower_freezes()
+        return True
+
+    def wish_overtaken(self) -> bool:
+        """A leader wants a follower out of the ISR that stands still. While that is on its way, a member restarts and the
+        leader's connections are cut: what it repeats rests on an ISR that is no more."""
+        found = self._partition()
+        if found is None or not self._untouched() or self._awaited is not None:
+            return False
+        image, row = found
+        leader = self.cluster.brokers[image.leader(row)]
+        others = [self.cluster.brokers[id] for id in image.isr(row) if id != image.leader(row)]
+        if len(others) < 2 or any(one.frozen or not one.alive for one in (leader, *others)):
+            return False
+        frozen, member = self.choose.sample(others, 2)
+        self._pause(frozen, self._between(800, 1_600))
+        ways = [(leader.name, name) for name in self._controllers()]
+        self._slow(ways, self.choose.randint(50_000, 200_000), 2_000)
+        self._slow([(name, leader.name) for _, name in ways], self.choose.randint(100_000, 400_000), 2_000)
+        key = image.topic_id(image.topic_of(row)) or b"", image.number(row)
+        self._awaited = leader, key, member
+        self._after(1_500, self._forget_awaited)
+        return True
+
+    def _forget_awaited(self) -> None:
+        self._awaited = None
+
+    def _wished(self, leader: Process, key: tuple[bytes, int], member: Process) -> None:
+        """Act as soon as the leader has sent its wish."""
+        broker = leader.node.broker if leader.node is not None else None
+        partition = broker.replicas.get(*key) if broker is not None else None
+        if partition is None or partition.isr.stage is not Stage.SENT:
+            return
+        self._awaited = None
+        self._kill(member, "under a wish")
+        self._after(self._between(1, 10), lambda: self._start(member))
+        self._after(self._between(20, 120), lambda: self._reset(leader))
+
+    def _reset(self, process: Process) -> None:
+        self.world.say(process.name, "FAULT connections cut")
+        for link in list(process.peers.values()):
+            link.cut(process)
+            link.cut_here(process)
+
+    def leader_falls_behind(self) -> bool:
+        """What a leader sends to its followers is slow; then it dies, stands still, or loses its connections."""
+        return self._strike(internal=False)
+
+    def coordinator_dies(self) -> bool:
+        """The same for a group's coordinator."""
+        return self._strike(internal=True)
+
+    def _strike(self, *, internal: bool) -> bool:
+        found = self._partition(internal)
+        if found is None or self._on_guard():
+            return False
+        image, row = found
+        leader = self.cluster.brokers[image.leader(row)]
+        pairs = [(leader.name, f"b{id}") for id in image.replicas(row) if id != image.leader(row)]
+        lasts_ms = self._between(100, 1_500)
+        self._slow(pairs, self.choose.randint(20_000, 400_000), lasts_ms + 500)
+        self._after(lasts_ms, lambda: self._kill(leader, "behind slow links"))
+        return True
+
+    # ---- power
+
+    def stops_and_loses_power(self) -> bool:
+        """A broker stops in order, and its machine loses power after that."""
+        process = self._some(list(self.cluster.brokers.values()))
+        if not self._guard(process):
+            return False
+        self._shutdown(process)
+        life = process.life
+
+        def ended() -> None:
+            if process.life == life:
+                self._after(20, ended)
+            elif not process.alive:
+                self.world.say(process.name, "FAULT power cut after its end")
+                process.disk.crash(self.world.random)
+
+        self._after(20, ended)
+        return True
+
+    def unnoticed_power_cut(self) -> bool:
+        """A broker loses power and is back before a controller hears that its connections are gone; what it then asks of
+        leaders comes late."""
+        process = self._some(list(self.cluster.brokers.values()))
+        if not self._guard(process):
+            return False
+        lasts_ms = self._between(5, 60)
+        self.world.say(process.name, "FAULT power cut")
+        pairs = [(process.name, name) for name in self._controllers()]
+        self._apart(pairs, lasts_ms)
+        process.crash()
+        self._after(lasts_ms + 1, lambda: self._start(process))
+        slow = [(other.name, process.name) for other in self.cluster.brokers.values() if other is not process]
+        self._slow(slow, self.choose.randint(50_000, 400_000), self._between(500, 2_000))
+        return True

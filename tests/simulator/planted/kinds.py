@@ -1,0 +1,70 @@
+"""How a kind of world is described, and how one is run with whatever is planted.
+
+The worlds are the simulator's own, with another shape and another mix of faults, chosen by the kind alone: what is added
+to the simulator's own mix leaves these worlds, and so the recorded seeds, as they are.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from tests.simulator import faults, simulation, world
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.clients import member
+from tests.simulator.clients.process import Client
+from tests.simulator.clients.producer import Producer
+from tests.simulator.clients.topics import churn
+from tests.simulator.planted.registry import instead
+from tests.simulator.simulation import Result, Shape, Simulation
+
+TIME_IS_UP = "time is up"
+HASTE = 8
+"""How much faster hasty producers are than those of the simulator's own worlds."""
+
+
+class HastyProducer(Producer):
+    """A producer that pauses little."""
+
+    def __init__(self, client: Client, *, acks: int, idempotent: bool, pause_ms: int) -> None:
+        super().__init__(client, acks=acks, idempotent=idempotent, pause_ms=max(1, pause_ms // HASTE))
+
+
+class Kind(NamedTuple):
+    """A kind of world."""
+
+    shape: Callable[[int], Shape]
+    faults: Callable[..., faults.Faults]
+    faulty_ms: int = 10_000
+    healthy_ms: int = 40_000
+    pause_ms: tuple[int, int] = (50, 1_000)
+    producer: type[Producer] = HastyProducer
+    operator: Callable[[Client, int, int], Any] = churn
+    """What the operator does if the shape has one."""
+    commits_ms: tuple[int, int] = member.PAUSE_MS
+    """Between two commits of a member of the group."""
+    sync_us: tuple[int, int] = world.SYNC_US
+
+
+def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
+    """Run the world of a seed; it ends at `until_ms` of virtual time at the latest."""
+    with ExitStack() as stack:
+        for owner, name, value in (
+            (simulation, "FAULTY_MS", kind.faulty_ms),
+            (simulation, "HEALTHY_MS", kind.healthy_ms),
+            (simulation, "Producer", kind.producer),
+            (simulation, "Faults", kind.faults),
+            (simulation, "shape", kind.shape),
+            (simulation, "churn", kind.operator),
+            (faults, "PAUSE_MS", kind.pause_ms),
+            (member, "PAUSE_MS", kind.commits_ms),
+            (world, "SYNC_US", kind.sync_us),
+        ):
+            stack.enter_context(instead(owner, name, value))
+        one = Simulation(seed)
+        if until_ms >= 0:
+            one.world.at(until_ms * 1000, _stop)
+        return one.run()
+
+
+def _stop() -> None:
+    raise Violation(TIME_IS_UP, "nothing was wrong until now")

@@ -1,0 +1,148 @@
+"""The kinds of worlds, by name. A mistake names the one that it is hunted in."""
+
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from tests.simulator.clients.member import Member
+from tests.simulator.clients.process import Client
+from tests.simulator.clients.producer import Producer
+from tests.simulator.clients.topics import churn, recreate
+from tests.simulator.planted.aimed import AimedFaults
+from tests.simulator.planted.kinds import Kind
+from tests.simulator.planted.rough import CONFIG, ROUGH
+from tests.simulator.simulation import Shape, Topic
+
+REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
+"""Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
+BY_HALF = {"replica.lag.time.max.ms": "500"}
+
+
+def _topic(name: str, partitions: int, factor: int, min_insync: int, segment: int = 4_000, **more: str) -> Topic:
+    configs = {"min.insync.replicas": str(min_insync), "internal.segment.bytes": str(segment), **more}
+    return Topic(name, partitions, factor, configs)
+
+
+def _shape(
+    name: str,
+    topics: list[Topic],
+    config: Mapping[str, str],
+    *,
+    brokers: int = 3,
+    producers: int = 2,
+    churn: bool = False,
+    members: int = 0,
+) -> Callable[[int], Shape]:
+    """Three controllers; the metadata format and the sizes of snapshots are the seed's."""
+
+    def shape(seed: int) -> Shape:
+        choose = random.Random(f"{name} {seed}")
+        settings = {
+            **CONFIG,
+            "metadata.log.max.record.bytes.between.snapshots": str(choose.choice((1_000, 5_000, 100_000))),
+            "internal.metadata.log.segment.bytes": str(choose.choice((2_048, 8_192))),
+            **config,
+        }
+        return Shape(choose.choice((1, 2)), 3, brokers, settings, topics, producers, 1, churn, members)
+
+    return shape
+
+
+async def _busy(client: Client, pause_ms: int, factor: int) -> None:
+    """An operator who hardly rests."""
+    await churn(client, pause_ms // 20, factor)
+
+
+async def _recreating(client: Client, pause_ms: int, factor: int) -> None:
+    """Topics come and go and come again."""
+    for number in range(8):
+        client.spawn(recreate(client, f"{client.name}-{number}", pause_ms // 5, factor))
+
+
+async def _looking(client: Client, pause_ms: int, factor: int) -> None:
+    """Somebody who asks for a group's offsets all the time."""
+    onlooker = Member(client, "group", "t0", 2)
+    while not client.stopping:
+        await onlooker._offsets([0, 1])
+        await client.sleep(client.random.randint(1, 40))
+
+
+DEPOSED = {
+    "controller alone": 6, "kill": 2, "follower freezes": 2, "connections cut": 1, "controllers lose power": 1,
+}  # fmt: skip
+SILENCE = {"long freeze": 4, "broker silent": 4, "broker deaf": 2, "late lease": 4, "kill": 1, "slow link": 2}
+MOVING = {
+    "wish overtaken": 4, "kill": 4, "leader falls behind": 6, "follower freezes": 5, "slow wishes": 5, "slow link": 3,
+    "last of the isr dies": 3, "connections cut": 2, "long freeze": 1, "broker loses power": 3,
+}  # fmt: skip
+VOTERS = {
+    "split vote": 4, "short reigns": 4, "one controller stays down": 5, "controllers lose power": 4, "kill": 1,
+    "controller alone": 1,
+}  # fmt: skip
+RECREATED = {
+    "follower freezes": 6, "slow wishes": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
+}  # fmt: skip
+GROUPS = {"coordinator dies": 8, "kill": 1, "long freeze": 2, "slow link": 2}
+ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
+QUIET = {
+    "broker loses power": 6, "unnoticed power cut": 6, "stops and loses power": 4, "kill": 4,
+}  # fmt: skip
+
+THREE = _topic("t0", 1, 3, 2)
+PAIR = _topic("t1", 2, 2, 1)
+
+WORLDS: dict[str, Kind] = {
+    "rough": ROUGH,
+    "deposed": Kind(
+        _shape("deposed", [THREE, PAIR], {}, churn=True),
+        partial(AimedFaults, menu=DEPOSED),
+        faulty_ms=15_000,
+        pause_ms=(500, 3_500),
+        operator=_busy,
+    ),
+    "silence": Kind(
+        _shape("silence", [THREE, PAIR], {}),
+        partial(AimedFaults, menu=SILENCE),
+        faulty_ms=20_000,
+        pause_ms=(500, 3_000),
+    ),
+    "moving": Kind(
+        _shape("moving", [THREE, _topic("t1", 2, 2, 2), _topic("t2", 1, 4, 1)], REBALANCED | BY_HALF, brokers=4),
+        partial(AimedFaults, menu=MOVING),
+        faulty_ms=15_000,
+    ),
+    "voters": Kind(
+        _shape("voters", [PAIR], {}, churn=True, producers=1),
+        partial(AimedFaults, menu=VOTERS),
+        faulty_ms=15_000,
+        pause_ms=(200, 1_500),
+        operator=_busy,
+        sync_us=(3_000, 30_000),
+    ),
+    "recreated": Kind(
+        _shape("recreated", [THREE], BY_HALF, churn=True, producers=1),
+        partial(AimedFaults, menu=RECREATED),
+        faulty_ms=15_000,
+        pause_ms=(50, 400),
+        operator=_recreating,
+    ),
+    "groups": Kind(
+        _shape("groups", [_topic("t0", 2, 3, 1)], REBALANCED, members=2, churn=True),
+        partial(AimedFaults, menu=GROUPS),
+        operator=_looking,
+        faulty_ms=15_000,
+        pause_ms=(200, 2_000),
+        commits_ms=(10, 200),
+    ),
+    "rotten": Kind(
+        _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),
+        partial(AimedFaults, menu=ROTTEN),
+        faulty_ms=15_000,
+    ),
+    "quiet": Kind(
+        _shape("quiet", [THREE, PAIR], REBALANCED),
+        partial(AimedFaults, menu=QUIET),
+        faulty_ms=15_000,
+        producer=Producer,
+    ),
+}
