@@ -3,8 +3,9 @@
     key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
     timestampType int32, headers list<struct<key string, value binary>>
 
-This file alone decides these columns. Control batches (markers of transactions) are no records; what a transaction aborted
-is there, as for a consumer that reads uncommitted.
+This file alone decides these columns. All but key, value and headers are never null and say so: readers that go by row,
+as Spark's do, then need not ask it of each value. Control batches (markers of transactions) are no records; what a
+transaction aborted is there, as for a consumer that reads uncommitted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +25,11 @@ SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("timestampType", pa.int32()),
+        pa.field("topic", pa.string(), False),
+        pa.field("partition", pa.int32(), False),
+        pa.field("offset", pa.int64(), False),
+        pa.field("timestamp", pa.timestamp("us", "UTC"), False),
+        pa.field("timestampType", pa.int32(), False),
         ("headers", pa.list_(HEADER)),
     ]
 )
