@@ -37,6 +37,9 @@ PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
 PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
 PYSPARK_MIN = (4, 0)
 ROOT = Path(__file__).resolve().parents[2]
+UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""To a JVM: look at Arrow's buffers without checking bounds, and whether a value is null only where Spark asks: both are
+settled for what pyarrow wrote, and checked at every value of every row otherwise."""
 
 
 class Piece(api.InputPartition):
@@ -277,7 +280,8 @@ def fits(version: str = pyspark.__version__) -> None:
 def session(
     name: str = "rayft", master: str = "local[*]", memory: str = "2g", conf: Mapping[str, str] | None = None
 ) -> Any:
-    """A Spark session that knows `rayft`. Workers run this interpreter and find this code; Java is found. Raises Unfit."""
+    """A Spark session that knows `rayft`. Workers run this interpreter and find this code; Java is found. `conf`: Spark's
+    settings, before our own; extraJavaOptions of yours are taken as they are, without UNCHECKED. Raises Unfit."""
     fits()
     home = java_home()
     if home is not None:
@@ -291,6 +295,8 @@ def session(
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         PUSHDOWN_CONF: "true",
+        "spark.driver.extraJavaOptions": UNCHECKED,
+        "spark.executor.extraJavaOptions": UNCHECKED,
         **(conf or {}),
     }
     for key, text in given.items():

@@ -17,6 +17,7 @@ from actors import replay
 from actors.replay import java as java_
 from actors.replay import shared, spark
 from actors.replay.question import question
+from fastpath.batch import Builder
 from tests.unit.replay.written import append, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -48,6 +49,22 @@ def test_columns_by_option_and_by_schema(session: Any, tmp_path: Path) -> None:
     assert by_option.first()["headers"][0].asDict() == {"key": "h", "value": bytearray(b"18")}
     by_schema = load(session, tmp_path, "partition int, offset long", startOffset="18")
     assert pairs(by_schema) == [(0, 18), (0, 19), (1, 18), (1, 19)]
+
+
+def test_nulls_stay_nulls_though_the_jvm_looks_at_arrow_unchecked(session: Any, tmp_path: Path) -> None:
+    read = session._jvm.java.lang.System.getProperty
+    assert read("arrow.enable_unsafe_memory_access") == "true" and read("arrow.enable_null_check_for_get") == "false"
+    given = [(None, b"v0"), (b"k1", None), (None, None), (b"", b""), (b"k4", b"v4")]
+    builder = Builder(0, 3)
+    for key, value in given:
+        builder.append(key, value, 1_700_000_000_000, [(b"h", value)] if key else [])
+    path = append(tmp_path, "orders", 0, 0, 0)
+    path.write_bytes(builder.build())
+    frame = load(session, tmp_path, columns="key,value,topic,offset,headers")
+    rows = [(row["key"], row["value"], row["headers"]) for row in frame.orderBy("offset").collect()]
+    assert rows == [(key, value, [("h", value)] if key else None) for key, value in given]
+    may = {field.name: field.nullable for field in frame.schema}
+    assert may == {"key": True, "value": True, "topic": False, "offset": False, "headers": True}
 
 
 def test_columns_that_are_not_asked_for_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
