@@ -25,7 +25,10 @@ class IsrMembers:
         self._cluster = cluster
         self._leaders: dict[Key, tuple[int, int]] = {}
         """Partition -> (leader, leader epoch since which it leads)."""
-        self._sizes: dict[Partition, int] = {}
+        self._sizes: dict[Key, dict[int, int]] = {}
+        """Partition -> version -> members of the ISR."""
+        self._versions: dict[Partition, int] = {}
+        """The version under which a replica was last looked at."""
 
     def metadata(self, image: Image, batch: Any) -> None:
         """Note who leads since when."""
@@ -33,6 +36,7 @@ class IsrMembers:
             topic_id = image.topic_id(topic) or b""
             for row in image.topic_partitions(topic):
                 key, leader = (topic_id, image.number(row)), image.leader(row)
+                self._sizes.setdefault(key, {})[image.leader_epoch(row)] = len(image.isr(row))
                 if self._leaders.get(key, (-2, -1))[0] != leader:
                     self._leaders[key] = leader, image.leader_epoch(row)
 
@@ -48,7 +52,7 @@ class IsrMembers:
             return
         if led and partition.high_watermark > high_watermark:
             self._enough(process, partition)
-        self._sizes[partition] = len(partition.isr.isr)
+        self._versions[partition] = partition.isr.version
         for member in image.isr(row):
             end = self._end(image, member, partition) if member != leader else None
             if end is not None and end < partition.high_watermark:
@@ -60,8 +64,11 @@ class IsrMembers:
 
     def _enough(self, process: Any, partition: Partition) -> None:
         wanted = min(partition.settings.min_insync_replicas, len(partition.replicas))
-        members = len(partition.isr.isr)
-        if max(members, self._sizes.get(partition, wanted)) < wanted:
+        # A leader takes in several versions in a turn, and what it commits between two of them is judged by that one.
+        sizes, version = self._sizes.get((partition.topic_id, partition.number), {}), partition.isr.version
+        first = self._versions.get(partition, version)
+        members = max(sizes.get(one, wanted) for one in range(min(first, version), version + 1))
+        if members < wanted:
             raise Violation(
                 "min_insync_holds", f"{process.name} has committed {partition!r} with {members} of {wanted} members"
             )
