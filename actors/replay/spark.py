@@ -35,8 +35,6 @@ from actors.replay.question import Question, answer, narrowed, question, told
 
 PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
 PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
-LOCAL_SOCKETS_CONF = "spark.python.unix.domain.socket.enabled"
-"""From 4.1 on; earlier ones do not look at it. TCP between a worker and its JVM costs a fifth of all time."""
 PYSPARK_MIN = (4, 0)
 ROOT = Path(__file__).resolve().parents[2]
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
@@ -297,7 +295,6 @@ def session(
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         PUSHDOWN_CONF: "true",
-        LOCAL_SOCKETS_CONF: "true",
         "spark.driver.extraJavaOptions": UNCHECKED,
         "spark.executor.extraJavaOptions": UNCHECKED,
         **(conf or {}),
