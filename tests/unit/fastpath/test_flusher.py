@@ -108,4 +108,4 @@ def test_forgotten_flushers_end_their_thread() -> None:
     before = len(os.listdir("/proc/self/task"))
     for _ in range(20):
         Flusher()
-    assert len(os.listdir("/proc/self/task")) == before
+    assert len(os.listdir("/proc/self/task")) <= before  # less, where an earlier test's threads have ended meanwhile
