@@ -143,8 +143,6 @@ class Quorum:
         """There is no room for its batches; nothing goes on before they are written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
-        self._resting = False
-        """The last `advance` left nothing to be done here; only what raft is given can change that."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -333,16 +331,16 @@ class Quorum:
     def advance(self) -> None:
         """Perform what raft wants until it wants nothing more; then replay, snapshot, sweep."""
         raft = self._raft
-        if raft is None or (self._resting and raft.settled):
+        if raft is None or (raft.settled and not self._owes(raft)):
             return
-        self._resting = False
         try:
             if self._unwritten is not None and not self._write_on(self._unwritten):
                 return
-            while True:
+            while self._unwritten is None:
                 ready = raft.ready()
-                if raft.settled or not self._perform(ready):
+                if raft.settled:
                     break
+                self._perform(ready)
             if self._unwritten is not None:
                 return
             self._replay()
@@ -353,13 +351,17 @@ class Quorum:
             return
         if not self._syncs:
             self._sweep()
-            self._resting = (
-                raft.settled and self._applied >= raft.high_watermark and self._pending is None
-                and self.store.taken is None and self.log.missed is None and self.checkpoints.missed is None
-            )  # fmt: skip
 
-    def _perform(self, ready: Ready) -> bool:
-        """One Ready, in its order. False: it was empty."""
+    def _owes(self, raft: Raft) -> bool:
+        """Whether `advance` has something to do of its own, though raft has settled."""
+        store = self.store
+        return bool(
+            self._applied < raft.high_watermark or self._pending or self._unwritten or store.taken
+            or store.log.missed or store.checkpoints.missed or store.log.garbage or store.checkpoints.garbage
+        )  # fmt: skip
+
+    def _perform(self, ready: Ready) -> None:
+        """One Ready, in its order, as far as there is room for its batches."""
         if ready.lost:
             self._lost()
         for part in ready.snapshot_parts:
@@ -373,12 +375,8 @@ class Quorum:
             self._applied = ready.load_snapshot.end_offset
         if ready.truncate_to is not None:
             self.log.truncate(ready.truncate_to)
-        if not self._write(ready):
-            return False
-        self._tell(ready)
-        return bool(
-            ready.lost or ready.snapshot_parts or ready.load_snapshot or ready.send or ready.sync or ready.gained
-        )
+        if self._write(ready):
+            self._tell(ready)
 
     def _write(self, ready: Ready) -> bool:
         """Append its batches. False: there is no room, and this node is a broker: it waits for some, since clients can
@@ -598,7 +596,6 @@ class Quorum:
         `end_offset` is committed and durable here."""
         whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
         self.store.taken = (SnapshotId(end_offset, epoch), whole)
-        self._resting = False
         self.advance()
 
     def epoch_at(self, offset: int) -> int:
@@ -613,7 +610,6 @@ class Quorum:
         snapshot, data = taken
 
         def stored(result: Exception | None) -> None:
-            self._resting = False
             if isinstance(result, DiskFull):
                 self.node.log.error(f"no snapshot, the log goes on growing: {result}")
                 self.store.not_stored()
@@ -632,7 +628,6 @@ class Quorum:
         """A received file becomes durable, is checked outside the loop, and raft hears of it."""
 
         def checked(result: Any) -> None:
-            self._resting = False
             if isinstance(result, Exception):
                 self.node.stop(1, f"a received checkpoint cannot be read: {result}")
             elif self.checkpoints.receives(file):

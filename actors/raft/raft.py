@@ -207,14 +207,13 @@ class Raft:
     def ready(self) -> Ready:
         """What to do now."""
         core = self._core
-        if self._due_ms is not None:
-            return Ready(high_watermark=core.high_watermark)
-        leading.answer_parked(core)
-        following.send_due(core)
-        if core.out.empty and not core.log.unwritten:
+        if self._due_ms is None:
+            leading.answer_parked(core)
+            following.send_due(core)
+            if not core.out.empty or core.log.unwritten:
+                return core.out.take(core.log, core.hard, core.high_watermark)
             self._due_ms = self._next_due_ms()
-            return Ready(high_watermark=core.high_watermark)
-        return core.out.take(core.log, core.hard, core.high_watermark)
+        return Ready(high_watermark=core.high_watermark)
 
     @property
     def settled(self) -> bool:

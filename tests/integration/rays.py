@@ -61,6 +61,16 @@ def joined(around: Mapping[str, str], address: str, ip: str) -> Iterator[None]:
         yield
 
 
+def rayft(
+    around: Mapping[str, str], address: str, directory: Path, *arguments: str
+) -> "subprocess.CompletedProcess[str]":
+    """The command, for a cluster in `directory` on that Ray."""
+    return subprocess.run(
+        [sys.executable, "-m", "actors.cli", *arguments, "--ray", address, "--dir", str(directory)],
+        cwd=ROOT, env=dict(around), capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
 def gcs(address: str) -> int:
     """Process id of the head's store of all that Ray knows."""
     port = address.rpartition(":")[2]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,7 @@ def ray_address(environment: dict[str, str]) -> Iterator[str]:
 
 
 def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str], tmp_path: Path) -> None:
-    def rayft(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "actors.cli", *arguments, "--ray", ray_address, "--dir", str(tmp_path)],
-            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
-
+    rayft = partial(rays.rayft, environment, ray_address, tmp_path)
     ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()))
     assert ran.returncode == 0, ran.stderr
     described = json.loads((tmp_path / "cluster.json").read_text())
@@ -66,13 +62,7 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
     ray_address: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     """Ray starts an actor again after any exit code; this one must not come back (DESIGN, hosts)."""
-
-    def rayft(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "actors.cli", *arguments, "--ray", ray_address, "--dir", str(tmp_path / "c")],
-            cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
-
+    rayft = partial(rays.rayft, environment, ray_address, tmp_path / "c")
     leases = ("--set", "registration.lease.timeout.ms=1500", "--set", "registration.heartbeat.interval.ms=300")
     ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *leases)
     assert ran.returncode == 0, ran.stderr

@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from tests.integration import rays
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-ROOT = Path(__file__).parent.parent.parent
 MACHINES = ("127.0.0.2", "127.0.0.3")
 """Beside the head, which Ray knows by this machine's own address."""
 WITHOUT_HEAD_S = 90
@@ -62,11 +59,7 @@ def test_machines_heads_and_actors_may_fail(tmp_path: Path) -> None:
         for ip in MACHINES:
             stack.enter_context(rays.joined(around, address, ip))
         directory = tmp_path / "cluster"
-        ran = subprocess.run(
-            [sys.executable, "-m", "actors.cli", "up", "--ray", address, "--dir", str(directory), "--port",
-             str(rays.free_port())],
-            cwd=ROOT, env=around, capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
+        ran = rays.rayft(around, address, directory, "up", "--port", str(rays.free_port()))
         assert ran.returncode == 0, ran.stderr
         described = json.loads((directory / "cluster.json").read_text())
         for kind in ("controllers", "brokers"):

@@ -242,7 +242,12 @@ class Faults:
         free = [process for process in self._free() if not process.frozen]
         if not free:
             return False
-        process = self._some(free)
+        thaw = self._freeze(self._some(free))
+        self._later(*self.choose.choice(((50, 1_000), (1_000, 25_000))), thaw)
+        return True
+
+    def _freeze(self, process: Process) -> Callable[[], None]:
+        """SIGSTOP; the SIGCONT that ends it."""
         process.freeze()
         self.world.say(process.name, "FAULT frozen")
         life = process.life
@@ -252,8 +257,7 @@ class Faults:
                 self.world.say(process.name, "thaws")
                 process.thaw()
 
-        self._later(*self.choose.choice(((50, 1_000), (1_000, 25_000))), thaw)
-        return True
+        return thaw
 
     def rolling(self) -> bool:
         """Every broker in turn is asked to stop, and starts again."""
@@ -410,12 +414,14 @@ class Faults:
         processes = [process for process in self._all() if process.peers]
         if not processes:
             return False
-        process = self._some(processes)
+        self._reset(self._some(processes))
+        return True
+
+    def _reset(self, process: Process) -> None:
         self.world.say(process.name, "FAULT connections cut")
         for link in list(process.peers.values()):
             link.cut(process)
             link.cut_here(process)
-        return True
 
     def slow(self) -> bool:
         """One direction between two processes takes long."""

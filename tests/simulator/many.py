@@ -32,9 +32,14 @@ def alone(seed: int) -> Result:
         gc.enable()
 
 
+def workers(jobs: int | None = None) -> ProcessPoolExecutor:
+    """So many processes; one a core that this process may use unless it is said."""
+    return ProcessPoolExecutor(jobs or len(os.sched_getaffinity(0)), mp_context=get_context("spawn"))
+
+
 def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:
     """Results as they come, in no particular order."""
-    with ProcessPoolExecutor(jobs or len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+    with workers(jobs) as pool:
         waiting = [pool.submit(alone, seed) for seed in seeds]
         for future in as_completed(waiting):
             yield future.result()

@@ -2,12 +2,11 @@
 
 import os
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import pytest
 
 from tests.simulator import raft_planted
+from tests.simulator.many import workers
 from tests.simulator.raft_seeds import Outcome, run
 
 SEEDS = int(os.environ.get("RAYFT_RAFT_SEEDS", "2000"))
@@ -29,7 +28,7 @@ def _bunch(first: int) -> list[Outcome | str]:
 
 def test_seeds() -> None:
     """No checker objects; a clean kill costs one epoch (99 of 100 seeds) and well under a second."""
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+    with workers() as pool:
         results = [one for bunch in pool.map(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH)) for one in bunch]
     failures = [one for one in results if isinstance(one, str)]
     assert not failures, failures[:5]

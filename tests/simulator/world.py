@@ -278,7 +278,7 @@ class Link:
     def send(self, sender: Any, data: bytes | None) -> None:
         """Queue whole frames towards the other end."""
         receiver = self.other(sender)
-        if data is not None:
+        if data is not None and self.world.sent:
             for frame in frames(data):
                 for function in self.world.sent:
                     function(self, sender, frame)
@@ -315,7 +315,8 @@ class Link:
         if conn not in receiver.peers:
             return
         world.note(receiver.name, data)
-        for frame in frames(data):
+        for sent in frames(data):
+            frame = memoryview(bytearray(sent))  # the node may write into it
             world.deliveries += 1
             if world.keep_log:
                 world.say(receiver.name, f"<- {sender.name} {describe(conn, frame)}")
@@ -354,11 +355,11 @@ class Link:
 
 
 def frames(data: bytes) -> Iterator[memoryview]:
-    """Whole frames without their lengths, each in memory of its own."""
-    position = 0
-    while position < len(data):
-        size = int.from_bytes(data[position : position + 4], "big")
-        yield memoryview(bytearray(data[position + 4 : position + 4 + size]))
+    """Whole frames without their lengths, where they lie."""
+    view, position = memoryview(data), 0
+    while position < len(view):
+        size = int.from_bytes(view[position : position + 4], "big")
+        yield view[position + 4 : position + 4 + size]
         position += 4 + size
 
 

@@ -207,7 +207,7 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
             group.phase_extends_until_ms = 0
             write = _complete(group, now_ms, out) or write
     elif group.state is GroupState.COMPLETING and now_ms >= group.phase_deadline_ms:
-        silent = [member.id for member in group.members.values() if not member.sync_ticket]
+        silent = _silent(group)
         if silent:
             write = drop(group, silent, now_ms, policy, out) or write
     elif group.state is GroupState.PREPARING:
@@ -221,8 +221,7 @@ def next_deadline_ms(group: Group) -> int | None:
         member.deadline_ms for member in group.members.values() if not member.join_ticket and not member.sync_ticket
     ]
     times.extend(group.pending.values())
-    waits_for_somebody = any(not member.sync_ticket for member in group.members.values())
-    if group.state is GroupState.PREPARING or (group.state is GroupState.COMPLETING and waits_for_somebody):
+    if group.state is GroupState.PREPARING or (group.state is GroupState.COMPLETING and _silent(group)):
         times.append(group.phase_deadline_ms)
     return min(times, default=None)
 
@@ -250,6 +249,11 @@ def member_error(group: Group, member_id: str, instance_id: str | None, generati
 
 
 # ---- inside
+
+
+def _silent(group: Group) -> list[str]:
+    """Members that have not asked for their assignment yet; without any, what is waited for is its write."""
+    return [member.id for member in group.members.values() if not member.sync_ticket]
 
 
 def _join_error(group: Group, request: JoinRequest, policy: Policy) -> ErrorCode | None:

@@ -61,16 +61,15 @@ class CommittedData:
         if broker is None:
             return
         seen = self._seen.setdefault(process.name, {})
-        for partitions in broker.replicas.by_id.values():
-            for partition in partitions.values():
-                known = seen.get(partition)
-                if (
-                    known is None or partition.high_watermark != known.high_watermark
-                    or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
-                ):  # fmt: skip
-                    if known is None:
-                        known = seen[partition] = Seen(partition.log.log_start_offset)
-                    self._moved(process, partition, known)
+        for partition in broker.replicas:
+            known = seen.get(partition)
+            if (
+                known is None or partition.high_watermark != known.high_watermark
+                or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
+            ):  # fmt: skip
+                if known is None:
+                    known = seen[partition] = Seen(partition.log.log_start_offset)
+                self._moved(process, partition, known)
 
     def _moved(self, process: Any, partition: Partition, known: Seen) -> None:
         key = partition.topic_id, partition.number

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.ports import Batch
 from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import partitions
 
 State = tuple[int, frozenset[int], int]
 
@@ -20,12 +21,10 @@ class IsrInvariants:
         self._known: dict[tuple[bytes, int], State] = {}
 
     def metadata(self, image: Any, batch: Batch) -> None:
-        """A batch was committed: look at every partition (a simulated cluster has few)."""
+        """A batch was committed: look at every partition."""
         registered = {broker.id for broker in image.brokers()}
-        for topic in image.topics():
-            topic_id = image.topic_id(topic)
-            for row in image.topic_partitions(topic):
-                self._partition(image, (topic_id, image.number(row)), row, registered)
+        for key, row in partitions(image):
+            self._partition(image, key, row, registered)
 
     def _partition(self, image: Any, key: tuple[bytes, int], row: int, registered: set[int]) -> None:
         members, leader, epoch = image.isr(row), image.leader(row), image.leader_epoch(row)

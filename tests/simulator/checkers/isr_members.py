@@ -11,7 +11,7 @@ from typing import Any
 from actors.broker.partition import Partition
 from actors.metadata.image import Image
 from tests.simulator.checkers.hooks import Violation
-from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.checkers.metadata_log import MetadataLog, partitions
 from tests.simulator.cluster import Cluster
 
 Key = tuple[bytes, int]
@@ -32,13 +32,11 @@ class IsrMembers:
 
     def metadata(self, image: Image, batch: Any) -> None:
         """Note who leads since when."""
-        for topic in image.topics():
-            topic_id = image.topic_id(topic) or b""
-            for row in image.topic_partitions(topic):
-                key, leader = (topic_id, image.number(row)), image.leader(row)
-                self._sizes.setdefault(key, {})[image.leader_epoch(row)] = len(image.isr(row))
-                if self._leaders.get(key, (-2, -1))[0] != leader:
-                    self._leaders[key] = leader, image.leader_epoch(row)
+        for key, row in partitions(image):
+            leader = image.leader(row)
+            self._sizes.setdefault(key, {})[image.leader_epoch(row)] = len(image.isr(row))
+            if self._leaders.get(key, (-2, -1))[0] != leader:
+                self._leaders[key] = leader, image.leader_epoch(row)
 
     def moved(self, process: Any, partition: Partition, high_watermark: int, led: bool) -> None:
         """A replica's epoch or high watermark moved; `high_watermark` is the one before, `led` whether it led then."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.metadata.image import Image
 from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.metadata_log import partitions
 from tests.simulator.cluster import Cluster
 
 Key = tuple[bytes, int]
@@ -24,25 +25,23 @@ class IsrWishes:
         self._known: dict[Key, State] = {}
 
     def metadata(self, image: Image, batch: Any) -> None:
-        """A batch was committed: look at every partition (a simulated cluster has few)."""
-        for topic in image.topics():
-            topic_id = image.topic_id(topic) or b""
-            for row in image.topic_partitions(topic):
-                key = topic_id, image.number(row)
-                now = image.leader_epoch(row), frozenset(image.isr(row)), image.leader(row)
-                before = self._known.get(key)
-                if now == before:
-                    continue
-                self._known[key] = now
-                if before is None or before[2] < 0 or now[2] < 0 or now[0] != before[0] + 1:
-                    continue
-                if now[2] == before[2]:
-                    self._wished(image, key, before, now)
-                elif now[2] != image.replicas(row)[0] and self._well(image, before[2], key):
-                    raise Violation(
-                        "leaders_are_replaced_for_a_reason",
-                        f"{image.topic_name(topic)}-{key[1]}: {before} became {now}, and broker {before[2]} is well",
-                    )
+        """A batch was committed: look at every partition."""
+        for key, row in partitions(image):
+            now = image.leader_epoch(row), frozenset(image.isr(row)), image.leader(row)
+            before = self._known.get(key)
+            if now == before:
+                continue
+            self._known[key] = now
+            if before is None or before[2] < 0 or now[2] < 0 or now[0] != before[0] + 1:
+                continue
+            if now[2] == before[2]:
+                self._wished(image, key, before, now)
+            elif now[2] != image.replicas(row)[0] and self._well(image, before[2], key):
+                name = f"{image.topic_name(image.topic_of(row))}-{key[1]}"
+                raise Violation(
+                    "leaders_are_replaced_for_a_reason",
+                    f"{name}: {before} became {now}, and broker {before[2]} is well",
+                )
 
     def _wished(self, image: Image, key: Key, before: State, now: State) -> None:
         version, members, leader = before

@@ -26,13 +26,12 @@ class LogEpochs:
         if broker is None:
             return
         ends = self._ends.setdefault(process.name, {})
-        for partitions in broker.replicas.by_id.values():
-            for partition in partitions.values():
-                end, starts = partition.log.log_end_offset, partition.log.epochs.starts
-                if end < ends.get(partition, end) and starts and starts[-1] >= end + partition.leads:
-                    raise Violation(
-                        self.name,
-                        f"{process.name} has cut {partition!r} to {end} and still knows that epoch "
-                        f"{partition.log.epochs.latest} began at {starts[-1]}",
-                    )
-                ends[partition] = end
+        for partition in broker.replicas:
+            end, starts = partition.log.log_end_offset, partition.log.epochs.starts
+            if end < ends.get(partition, end) and starts and starts[-1] >= end + partition.leads:
+                raise Violation(
+                    self.name,
+                    f"{process.name} has cut {partition!r} to {end} and still knows that epoch "
+                    f"{partition.log.epochs.latest} began at {starts[-1]}",
+                )
+            ends[partition] = end

@@ -5,6 +5,7 @@ the same offset must have an equal image, however they came by it: by generating
 decoding them, by loading a snapshot first. Equal is: equal bytes as a canonical snapshot.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from actors.metadata import snapshot
@@ -36,6 +37,15 @@ def replay(image: Image, batch: Batch) -> None:
     if image.next_offset <= batch.last_offset:
         image.advance(batch.last_offset + 1)
     image.commit(image.next_offset)
+
+
+def partitions(image: Image) -> Iterator[tuple[tuple[bytes, int], int]]:
+    """((topic id, number), row) of every partition; a simulated cluster has few."""
+    for topic in image.topics():
+        topic_id = image.topic_id(topic)
+        assert topic_id is not None
+        for row in image.topic_partitions(topic):
+            yield (topic_id, image.number(row)), row
 
 
 class MetadataLog:

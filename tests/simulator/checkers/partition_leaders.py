@@ -27,17 +27,16 @@ class PartitionLeaders:
         if broker is None:
             return
         seen = self._seen.setdefault(process.name, {})
-        for partitions in broker.replicas.by_id.values():
-            for partition in partitions.values():
-                now = partition.leader_epoch, partition.high_watermark, partition.leader == broker.me
-                before = seen.get(partition)
-                if before == now:
-                    continue
-                seen[partition] = now
-                before = before or (-1, -1, False)
-                self._moved(process, partition, before, now)
-                for function in self._hooks.moved:
-                    function(process, partition, before[1], before[2])
+        for partition in broker.replicas:
+            now = partition.leader_epoch, partition.high_watermark, partition.leader == broker.me
+            before = seen.get(partition)
+            if before == now:
+                continue
+            seen[partition] = now
+            before = before or (-1, -1, False)
+            self._moved(process, partition, before, now)
+            for function in self._hooks.moved:
+                function(process, partition, before[1], before[2])
 
     def _moved(self, process: Any, partition: Partition, before: tuple[int, int, bool],
                now: tuple[int, int, bool]) -> None:  # fmt: skip

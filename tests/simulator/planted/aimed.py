@@ -82,21 +82,13 @@ class AimedFaults(RoughFaults):
             process.kill()
 
     def _pause(self, process: Process, milliseconds: int) -> None:
-        process.freeze()
-        self.world.say(process.name, f"FAULT frozen for {milliseconds} ms")
-        life = process.life
-
-        def thaw() -> None:
-            if process.life == life and process.frozen:
-                process.thaw()
-
-        self._after(milliseconds, thaw)
+        self._after(milliseconds, self._freeze(process))
 
     def _controllers(self) -> list[str]:
         return [process.name for process in self.cluster.controllers.values()]
 
-    def _partition(self, internal: bool = False) -> tuple[Image, int] | None:
-        """Some partition with a leader: its row."""
+    def _partition(self, internal: bool = False) -> tuple[Image, int, Process] | None:
+        """Some partition: its row, and who leads it. None: there is none, or no broker may be hurt now."""
         image = self.metadata.image
         rows = [
             row
@@ -105,7 +97,10 @@ class AimedFaults(RoughFaults):
             for row in image.topic_partitions(topic)
             if image.leader(row) >= 0
         ]
-        return (image, rows[self.choose.randrange(len(rows))]) if rows else None
+        if not rows:
+            return None
+        row = rows[self.choose.randrange(len(rows))]
+        return None if self._on_guard() else (image, row, self.cluster.brokers[image.leader(row)])
 
     def _untouched(self) -> bool:
         """No link is cut, and no broker's power cut is unknown."""
@@ -160,16 +155,19 @@ class AimedFaults(RoughFaults):
             self._wished(*self._awaited)
         node = process.node
         if self._reigned >= 0 and node is not None and node.quorum.is_leader and node.quorum.epoch > self._reigned:
-            self._reigned, reign = node.quorum.epoch, process.life
-            after_us = self.choose.randint(0, 40_000)
-            self.world.after(after_us, lambda: self._cut_power(process) if process.life == reign else None)
+            self._reigned = node.quorum.epoch
+            self._cut_power_after(self.choose.randint(0, 40_000), process)
         if process is not self._voter or node is None or node.quorum._raft is None:
             return
         hard = node.quorum._raft._core.hard
         if hard.voted is None or hard.voted.id == node.config.controller_id or hard.epoch <= self._voted:
             return
-        self._voted, life = hard.epoch, process.life
-        delay_us = self.choose.randint(*self.choose.choice(((450, 3_000), (3_000, 60_000))))
+        self._voted = hard.epoch
+        self._cut_power_after(self.choose.randint(*self.choose.choice(((450, 3_000), (3_000, 60_000)))), process)
+
+    def _cut_power_after(self, delay_us: int, process: Process) -> None:
+        """Unless it has ended by itself."""
+        life = process.life
         self.world.after(delay_us, lambda: self._cut_power(process) if process.life == life else None)
 
     def _cut_power(self, process: Process) -> None:
@@ -189,9 +187,7 @@ class AimedFaults(RoughFaults):
         self._down[late.name] = None
         for process in alive:
             if process is late or self.choose.randrange(2):
-                self.world.say(process.name, "FAULT power cut")
-                process.crash()
-                self.world.after(self.choose.randint(500, 20_000), lambda process=process: self._start(process))
+                self._cut_power(process)
 
         def up() -> None:
             self._down.pop(late.name, None)
@@ -243,11 +239,11 @@ class AimedFaults(RoughFaults):
     def follower_freezes(self) -> bool:
         """A follower stands still until its leader wants it out of the ISR."""
         found = self._partition()
-        if found is None or self._on_guard():
+        if found is None:
             return False
-        image, row = found
-        followers = [self.cluster.brokers[id] for id in image.replicas(row) if id != image.leader(row)]
-        free = [process for process in followers if process.alive and not process.frozen]
+        image, row, leader = found
+        replicas = [self.cluster.brokers[id] for id in image.replicas(row)]
+        free = [process for process in replicas if process is not leader and process.alive and not process.frozen]
         if not free:
             return False
         self._pause(self._some(free), self._between(550, 1_600))
@@ -256,10 +252,9 @@ class AimedFaults(RoughFaults):
     def last_dies(self) -> bool:
         """All followers stand still until the leader is alone in the ISR; then it dies."""
         found = self._partition()
-        if found is None or self._on_guard() or any(one.frozen for one in self.cluster.brokers.values()):
+        if found is None or any(one.frozen for one in self.cluster.brokers.values()):
             return False
-        image, row = found
-        leader = self.cluster.brokers[image.leader(row)]
+        image, row, leader = found
         lasts_ms = self._between(800, 2_000)
         for id in image.replicas(row):
             process = self.cluster.brokers[id]
@@ -271,10 +266,9 @@ class AimedFaults(RoughFaults):
     def slow_wishes(self) -> bool:
         """A leader's requests reach the controllers late, or their answers it, while a follower of it stands still."""
         found = self._partition()
-        if found is None or self._on_guard():
+        if found is None:
             return False
-        image, row = found
-        leader = f"b{image.leader(row)}"
+        leader = found[2].name
         there, back = self.choose.choice(((True, False), (False, True), (True, True)))
         pairs = [(leader, name) for name in self._controllers() if there]
         pairs += [(name, leader) for name in self._controllers() if back]
@@ -288,8 +282,7 @@ class AimedFaults(RoughFaults):
         found = self._partition()
         if found is None or not self._untouched() or self._awaited is not None:
             return False
-        image, row = found
-        leader = self.cluster.brokers[image.leader(row)]
+        image, row, leader = found
         others = [self.cluster.brokers[id] for id in image.isr(row) if id != image.leader(row)]
         if len(others) < 2 or any(one.frozen or not one.alive for one in (leader, *others)):
             return False
@@ -317,12 +310,6 @@ class AimedFaults(RoughFaults):
         self._after(self._between(1, 10), lambda: self._start(member))
         self._after(self._between(20, 120), lambda: self._reset(leader))
 
-    def _reset(self, process: Process) -> None:
-        self.world.say(process.name, "FAULT connections cut")
-        for link in list(process.peers.values()):
-            link.cut(process)
-            link.cut_here(process)
-
     def leader_falls_behind(self) -> bool:
         """What a leader sends to its followers is slow; then it dies, stands still, or loses its connections."""
         return self._strike(internal=False)
@@ -333,10 +320,9 @@ class AimedFaults(RoughFaults):
 
     def _strike(self, *, internal: bool) -> bool:
         found = self._partition(internal)
-        if found is None or self._on_guard():
+        if found is None:
             return False
-        image, row = found
-        leader = self.cluster.brokers[image.leader(row)]
+        image, row, leader = found
         pairs = [(leader.name, f"b{id}") for id in image.replicas(row) if id != image.leader(row)]
         lasts_ms = self._between(100, 1_500)
         self._slow(pairs, self.choose.randint(20_000, 400_000), lasts_ms + 500)
