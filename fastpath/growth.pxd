@@ -1,7 +1,6 @@
 """Memory that grows while it is filled, for C callers without the GIL, and handed to Python without a copy at the end."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport realloc
 
 cdef struct Growth:
     uint8_t* data
@@ -9,17 +8,13 @@ cdef struct Growth:
     size_t room                 # bytes there are
 
 
+cdef uint8_t* grow(Growth* g, size_t size) noexcept nogil
+
+
 cdef inline uint8_t* extend_by(Growth* g, size_t size) noexcept nogil:
     """`size` more bytes, to be filled by the caller; NULL when there is no memory."""
-    cdef size_t room
-    cdef uint8_t* data
-    if g.size + size > g.room or g.data == NULL:
-        room = g.room * 2 if g.room * 2 > g.size + size else g.size + size
-        room = room if room > 4096 else 4096
-        data = <uint8_t*>realloc(g.data, room)
-        if data == NULL:
-            return NULL
-        g.data, g.room = data, room
+    if g.size + size >= g.room and grow(g, size) == NULL:
+        return NULL
     g.size += size
     return g.data + g.size - size
 
@@ -40,8 +35,19 @@ cdef inline bint push_int64(Growth* g, int64_t value) noexcept nogil:
     return True
 
 
+cdef class Rooms:
+    cdef Growth* kept           # by place; empty where nothing has come back
+    cdef int places
+
+    cdef int fit(self, int places) except -1
+    cdef void take(self, int place, Growth* g) noexcept
+    cdef void give(self, int place, Growth* g) noexcept
+
+
 cdef class Owned:
     cdef Growth memory
+    cdef Rooms rooms            # where it goes back to, at `place`; None: nowhere
+    cdef int place
 
 
-cdef Owned own(Growth* g)
+cdef Owned own(Growth* g, Rooms rooms=*, int place=*)

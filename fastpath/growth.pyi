@@ -1,3 +1,6 @@
+class Rooms:
+    """Memory that goes round between chunks that are decoded one behind the other. It is freed with the last of them."""
+
 class Owned:
     """Bytes that C code has filled, as a writable buffer that frees them."""
 

@@ -1,17 +1,67 @@
-"""The owner of memory that C code has filled: a buffer of bytes that frees it.
+"""The owner of memory that C code has filled: a buffer of bytes that frees it, or lets it be filled again.
 
-This file alone decides when such memory is freed: with the last numpy or Arrow array over it.
+This file alone decides when such memory is freed: with the last numpy or Arrow array over it; where it is of Rooms, with
+them. Memory that is new costs the kernel a page at a time, a third of what decoding costs.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdlib cimport free
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+
+cdef uint8_t* grow(Growth* g, size_t size) noexcept nogil:
+    """Room for `size` more bytes and one; NULL when there is no memory. Rooms double."""
+    cdef size_t room = g.room * 2 if g.room * 2 > g.size + size else g.size + size + 1
+    cdef uint8_t* data
+    room = room if room > 4096 else 4096
+    data = <uint8_t*>realloc(g.data, room)
+    if data != NULL:
+        g.data, g.room = data, room
+    return data
+
+
+cdef class Rooms:
+    """Memory that goes round: where a column of one chunk was is where the same column of a later one is built."""
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.places):
+            free(self.kept[i].data)
+        free(self.kept)
+
+    cdef int fit(self, int places) except -1:
+        """Have so many places at least."""
+        cdef Growth* kept
+        if places > self.places:
+            kept = <Growth*>realloc(self.kept, places * sizeof(Growth))
+            if kept == NULL:
+                raise MemoryError
+            memset(kept + self.places, 0, (places - self.places) * sizeof(Growth))
+            self.kept, self.places = kept, places
+        return 0
+
+    cdef void take(self, int place, Growth* g) noexcept:
+        """Let `g`, which has none, have the memory that came back to its place."""
+        g[0] = self.kept[place]
+        g.size = 0
+        memset(&self.kept[place], 0, sizeof(Growth))
+
+    cdef void give(self, int place, Growth* g) noexcept:
+        """Memory that nobody reads any longer: the larger one of two is kept."""
+        if g.room > self.kept[place].room:
+            g[0], self.kept[place] = self.kept[place], g[0]
+        free(g.data)
+        memset(g, 0, sizeof(Growth))
 
 
 cdef class Owned:
     """A buffer of the bytes that were filled. Writable."""
 
     def __dealloc__(self):
-        free(self.memory.data)
+        if self.rooms is not None:
+            self.rooms.give(self.place, &self.memory)
+        else:
+            free(self.memory.data)
 
     def __len__(self):
         return self.memory.size
@@ -20,14 +70,14 @@ cdef class Owned:
         PyBuffer_FillInfo(view, self, self.memory.data, <Py_ssize_t>self.memory.size, 0, flags)
 
 
-cdef Owned own(Growth* g):
-    """Take the memory of `g`, which is empty afterwards."""
+cdef Owned own(Growth* g, Rooms rooms=None, int place=0):
+    """Take the memory of `g`, which is empty afterwards. What is of no Rooms is cut to what was filled."""
     cdef Owned owned = Owned.__new__(Owned)
     cdef uint8_t* less
-    if g.room > g.size + 65536:
+    if rooms is None and g.room > g.size + 65536:
         less = <uint8_t*>realloc(g.data, g.size + 1)
         if less != NULL:
-            g.data = less
-    owned.memory = g[0]
-    g.data, g.size, g.room = NULL, 0, 0
+            g.data, g.room = less, g.size + 1
+    owned.memory, owned.rooms, owned.place = g[0], rooms, place
+    memset(g, 0, sizeof(Growth))
     return owned

@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+from fastpath.growth import Rooms
+
 CONTROL_SLOT: int
 CODES: dict[str, int]
 
@@ -26,6 +28,11 @@ class Program:
     def __init__(self, plans: dict[tuple[int, int], Plan], columns: int, released: bool) -> None: ...
 
 def decode(
-    program: Program, data: Buffer, headers: NDArray[np.void], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    program: Program,
+    data: Buffer,
+    headers: NDArray[np.void],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    rooms: Rooms | None = None,
 ) -> tuple[dict[int, Rows], dict[int, Column]]:
     """Typed columns of the records of some batches; see the module. Raises BadRecord. The GIL is released."""

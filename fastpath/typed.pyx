@@ -20,7 +20,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from fastpath.batch cimport CONTROL, FINE, LOG_APPEND_TIME, BatchHeader, RecordView, load16, load32, load64, read_record
-from fastpath.growth cimport Growth, extend_by, own, push_int32, push_int64
+from fastpath.growth cimport Growth, Rooms, extend_by, own, push_int32, push_int64
 from fastpath.varint cimport read_uvarint
 
 from fastpath.batch import HEADER_DTYPE
@@ -175,27 +175,21 @@ cdef int weight(tuple plan):
     return 1 + (weight(plan[5]) if plan[5] is not None else 0) + sum([weight(child) for child in (*plan[6], *plan[7])])
 
 
-cdef inline bint note_null(Column* column) noexcept nogil:
-    """The validity of one more row, which is null."""
+cdef bint note_validity(Column* column, bint null) noexcept nogil:
+    """The validity of one more row, once there are nulls."""
     cdef uint8_t* place = extend_by(&column.valid, <size_t>(column.rows + 1) - column.valid.size)
     if place == NULL:
         return False
     memset(place, 1, <size_t>(column.valid.data + column.valid.size - place))
-    column.valid.data[column.rows] = 0
-    column.nulls += 1
+    if null:
+        column.valid.data[column.rows] = 0
+        column.nulls += 1
     return True
 
 
 cdef inline bint close_row(Column* column, bint null) noexcept nogil:
-    cdef uint8_t* place
-    if null:
-        if not note_null(column):
-            return False
-    elif column.nulls:
-        place = extend_by(&column.valid, 1)
-        if place == NULL:
-            return False
-        place[0] = 1
+    if (null or column.nulls) and not note_validity(column, null):
+        return False
     column.rows += 1
     return True
 
@@ -213,6 +207,26 @@ cdef inline bint put_bytes(Column* column, const uint8_t* data, int64_t size) no
         return False
     memcpy(place, data, <size_t>size)
     return close_varied(column, False, <int64_t>column.data.size)
+
+
+cdef inline bint put_int32(Column* column, const uint8_t* data) noexcept nogil:
+    cdef uint8_t* place = extend_by(&column.data, 4)
+    if place == NULL:
+        return False
+    (<int32_t*>place)[0] = <int32_t>load32(data)
+    return close_row(column, False)
+
+
+cdef inline bint put_int32s(Column* column, Column* element, const uint8_t* data, uint32_t count) noexcept nogil:
+    """A list of them: `column` has the lists, `element` what is in them."""
+    cdef uint32_t i
+    cdef int32_t* places = <int32_t*>extend_by(&element.data, 4 * <size_t>count)
+    if places == NULL:
+        return False
+    for i in range(count):
+        places[i] = <int32_t>load32(data + 4 * i)
+    element.rows += count
+    return close_varied(column, False, element.rows)
 
 
 cdef inline bint put_uuid(Column* column, const uint8_t* data) noexcept nogil:
@@ -236,6 +250,14 @@ cdef inline bint put_uuid(Column* column, const uint8_t* data) noexcept nogil:
         known.text[21] = ALPHABET[(data[15] & 3) << 4]
     memcpy(out, known.text, 22)
     return close_varied(column, False, <int64_t>column.data.size)
+
+
+cdef inline bint put_uuids(Column* column, Column* element, const uint8_t* data, uint32_t count) noexcept nogil:
+    cdef uint32_t i
+    for i in range(count):
+        if not put_uuid(element, data + 16 * i):
+            return False
+    return close_varied(column, False, element.rows)
 
 
 cdef inline bint put_fixed(Column* column, const void* value, int width) noexcept nogil:
@@ -343,8 +365,6 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
     cdef int64_t wide
     cdef int32_t narrow
     cdef int16_t small
-    cdef int32_t* places
-    cdef uint8_t* place
     cdef int code = node.code, width
     cdef bint fine = True
     if code == STRUCT:
@@ -353,11 +373,7 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
         if end - pos < 4:
             return -1
         if column != NULL:
-            place = extend_by(&column.data, 4)
-            if place == NULL:
-                return -2
-            (<int32_t*>place)[0] = <int32_t>load32(data + pos)
-            fine = close_row(column, False)
+            fine = put_int32(column, data + pos)
         return pos + 4 if fine else -2
     if code == UUID:
         if end - pos < 16:
@@ -374,26 +390,16 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
         if pos < 0 or (size == 0 and not node.nullable) or <Py_ssize_t>size - 1 > end - pos:
             return -1
         if size and nodes[node.element].code == INT32:
-            size -= 1
-            if <Py_ssize_t>size > (end - pos) // 4:
+            if <Py_ssize_t>(size - 1) > (end - pos) // 4:
                 return -1
             if column != NULL:
-                places = <int32_t*>extend_by(&columns[nodes[node.element].column].data, 4 * <size_t>size)
-                if places == NULL:
-                    return -2
-                for i in range(size):
-                    places[i] = <int32_t>load32(data + pos + 4 * i)
-                columns[nodes[node.element].column].rows += size
-                fine = close_varied(column, False, columns[nodes[node.element].column].rows)
-            return pos + 4 * <Py_ssize_t>size if fine else -2
+                fine = put_int32s(column, &columns[nodes[node.element].column], data + pos, size - 1)
+            return pos + 4 * <Py_ssize_t>(size - 1) if fine else -2
         if size and nodes[node.element].code == UUID:
             if <Py_ssize_t>(size - 1) > (end - pos) // 16:
                 return -1
             if column != NULL:
-                for i in range(size - 1):
-                    if not put_uuid(&columns[nodes[node.element].column], data + pos + 16 * i):
-                        return -2
-                fine = close_varied(column, False, load_last(column) + size - 1)
+                fine = put_uuids(column, &columns[nodes[node.element].column], data + pos, size - 1)
             return pos + 16 * <Py_ssize_t>(size - 1) if fine else -2
         for i in range(1, size):
             pos = read_value(nodes, node.element, columns, data, pos, end)
@@ -441,21 +447,51 @@ cdef Py_ssize_t read_struct(
 ) noexcept nogil:
     """A struct; `rows`: those of the slot before it, when it is a record itself, else -1."""
     cdef Node* node = &nodes[at]
+    cdef Node* child
+    cdef Column* column
     cdef uint32_t count = 0, tag = 0, size = 0, i
     cdef uint64_t seen = 0
     cdef int j
     cdef Py_ssize_t after
     for j in range(node.child, node.child + node.children):
+        child = &nodes[j]
+        if child.column < 0:
+            pos = read_value(nodes, j, columns, data, pos, end)
+            if pos < 0:
+                return pos
+            continue
+        column = &columns[child.column]
         if rows >= 0:
-            if nodes[j].code == NULLS:
-                if not skip(nodes, j, columns, slot, rows):
+            if child.code == NULLS:
+                if column.absent != j + 1 and not skip(nodes, j, columns, slot, rows):
                     return -2
                 continue
-            if not there(nodes, j, columns, rows):
+            if column.absent and column.rows != rows and not catch_up(nodes, column, rows):
                 return -2
-        pos = read_value(nodes, j, columns, data, pos, end)
-        if pos < 0:
-            return pos
+        if child.code == INT32:         # what most fields are, without a call
+            if end - pos < 4:
+                return -1
+            if not put_int32(column, data + pos):
+                return -2
+            pos += 4
+        elif child.code == UUID:
+            if end - pos < 16:
+                return -1
+            if not put_uuid(column, data + pos):
+                return -2
+            pos += 16
+        elif child.code == ARRAY and nodes[child.element].code == INT32 and pos < end and 0 < data[pos] < 0x80:
+            size = data[pos] - 1
+            pos += 1
+            if end - pos < 4 * <Py_ssize_t>size:
+                return -1
+            if not put_int32s(column, &columns[nodes[child.element].column], data + pos, size):
+                return -2
+            pos += 4 * <Py_ssize_t>size
+        else:
+            pos = read_value(nodes, j, columns, data, pos, end)
+            if pos < 0:
+                return pos
     pos = read_uvarint(data, pos, end, &count)
     if pos < 0:
         return -1
@@ -493,12 +529,13 @@ cdef Py_ssize_t read_struct(
     return pos
 
 
-def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends):
+def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
     """Typed columns of the records of some batches.
 
     As fastpath.unpack.unpack for `data`, `headers`, `starts` and `ends`. Returns ({slot: (offset int64, timestamp int64 in
     microseconds, epoch int32, version int16)}, {column: (rows, nulls, data, offsets or None, validity bytes or None)}), with
-    columns that have rows only; a control record of type n is in slot CONTROL_SLOT + n. Raises BadRecord.
+    columns that have rows only; a control record of type n is in slot CONTROL_SLOT + n. Their memory is of `rooms`, where
+    it goes back to. Raises BadRecord.
     """
     cdef Py_buffer view
     cdef BatchHeader* h
@@ -510,7 +547,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     cdef uint32_t type_ = 0, version = 0, frame
     cdef int64_t offset = -1, time
     cdef int32_t i
-    cdef int root
+    cdef int root, place
     cdef bint append_time, control
     cdef const uint8_t* bytes_
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
@@ -518,11 +555,24 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
         raise ValueError("one header, start and end a batch")
     h = <BatchHeader*>&raw[0]
     memset(rows, 0, sizeof(rows))
+    if rooms is None:
+        rooms = Rooms()
+    rooms.fit(3 * program.columns + 4 * SLOTS)
     columns = <Column*>calloc(program.columns + 1, sizeof(Column))
     if columns == NULL:
         raise MemoryError
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
+        for i in range(program.columns):
+            rooms.take(3 * i, &columns[i].data)
+            rooms.take(3 * i + 1, &columns[i].offsets)
+            rooms.take(3 * i + 2, &columns[i].valid)
+        for i in range(SLOTS):
+            place = 3 * program.columns + 4 * i
+            rooms.take(place, &rows[i].offset)
+            rooms.take(place + 1, &rows[i].time)
+            rooms.take(place + 2, &rows[i].epoch)
+            rooms.take(place + 3, &rows[i].version)
         bytes_ = <const uint8_t*>view.buf
         for batch in range(batches):
             if not 0 <= starts[batch] <= ends[batch] <= view.len:
@@ -599,35 +649,41 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
             shown = f"{type_}" if type_ < FIRST_CONTROL else f"{<int64_t>type_ - FIRST_CONTROL} (control)"
             raise BadRecord(batch, offset, REASONS[wrong].format(type=shown, version=version))
         return (
-            {slot: taken_rows(&rows[slot]) for slot in range(SLOTS) if rows[slot].offset.size},
-            {column: taken(&columns[column]) for column in range(program.columns) if columns[column].rows},
+            {slot: taken_rows(&rows[slot], rooms, 3 * program.columns + 4 * slot)
+             for slot in range(SLOTS) if rows[slot].offset.size},
+            {column: taken(&columns[column], rooms, 3 * column)
+             for column in range(program.columns) if columns[column].rows},
         )
     finally:
         for i in range(program.columns):
-            free(columns[i].data.data)
-            free(columns[i].offsets.data)
-            free(columns[i].valid.data)
+            rooms.give(3 * i, &columns[i].data)
+            rooms.give(3 * i + 1, &columns[i].offsets)
+            rooms.give(3 * i + 2, &columns[i].valid)
         free(columns)
         for i in range(SLOTS):
-            free(rows[i].offset.data)
-            free(rows[i].time.data)
-            free(rows[i].epoch.data)
-            free(rows[i].version.data)
+            place = 3 * program.columns + 4 * i
+            rooms.give(place, &rows[i].offset)
+            rooms.give(place + 1, &rows[i].time)
+            rooms.give(place + 2, &rows[i].epoch)
+            rooms.give(place + 3, &rows[i].version)
         PyBuffer_Release(&view)
 
 
-cdef tuple taken_rows(Rows* rows):
+cdef tuple taken_rows(Rows* rows, Rooms rooms, int place):
     return (
-        np.frombuffer(own(&rows.offset), dtype=np.int64), np.frombuffer(own(&rows.time), dtype=np.int64),
-        np.frombuffer(own(&rows.epoch), dtype=np.int32),
-        np.frombuffer(own(&rows.version), dtype=np.int32).astype(np.int16),
+        np.frombuffer(own(&rows.offset, rooms, place), dtype=np.int64),
+        np.frombuffer(own(&rows.time, rooms, place + 1), dtype=np.int64),
+        np.frombuffer(own(&rows.epoch, rooms, place + 2), dtype=np.int32),
+        np.frombuffer(own(&rows.version, rooms, place + 3), dtype=np.int32).astype(np.int16),
     )
 
 
-cdef tuple taken(Column* column):
-    return (
-        column.rows, column.nulls,
-        np.frombuffer(own(&column.data), dtype=np.uint8) if column.data.size else np.empty(0, dtype=np.uint8),
-        np.frombuffer(own(&column.offsets), dtype=np.int32) if column.offsets.size else None,
-        np.frombuffer(own(&column.valid), dtype=np.uint8) if column.nulls else None,
-    )
+cdef tuple taken(Column* column, Rooms rooms, int place):
+    cdef object data = np.empty(0, dtype=np.uint8), offsets = None, valid = None
+    if column.data.size:
+        data = np.frombuffer(own(&column.data, rooms, place), dtype=np.uint8)
+    if column.offsets.size:
+        offsets = np.frombuffer(own(&column.offsets, rooms, place + 1), dtype=np.int32)
+    if column.nulls:
+        valid = np.frombuffer(own(&column.valid, rooms, place + 2), dtype=np.uint8)
+    return column.rows, column.nulls, data, offsets, valid

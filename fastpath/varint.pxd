@@ -14,15 +14,12 @@ cdef enum:
     VARLONG_MAX = 10    # bytes
 
 
-cdef inline Py_ssize_t read_uvarlong(
+cdef inline Py_ssize_t read_long_uvarlong(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint64_t* out
 ) noexcept nogil:
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
-    if pos < end and data[pos] < 0x80:      # one byte: nearly always
-        out[0] = data[pos]
-        return pos + 1
     while pos < end:
         byte = data[pos]
         pos += 1
@@ -36,15 +33,21 @@ cdef inline Py_ssize_t read_uvarlong(
     return CUT
 
 
-cdef inline Py_ssize_t read_uvarint(
+cdef inline Py_ssize_t read_uvarlong(
+    const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint64_t* out
+) noexcept nogil:
+    if pos < end and data[pos] < 0x80:      # one byte: nearly always
+        out[0] = data[pos]
+        return pos + 1
+    return read_long_uvarlong(data, pos, end, out)
+
+
+cdef inline Py_ssize_t read_long_uvarint(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint32_t* out
 ) noexcept nogil:
     cdef uint32_t value
     cdef int shift = 14
     cdef uint8_t byte
-    if pos < end and data[pos] < 0x80:      # one byte: nearly always
-        out[0] = data[pos]
-        return pos + 1
     if end - pos > 1 and data[pos + 1] < 0x80:
         out[0] = (data[pos] & 0x7F) | <uint32_t>data[pos + 1] << 7
         return pos + 2
@@ -63,6 +66,15 @@ cdef inline Py_ssize_t read_uvarint(
             return pos
         shift += 7
     return CUT
+
+
+cdef inline Py_ssize_t read_uvarint(
+    const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint32_t* out
+) noexcept nogil:
+    if pos < end and data[pos] < 0x80:      # one byte: nearly always
+        out[0] = data[pos]
+        return pos + 1
+    return read_long_uvarint(data, pos, end, out)
 
 
 cdef inline Py_ssize_t read_varint(

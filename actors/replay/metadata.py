@@ -23,6 +23,7 @@ from actors.replay.log import Chunk, Reading, chunks
 from actors.replay.programs import Family, Kind, Tree, array, family
 from actors.wire.schema import snake_case
 from fastpath import typed
+from fastpath.growth import Rooms
 from fastpath.typed import CONTROL_SLOT
 
 HIDDEN = "(hidden)"
@@ -40,13 +41,13 @@ COMMON = pa.schema(
 
 
 class Decoded:
-    """Typed columns of one chunk: `rows` by slot, and what a Family says about `columns`."""
+    """Typed columns of one chunk: `rows` by slot, and what a Family says about `columns`. `rooms`: where they are built."""
 
-    def __init__(self, found: Family, chunk: Chunk, reading: Reading) -> None:
+    def __init__(self, found: Family, chunk: Chunk, reading: Reading, rooms: Rooms | None = None) -> None:
         while True:
             try:
                 self.rows, self.columns = typed.decode(
-                    found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends
+                    found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends, rooms
                 )
                 break
             except typed.BadRecord as error:
@@ -95,10 +96,10 @@ def typed_chunks(
     log: Partition, which: str, reading: Reading, only: Sequence[str] | None = None, end_offset: int = -1
 ) -> Iterator[tuple[Family, Decoded]]:
     """Every chunk of a metadata log's files in typed columns; `only`: names of the record types whose fields are built."""
-    found = family(which, None if only is None else frozenset(only))
+    found, rooms = family(which, None if only is None else frozenset(only)), Rooms()
     for path in log.files if not log.segments else [one.path for one in log.segments]:
         for chunk in chunks(path, reading, keep=_within(0, end_offset)):
-            yield found, Decoded(found, chunk, reading)
+            yield found, Decoded(found, chunk, reading, rooms)
 
 
 def tables(
@@ -151,9 +152,9 @@ def records_of(
     schema = records_schema(which, columns)
     only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
     found = family(which, None if columns is None or "json" in schema.names else only)
-    nulls = Nulls()
+    nulls, rooms = Nulls(), Rooms()
     for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset)):
-        made = _merged(found, Decoded(found, chunk, reading), schema, first_offset, end_offset, nulls)
+        made = _merged(found, Decoded(found, chunk, reading, rooms), schema, first_offset, end_offset, nulls)
         if made.num_rows:
             yield made
 
