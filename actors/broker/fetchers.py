@@ -124,7 +124,7 @@ class Fetcher:
 
     def deadline_ms(self, mono_ms: int) -> int:
         """When `next_request` may have something to send, if nothing else happens."""
-        due = min(self._delayed.values(), default=FAR_MS)
+        due = min(self._delayed.values()) if self._delayed else FAR_MS
         if not self._in_flight and (self._changed or (self._epoch and self._asked)):
             due = min(due, self.not_before_ms)
         elif self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX and (self._changed or self._asked):

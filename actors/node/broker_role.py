@@ -82,12 +82,16 @@ class BrokerRole:
         self._previous_epoch = -1
         self._lag_check_ms = 0
         self._fetch_retry_ms: dict[int, int] = {}
+        self._fetch_due_ms = 0
+        """When a fetcher has something to ask next, as of the end of the last turn."""
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
         self._ending = False
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
         self.isr_meters = {name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
+        self._isr_counts = (0, 0, 0)
+        """What the meters have been told."""
 
     # ---- the node's inputs
 
@@ -151,25 +155,23 @@ class BrokerRole:
         self._after_changes()
         self._mark()
         self._send_wishes()
-        now_ms = self.node.now.mono_ms
+        now_ms, self._fetch_due_ms = self.node.now.mono_ms, FAR_MS
         for fetcher in self.replicas.fetchers.values():
-            self._fetch(fetcher, now_ms)
+            self._fetch_due_ms = min(self._fetch_due_ms, self._fetch(fetcher, now_ms))
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
         if not self._started:
             return FAR_MS
-        now_ms = self.node.now.mono_ms
-        due = [self.lifecycle.deadline_ms(), self._lag_check_ms, self.storage.deadline_ms(), self.groups.deadline_ms()]
+        due = min(
+            self.lifecycle.deadline_ms(), self._lag_check_ms, self.storage.deadline_ms(), self.groups.deadline_ms(),
+            self._fetch_due_ms,
+        )  # fmt: skip
         if self.serving:
-            due.append(self.replicas.sender.deadline_ms())
-        if not self._ending:
-            for source, fetcher in self.replicas.fetchers.items():
-                if len(fetcher):
-                    due.append(max(fetcher.deadline_ms(now_ms), self._fetch_retry_ms.get(source, 0)))
+            due = min(due, self.replicas.sender.deadline_ms())
         if self.lifecycle.state is State.INITIAL and not self._metadata().leader_known:
-            due.append(now_ms + 50)
-        return min(due)
+            due = min(due, self.node.now.mono_ms + 50)
+        return due
 
     def shutdown(self) -> None:
         """The process is to end: controlled shutdown, then `node.retire`."""
@@ -332,11 +334,13 @@ class BrokerRole:
                 self.storage.configure(partition)
 
     def _mark(self) -> None:
-        replicas, now_ms = self.replicas, self.node.now.mono_ms
+        replicas = self.replicas
         counts = (replicas.isr_expands, replicas.isr_shrinks, replicas.isr_failures)
-        for of, count in zip(self.isr_meters.values(), counts, strict=True):
-            if count > of.count:
-                of.mark(count - of.count, now_ms)
+        if counts != self._isr_counts:
+            for of, count, told in zip(self.isr_meters.values(), counts, self._isr_counts, strict=True):
+                if count > told:
+                    of.mark(count - told, self.node.now.mono_ms)
+            self._isr_counts = counts
 
     def _after_changes(self) -> None:
         replicas = self.replicas
@@ -346,17 +350,15 @@ class BrokerRole:
                 self.groups.became_leader(partition.topic, partition.number, partition.leader_epoch)
             else:
                 self.groups.resigned(partition.topic, partition.number)
-        for flush in self._take(replicas.flushes):
-            self._flush(flush)
-        for report in self._take(replicas.reports):
-            self.node.log.warning(report)
+        if replicas.flushes:
+            flushes, replicas.flushes = replicas.flushes, []
+            for flush in flushes:
+                self._flush(flush)
+        if replicas.reports:
+            reports, replicas.reports = replicas.reports, []
+            for report in reports:
+                self.node.log.warning(report)
         self.signal()
-
-    @staticmethod
-    def _take(items: list[Any]) -> list[Any]:
-        taken = items[:]
-        items.clear()
-        return taken
 
     def _flush(self, flush: Flush) -> None:
         def durable(result: object) -> None:
@@ -498,21 +500,27 @@ class BrokerRole:
 
     # ---- replication
 
-    def _fetch(self, fetcher: Fetcher, now_ms: int) -> None:
-        if self._ending or not len(fetcher) or now_ms < self._fetch_retry_ms.get(fetcher.source, 0):
-            return
+    def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
+        """Ask what is to be asked; when there may be more."""
+        if self._ending or not len(fetcher):
+            return FAR_MS
+        retry_ms = self._fetch_retry_ms.get(fetcher.source, 0)
+        if now_ms < retry_ms:
+            return max(retry_ms, fetcher.deadline_ms(now_ms))
         if fetcher.broker_epoch < 0:
             fetcher.renew(self.lifecycle.epoch)
-        if now_ms < fetcher.deadline_ms(now_ms):
-            return
+        due_ms = fetcher.deadline_ms(now_ms)
+        if now_ms < due_ms:
+            return due_ms
         endpoint = self.endpoint(fetcher.source, self.node.config.inter_broker_listener)
         if endpoint is None:
-            self._fetch_retry_ms[fetcher.source] = now_ms + NO_ADDRESS_MS
-            return
+            self._fetch_retry_ms[fetcher.source] = retry_ms = now_ms + NO_ADDRESS_MS
+            return max(retry_ms, due_ms)
         question = fetcher.ask(now_ms)
         while question is not None:
             self._ask(fetcher, question, (endpoint.host, endpoint.port))
             question = fetcher.ask(now_ms)
+        return max(fetcher.deadline_ms(now_ms), self._fetch_retry_ms.get(fetcher.source, 0))
 
     def _ask(self, fetcher: Fetcher, question: Question, address: tuple[str, int]) -> None:
         def answered(reply: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
+from tests.simulator.checkers.changed_replicas import ChangedReplicas
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
 from tests.simulator.checkers.failed_syncs import FailedSyncs
@@ -140,8 +141,8 @@ class Simulation:
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
         self.hooks.add([
-            IdleNodes(), FailedSyncs(), self.leaders, self.metadata, PartitionLeaders(self.hooks), self.data,
-            IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
+            IdleNodes(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks), PartitionLeaders(),
+            self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
             LogEpochs(), QuietCluster(self.metadata, self.cluster),

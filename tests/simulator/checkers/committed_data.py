@@ -11,6 +11,7 @@ from typing import Any
 
 from actors.broker.partition import Partition
 from fastpath import batch as batches
+from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Hooks, Violation
 
 READ_BYTES = 1 << 20
@@ -55,21 +56,17 @@ class CommittedData:
         """What was seen of a process is void: its disk may have lost something."""
         self._seen.pop(process.name, None)
 
-    def turned(self, process: Any) -> None:
-        """Compare what has moved on this broker."""
-        broker = process.node.broker
-        if broker is None:
-            return
+    def changed(self, process: Any, partition: Partition, before: Standing) -> None:
+        """Compare what this replica says is committed."""
         seen = self._seen.setdefault(process.name, {})
-        for partition in broker.replicas:
-            known = seen.get(partition)
-            if (
-                known is None or partition.high_watermark != known.high_watermark
-                or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
-            ):  # fmt: skip
-                if known is None:
-                    known = seen[partition] = Seen(partition.log.log_start_offset)
-                self._moved(process, partition, known)
+        known = seen.get(partition)
+        if (
+            known is None or partition.high_watermark != known.high_watermark
+            or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
+        ):  # fmt: skip
+            if known is None:
+                known = seen[partition] = Seen(partition.log.log_start_offset)
+            self._moved(process, partition, known)
 
     def _moved(self, process: Any, partition: Partition, known: Seen) -> None:
         key = partition.topic_id, partition.number

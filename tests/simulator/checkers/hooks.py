@@ -12,7 +12,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     fetched(group, topic, partition, offset, floor)
     record(topic_id, partition, header, record)                  a record is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
-    moved(process, partition, high_watermark, led)               a replica moved; its old high watermark, whether it led
+    changed(process, partition, before)                          a replica is not what it was; its Standing before
     created(topic, topic_id)                                     a topic's creation was acknowledged
     identified(client, producer_id)                              a producer was given its id
     sent(link, sender, frame)                                    a node sends a frame
@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 EVENTS = (
-    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "moved",
+    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "changed",
     "created", "identified", "sent", "finish",
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ class Hooks:
     fetched: list[Callable[..., None]]
     record: list[Callable[..., None]]
     metadata: list[Callable[..., None]]
-    moved: list[Callable[..., None]]
+    changed: list[Callable[..., None]]
     created: list[Callable[..., None]]
     identified: list[Callable[..., None]]
     sent: list[Callable[..., None]]

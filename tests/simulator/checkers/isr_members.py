@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.broker.partition import Partition
 from actors.metadata.image import Image
+from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog, partitions
 from tests.simulator.cluster import Cluster
@@ -38,9 +39,9 @@ class IsrMembers:
             if self._leaders.get(key, (-2, -1))[0] != leader:
                 self._leaders[key] = leader, image.leader_epoch(row)
 
-    def moved(self, process: Any, partition: Partition, high_watermark: int, led: bool) -> None:
-        """A replica's epoch or high watermark moved; `high_watermark` is the one before, `led` whether it led then."""
-        if not partition.leads:
+    def changed(self, process: Any, partition: Partition, before: Standing) -> None:
+        """A leader's epoch or high watermark may have moved."""
+        if not partition.leads or (partition.leader_epoch, partition.high_watermark, True) == before[:3]:
             return
         image = self._metadata.image
         topic = image.topic_by_id(partition.topic_id)
@@ -48,7 +49,7 @@ class IsrMembers:
         leader, since = self._leaders.get((partition.topic_id, partition.number), (-1, -1))
         if row < 0 or leader != process.node.broker.me or partition.leader_epoch < since:
             return
-        if led and partition.high_watermark > high_watermark:
+        if before.led and partition.high_watermark > before.high_watermark:
             self._enough(process, partition)
         self._versions[partition] = partition.isr.version
         for member in image.isr(row):
