@@ -43,15 +43,24 @@ class Claim(NamedTuple):
     """No epoch yet: the process is in its first phase (R631-175)."""
     holder: bool
     """The live lease is this process's own."""
+    returning: bool
+    """It was, until this process gave it up; nobody has fenced it since."""
 
 
 def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
     """Judge one heartbeat. The reply is of level 2's layout; `node/rpc/broker_heartbeat.py` writes level 1's."""
     lease = state.soft.leases.get(request.broker_id)
     first = request.broker_epoch == -1
-    holder = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
+    own = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
+    given_up = lease is not None and lease.given_up
     claim = Claim(
-        request, lease, state.image.broker(request.broker_id), state.soft.leaving.get(request.broker_id), first, holder
+        request,
+        lease,
+        state.image.broker(request.broker_id),
+        state.soft.leaving.get(request.broker_id),
+        first,
+        own and not given_up,
+        own and given_up,
     )
     for _, holds, decide in DECISIONS:
         if holds(state, claim, now):
@@ -149,6 +158,10 @@ def _holder(state: State, claim: Claim, now: Now) -> bool:
     return claim.holder
 
 
+def _returning(state: State, claim: Claim, now: Now) -> bool:
+    return claim.returning
+
+
 def _beaten_by_newcomer(state: State, claim: Claim, now: Now) -> bool:
     return claim.departure is not None and claim.departure.newcomer and not claim.first
 
@@ -223,7 +236,15 @@ def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _release(state: State, claim: Claim, now: Now) -> Result:
-    leases.revoke(state.soft, claim.request.broker_id, "given up")
+    """A process that is known by its id has its logs as they were: it stays in its ISRs until it is back under a new epoch,
+    or its lease has ended. Else, after a time without a quorum, all would leave one behind the other, and the last one to
+    be left in an ISR might be one that has lost its data meanwhile."""
+    lease = claim.lease
+    assert lease is not None
+    if claim.request.incarnation_id == lease.incarnation_id != NO_ID:
+        lease.given_up = True
+    else:
+        leases.revoke(state.soft, claim.request.broker_id, "given up")
     return Result((), _reply(state, FENCED))
 
 
@@ -339,6 +360,7 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A17: stale metadata", _stale, _refuse(ErrorCode.NONE)),
     ("A15: a retry of the newest registration", _retry_of_newest, _renew),
     ("A19 (3): the holder renews", _holder, _renew),
+    ("A23: back under a new epoch, the same process", _returning, _register),
     ("R631-175: a newcomer waits for the id", _beaten_by_newcomer, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
     ("A20: the fencing has to end first", _departing, _wait),
     ("A19 (1): no live lease", _first_and_free, _register),

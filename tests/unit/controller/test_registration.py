@@ -1,5 +1,7 @@
 """The decision table of heartbeats (A19) and the rules around it."""
 
+from typing import Any
+
 import pytest
 
 from actors.controller import leases
@@ -181,14 +183,63 @@ def test_a19_fenced_and_shutdown_register_nobody(target):
     assert c.ops == [] and 1 in c.soft.leases
 
 
-def test_a23_target_fenced_gives_the_lease_up():
+def returned(c: Cluster, broker: int) -> Any:
+    """A process that has fenced itself says so, and asks for a lease again."""
+    me = bytes([broker]) * 16
+    assert told(c.beat(broker, target=FENCED, incarnation_id=me)) == (0, FENCED, -1)
+    c.settle()
+    return c.beat(broker, incarnation_id=me)
+
+
+def test_a23_target_fenced_gives_the_lease_up_and_a_new_epoch_is_all_it_costs():
     c = Cluster(brokers=2)
     c.topic("t", (1, 2))
     old = c.epochs[1]
+    reply = returned(c, 1)
+    assert reply.next_state == ACTIVE and reply.broker_epoch > old
+    assert c.image.broker(1).epoch == reply.broker_epoch and c.partition("t") == ((1, 2), 1, 0)
+    assert told(c.beat(1, old, incarnation_id=bytes([1]) * 16)) == (77, FENCED, -1)
+    assert c.beat(1, incarnation_id=bytes([1]) * 16).broker_epoch == reply.broker_epoch
+
+
+def test_a23_brokers_that_return_one_behind_the_other_leave_no_isr_to_the_one_that_does_not():
+    """After a time without a quorum all have fenced themselves, and one of them lies without power."""
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3))
+    c.later(1000)
+    assert returned(c, 2).next_state == returned(c, 3).next_state == ACTIVE
+    c.later(c.options.lease_ms(2) - 1000)
+    c.expire()
+    assert c.partition("t") == ((2, 3), 2, 1)
+
+
+def test_a23_who_gives_its_lease_up_and_does_not_return_is_fenced_when_it_ends():
+    c = Cluster(brokers=2)
+    c.topic("t", (1, 2))
+    c.later(1000)
+    c.beat(1, target=FENCED, incarnation_id=bytes([1]) * 16)
+    c.beat(2)
+    c.settle()
+    assert c.partition("t")[0] == (1, 2)
+    c.later(c.options.lease_ms(2) - 1000)
+    c.expire()
+    assert c.partition("t") == ((2,), 2, 1) and c.image.broker(1) is None
+
+
+def test_a23_a_process_without_an_id_gives_up_its_place_in_the_isr():
+    c = Cluster(brokers=2)
+    c.topic("t", (1, 2))
     assert told(c.beat(1, target=FENCED)) == (0, FENCED, -1)
     c.settle()
     assert c.partition("t") == ((2,), 2, 1) and c.image.broker(1) is None
-    assert c.beat(1, old).broker_epoch > old
+
+
+def test_a20_a_new_process_takes_the_id_of_one_that_gave_its_lease_up():
+    c = Cluster(brokers=2)
+    c.topic("t", (1, 2))
+    c.beat(1, target=FENCED, incarnation_id=bytes([1]) * 16)
+    assert c.beat(1, -1, incarnation_id=OTHER).next_state == ACTIVE
+    assert c.partition("t") == ((2,), 2, 1)
 
 
 def test_a28_changed_listeners_are_recorded_under_the_same_epoch():
