@@ -21,13 +21,20 @@ Key = tuple[bytes, int]
 class Committed:
     """The committed batches of one partition."""
 
-    __slots__ = ("batches", "end")
+    __slots__ = ("batches", "end", "ends")
 
     def __init__(self) -> None:
         self.batches: dict[int, tuple[int, bytes]] = {}
         """First offset -> (offset behind, bytes)."""
         self.end = 0
         """Highest high watermark that was seen anywhere."""
+        self.ends: dict[int, int] = {}
+        """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark. A leader must have what
+        was committed in older epochs; one that learns late that it leads lacks what others have committed since."""
+
+    def end_before(self, epoch: int) -> int:
+        """What was committed under older epochs than this."""
+        return max((end for one, end in self.ends.items() if one < epoch), default=0)
 
 
 class Seen:
@@ -77,17 +84,19 @@ class CommittedData:
         known.checked = max(min(known.checked, log.log_end_offset), log.log_start_offset)
         end = partition.high_watermark
         if partition.leads and partition.leader_epoch != known.epoch:
-            end = max(end, committed.end)
-            if log.log_end_offset < committed.end:
+            wanted = committed.end_before(partition.leader_epoch)
+            end = max(end, wanted)
+            if log.log_end_offset < wanted:
                 raise Violation(
                     "leader_completeness",
                     f"{process.name} leads {partition!r} under epoch {partition.leader_epoch} and ends at "
-                    f"{log.log_end_offset}, but {committed.end} was committed",
+                    f"{log.log_end_offset}, but {wanted} was committed",
                 )
         known.epoch, known.high_watermark = partition.leader_epoch, partition.high_watermark
         if known.checked < end:
             known.checked = self._compare(process, partition, committed, known.checked, end)
-        committed.end = max(committed.end, partition.high_watermark)
+        if partition.high_watermark > committed.end:
+            committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
         rotten = self.is_rotten(process.name, partition.log.directory)
