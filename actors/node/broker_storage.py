@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log import retention
-from actors.broker.log.directory import LogDirectory, PartitionDirectory, partition_name, retired_name
+from actors.broker.log.directory import STRAY, LogDirectory, PartitionDirectory, partition_name, retired_name
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import recover
@@ -64,7 +64,9 @@ class BrokerStorage:
             for fault in directory.faults:
                 log.warning(fault)
             for found in directory.partitions():
-                if found.suffix:
+                if found.suffix == STRAY:
+                    log.warning(f"{found.name} is not used: it does not say whose it was. Remove it if nobody needs it")
+                elif found.suffix:
                     self._remove(directory.disk, found.name)
                 else:
                     self._found[found.topic, found.number] = directory, found
@@ -117,9 +119,12 @@ class BrokerStorage:
         """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark."""
         settings = self.settings(topic)
         claimed = self._found.pop((topic, number), None)
-        if claimed is not None and claimed[1].topic_id not in (None, topic_id):
+        if claimed is not None and claimed[1].topic_id != topic_id:
             directory, found = claimed
-            self._retire(directory.disk, found.name, topic, number, settings)
+            if found.topic_id is None:
+                self._set_aside(directory.disk, found)
+            else:
+                self._retire(directory.disk, found.name, topic, number, settings)
             claimed = None
         if claimed is None:
             place = min(range(len(self._directories)), key=lambda index: self._counts[index])
@@ -188,9 +193,10 @@ class BrokerStorage:
         self._written[partition] = None
 
     def flush(self, partitions: list[Partition], then: Callable[[Any], None]) -> None:
-        """Make logs durable as they are now; `then(None)` or `then(DiskFailed)`."""
+        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`."""
+        logs = [partition.log for partition in partitions if not partition.removed]
         try:
-            flushes = [(partition.log, partition.log.flush(self._node.now.mono_ms)) for partition in partitions]
+            flushes = [(log, log.flush(self._node.now.mono_ms)) for log in logs]
         except DiskFull as error:
             self._node.log.error(f"cannot flush, the disk is full: {error}")
             self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(partitions, then))
@@ -303,6 +309,13 @@ class BrokerStorage:
         self._noted(result)
         if not isinstance(result, Exception) and not partition.removed:
             self._retain(partition, self._node.now)
+
+    def _set_aside(self, disk: Disk, found: PartitionDirectory) -> None:
+        """Files that do not say which topic they are of: a power cut came before their first flush, or partition.metadata is
+        damaged. A topic that was deleted may have had that name, so nobody reads them; nobody removes them either."""
+        stray = retired_name(found.topic, found.number, STRAY, self._node.random.uuid())
+        disk.rename(found.name, stray)
+        self._node.log.warning(f"{found.name} has no readable partition.metadata: its files are set aside as {stray}")
 
     def _retire(
         self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None

@@ -3,7 +3,7 @@
 This file alone knows Apache Kafka's names:
 
     <topic>-<partition>/                        a partition's log
-    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: of a topic nobody knows)
+    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: nobody knows of which topic)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     three checkpoints                           see checkpoints.py
@@ -27,7 +27,8 @@ from actors.ports import Disk
 
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-SUFFIXES = ("delete", "stray", "future")
+STRAY = "stray"
+SUFFIXES = ("delete", STRAY, "future")
 NAME_BYTES_MAX = 255
 
 Replacement = tuple[Disk, str, bytes]

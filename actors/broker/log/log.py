@@ -9,7 +9,8 @@ This file alone decides where an offset lives and when a new segment begins. Rul
 3. Nothing here waits for the disk on a read: `read` answers None for what is not in memory, `cold_read` gives the job
    that reads it in a thread. Unlinking is always such a job.
 4. The first file is made by the first append. A log that does not begin at 0 has its file at once: the name keeps the
-   offset.
+   offset. partition.metadata is written before it, and synced with the first flush: no batch is on the disk whose topic is
+   not.
 5. Leader epochs and producers always describe exactly the batches in the log.
 """
 
@@ -19,7 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS
-from actors.broker.log.directory import write_topic_id
+from actors.broker.log.directory import PARTITION_METADATA, write_topic_id
 from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
@@ -85,9 +86,9 @@ class PartitionLog:
     """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_flush_ms", "_flush_offset", "_generation", "_hints", "_pending", "_roll_unsynced", "active", "directory",
-        "disk", "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments",
-        "settings", "shortened", "snapshots", "topic_id",
+        "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending", "_roll_unsynced", "active",
+        "directory", "disk", "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point",
+        "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -131,6 +132,10 @@ class PartitionLog:
         """Up to where a flush was asked for last."""
         self._flush_ms = -1
         self._roll_unsynced = False
+        self._name: File | None = None
+        """partition.metadata, while a flush syncs it."""
+        self._named = topic_id is None
+        """It is on the disk; whether it was when the process began nobody knows."""
         self.shortened: list[Segment] = []
         """Cut since the last flush: a power cut must not bring back what was cut, under segments that came after."""
 
@@ -377,6 +382,10 @@ class PartitionLog:
             if segment.base_offset <= self.recovery_point:
                 break
         files += [segment.log for segment in self.shortened if segment.log not in files]
+        if not self._named and self.segments:
+            if self._name is None:
+                self._name = self.disk.open(f"{self.directory}/{PARTITION_METADATA}")
+            files.append(self._name)
         replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
         if self.epochs.dirty and self.segments:
             replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode()))
@@ -389,6 +398,9 @@ class PartitionLog:
 
     def flushed(self, flush: Flush) -> None:
         """The sync of `flush` is done."""
+        if self._name is not None and self._name in flush.files:
+            self._named = True
+            self._forget_name()
         if flush.generation != self._generation:
             self._outdated(flush)
             return
@@ -421,6 +433,12 @@ class PartitionLog:
         """Give the file handles back. Idempotent."""
         for segment in self.segments:
             segment.close()
+        self._forget_name()
+
+    def _forget_name(self) -> None:
+        if self._name is not None:
+            self._name.close()
+            self._name = None
 
     # -- cuts ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,81 @@
+"""A partition's directory says which topic it is of, also after a power cut, or nobody reads it."""
+
+from typing import Any
+
+from actors.wire.messages import message
+from fastpath import batch as batches
+from tests.simulator.cluster import Client, Cluster
+from tests.simulator.world import World
+
+LOG, NAME = "t-0/00000000000000000000.log", "t-0/partition.metadata"
+
+
+class Alone:
+    """One broker, and a topic `t` of one partition."""
+
+    def __init__(self, **configs: str) -> None:
+        self.world = World(1)
+        self.cluster = Cluster(self.world, brokers=1)
+        self.cluster.start()
+        assert self.world.run_until(self.cluster.ready, 60_000)
+        self.broker = self.cluster.brokers[1]
+        self.client = Client(self.world, "client")
+        self.create(**configs)
+
+    def create(self, **configs: str) -> None:
+        kind = message("CreateTopicsRequest")
+        given = [kind.CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
+        topics = [kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=given)]
+        assert self.client.call("b1", "CreateTopics", 7, kind(topics=topics)).topics[0].error_code == 0
+        self.world.run_for(1_000)
+
+    def delete(self) -> None:
+        kind = message("DeleteTopicsRequest")
+        reply = self.client.call("b1", "DeleteTopics", 6, kind(topics=[kind.DeleteTopicState(name="t")]))
+        assert reply.responses[0].error_code == 0
+        self.world.run_for(1_000)
+
+    def produce(self) -> None:
+        kind = message("ProduceRequest")
+        builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+        builder.append(None, b"x")
+        part = kind.PartitionProduceData(index=0, records=builder.build())
+        request = kind(acks=-1, timeout_ms=3000, topic_data=[kind.TopicProduceData(name="t", partition_data=[part])])
+        reply = self.client.call("b1", "Produce", 12, request)
+        assert reply.responses[0].partition_responses[0].error_code == 0
+
+    def restart(self) -> Any:
+        """After a power cut that leaves what is durable and no more; the partition."""
+        self.broker.kill()
+        self.broker.disk.crash()
+        self.broker.start()
+        assert self.world.run_until(self.cluster.ready, 60_000)
+        return self.broker.node.broker.replicas.get("t", 0)
+
+
+def test_what_is_flushed_can_be_named():
+    alone = Alone(flush_messages="1")
+    alone.produce()
+    assert alone.restart().log.log_end_offset == 1
+    assert not [name for name in alone.broker.disk.names("") if name.endswith("-stray")]
+
+
+def test_a_log_without_a_name_is_set_aside_and_not_taken_for_its_namesakes():
+    """The device kept the batch of a topic that is deleted by now, and lost which topic it was of."""
+    alone = Alone()
+    alone.produce()
+    files = alone.broker.disk.files
+    content, name = bytes(files[LOG].data), bytes(files[NAME].data)
+    assert content and name and files[NAME].durable is None
+    alone.delete()
+    alone.create()
+    alone.broker.kill()
+    for path, data in ((LOG, content), (NAME, b"")):
+        alone.broker.disk.replace(path, data)
+    partition = alone.restart()
+    assert partition.log.log_end_offset == 0 and not partition.log.segments
+    (stray,) = [name for name in alone.broker.disk.names("") if name.endswith("-stray")]
+    alone.world.run_for(120_000)
+    assert bytes(alone.broker.disk.files[LOG.replace("t-0", stray)].data) == content
+    alone.produce()
+    assert alone.restart() and alone.broker.disk.exists(stray)
