@@ -206,7 +206,7 @@ class Partition:
     def own_end(self) -> int:
         """Up to where this replica itself has the data: the log end, or with flush.messages=1 what is on the disk."""
         log = self.log
-        return int(log.recovery_point if self.settings.flush_messages == 1 else log.log_end_offset)
+        return int(log.recovery_point if self.durable_first else log.log_end_offset)
 
     def append(self, data: Buffer, wall_ms: int, *, client: bool) -> Appended:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
@@ -324,6 +324,12 @@ class Partition:
     def incomplete(self) -> bool:
         """A replica is outside the committed ISR, or a wish may still be changed: a fetch is worth a decision."""
         return len(self.isr.isr) < len(self.replicas) or self.isr.stage is isr_rules.Stage.QUEUED
+
+    @property
+    def durable_first(self) -> bool:
+        """What is here counts only once it is on the disk: flush.messages=1, or a wish is out that may make this replica the
+        only one that has what is acknowledged now."""
+        return self.settings.flush_messages == 1 or self.flush_before_asking
 
     @property
     def flush_before_asking(self) -> bool:

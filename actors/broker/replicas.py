@@ -168,10 +168,11 @@ class Replicas:
         elif partition.isr.stage is Stage.QUEUED:
             self.sender.queue(partition)
 
-    def flushed(self, partition: Partition) -> None:
-        """What was there when a wish came up is durable: it may leave."""
+    def flushed(self, partition: Partition, mono_ms: int) -> None:
+        """What was there when a wish came up is durable: it may leave. What has come since counts when it is durable too."""
         if partition.isr.stage is Stage.QUEUED:
             self.sender.queue(partition)
+        self.advance(partition, mono_ms)
 
     def check_lag(self, mono_ms: int) -> None:
         """R497-44, for every led partition; every half of replica.lag.time.max.ms."""

@@ -365,7 +365,7 @@ class BrokerRole:
             if isinstance(result, DiskFailed):
                 self.node.stop(1, f"{flush.partition!r} cannot be made durable: {result}")
             elif flush.asks:
-                self.replicas.flushed(flush.partition)
+                self.replicas.flushed(flush.partition, self.node.now.mono_ms)
 
         self.storage.flush([flush.partition], durable)
 

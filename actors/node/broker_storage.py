@@ -219,7 +219,7 @@ class BrokerStorage:
         if not self._written:
             return
         now_ms = self._node.now.mono_ms
-        due = [partition for partition in self._written if partition.log.flush_due(now_ms)]
+        due = [one for one in self._written if one.log.flush_due(now_ms) or one.flush_before_asking]
         self._written = {
             partition: None
             for partition in self._written
@@ -233,8 +233,7 @@ class BrokerStorage:
             self._node.stop(1, f"the logs cannot be made durable: {result}")
             return
         for partition in partitions:
-            if partition.settings.flush_messages == 1:
-                replicas.advance(partition, self._node.now.mono_ms)
+            replicas.advance(partition, self._node.now.mono_ms)
 
     def tick(self, now: Now, replicas: "Replicas") -> None:
         """Checkpoints and retention when they are due."""

@@ -185,6 +185,33 @@ def test_a_shrink_below_the_minimum_waits_for_the_disk() -> None:
     assert lab.partition(1).log.recovery_point == 1
 
 
+def test_with_a_wish_to_be_alone_on_its_way_only_what_is_durable_counts() -> None:
+    """The controller may commit the wish after this broker has lost its power, and what came since with it."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    kind = message("AlterIsrResponse")
+    lab.alter = lambda request: kind(error_code=ErrorCode.NOT_CONTROLLER)
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    lab.produce(1, b"a", acks=1)
+    lab.pass_ms(46_000, 500)
+    assert [name for _, name, _ in lab.asked if name == "AlterIsr"] and isr_of(lab) == (1, 2)
+    node = lab.nodes[1]
+    node.hold_syncs = True
+    lab.split.clear()
+    lab.pass_ms(2_000)
+    assert lab.partition(2).log.log_end_offset == 1 == lab.partition(1).high_watermark
+    sent = lab.produce(1, b"b", timeout_ms=60_000)
+    lab.pass_ms(500)
+    assert lab.partition(2).log.log_end_offset == 2 and not sent.done
+    node.hold_syncs = False
+    for sync in node.held_syncs:
+        sync()
+    lab.settle()
+    assert code(sent) is ErrorCode.NONE and lab.partition(1).log.recovery_point == 2
+    assert isr_of(lab) == (1, 2)
+
+
 def test_flush_messages_1_acknowledges_what_is_durable_only() -> None:
     lab = Lab(1)
     lab.topic([1], configs={"flush.messages": "1"})
