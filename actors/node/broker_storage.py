@@ -142,14 +142,14 @@ class BrokerStorage:
             )
         directory, found = claimed
         self._counts[self._directories.index(directory)] += 1
-        key = (topic, number)
+        known = directory.checkpointed((topic, number), topic_id)
         recovered = recover(
             directory.disk,
             found.name,
             settings,
             clean=directory.clean,
-            recovery_point=directory.recovery_points.get(key, 0),
-            log_start_offset=directory.log_starts.get(key, 0),
+            recovery_point=known.recovery_point,
+            log_start_offset=known.log_start_offset,
             topic_id=topic_id,
             now_ms=self._node.now.wall_ms,
             indexes=self._indexes,
@@ -157,7 +157,7 @@ class BrokerStorage:
         for cut in recovered.cuts:
             self._node.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
         log = recovered.log
-        high_watermark = min(max(directory.high_watermarks.get(key, 0), log.log_start_offset), log.log_end_offset)
+        high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         return log, settings, high_watermark
 
     def delete(self, partition: Partition) -> None:
@@ -262,26 +262,33 @@ class BrokerStorage:
 
     def _checkpoint(self, replicas: "Replicas") -> None:
         state = [
-            (partition.log.recovery_point, partition.high_watermark, partition.log.log_start_offset)
-            for partition in replicas
+            (one.topic_id, one.log.recovery_point, one.high_watermark, one.log.log_start_offset) for one in replicas
         ]
         if state == self._checkpointed:
             return
         self._checkpointed = state
-        self._node.sync([], self._checkpoints(replicas), self._noted)
+        self._node.sync([], self._checkpoints(replicas), self._after_checkpoint)
+
+    def _after_checkpoint(self, result: object) -> None:
+        self._noted(result)
+        if isinstance(result, Exception):
+            self._checkpointed = None
+            for directory in self._directories:
+                directory.forget_written()
 
     def _checkpoints(self, replicas: "Replicas") -> list[tuple[Disk, str, bytes]]:
         replacements = []
         for directory in self._directories:
-            points, marks, starts = {}, {}, {}
+            points, marks, starts, ids = {}, {}, {}, {}
             for partition in replicas:
                 log = partition.log
                 if log.disk is directory.disk and log.segments:
                     key = (partition.topic, partition.number)
                     points[key], marks[key] = log.recovery_point, partition.high_watermark
+                    ids[key] = partition.topic_id
                     if log.log_start_offset > log.segments[0].base_offset:
                         starts[key] = log.log_start_offset
-            replacements += directory.checkpoints(points, marks, starts)
+            replacements += directory.checkpoints(points, marks, starts, ids)
         return replacements
 
     def _retain(self, partition: Partition, now: Now) -> None:

@@ -12,6 +12,8 @@ FOUND = [
     ("replicas_identical", "moving", 20013),
     ("no_phantom_records", "recreated", 20000),
     ("no_node_crashes", "recreated", 20009),
+    ("leader_completeness", "rough", 30003),
+    ("leader_completeness", "recreated", 30018),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

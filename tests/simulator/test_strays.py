@@ -1,7 +1,8 @@
-"""A partition's directory says which topic it is of, also after a power cut, or nobody reads it."""
+"""A partition's directory says which topic it is of, also after a power cut, or nobody reads it; checkpoints likewise."""
 
 from typing import Any
 
+from actors.node.broker_storage import BrokerStorage
 from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.cluster import Client, Cluster
@@ -79,3 +80,28 @@ def test_a_log_without_a_name_is_set_aside_and_not_taken_for_its_namesakes():
     assert bytes(alone.broker.disk.files[LOG.replace("t-0", stray)].data) == content
     alone.produce()
     assert alone.restart() and alone.broker.disk.exists(stray)
+
+
+def test_a_checkpoint_of_a_deleted_namesake_commits_nothing(monkeypatch):
+    opened: list[tuple[int, int, int]] = []
+    original = BrokerStorage.open
+
+    def spied(storage: Any, *partition: Any) -> Any:
+        log, settings, high_watermark = original(storage, *partition)
+        opened.append((log.log_end_offset, log.recovery_point, high_watermark))
+        return log, settings, high_watermark
+
+    monkeypatch.setattr(BrokerStorage, "open", spied)
+    alone = Alone()
+    for _ in range(3):
+        alone.produce()
+    marks = alone.broker.disk.files
+    assert alone.world.run_until(lambda: b"t 0 3" in marks["replication-offset-checkpoint"].data, 10_000)
+    alone.delete()
+    alone.create()
+    alone.produce()
+    assert b"t 0 3" in marks["replication-offset-checkpoint"].data
+    alone.broker.kill()
+    alone.broker.start()
+    assert alone.world.run_until(alone.cluster.ready, 60_000)
+    assert opened[-1] == (1, 0, 0)

@@ -3,9 +3,14 @@
 This file alone knows that form. One log directory has three of them with entries "topic partition offset":
 `recovery-point-offset-checkpoint` (everything below is on the disk), `replication-offset-checkpoint` (high watermarks)
 and `log-start-offset-checkpoint` (where deletion of records has come to). They are written whole, by replacement.
+
+They name a topic and not its id, so after a crash an entry may be of a deleted namesake. rayft keeps a fourth file in the
+same form, `topic-id-checkpoint` with entries "topic partition id", and replaces it last: an entry of the others counts
+where this one has the id of the partition's directory. Apache Kafka has no such file, and where it is missing all count.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from actors.ports import Buffer
 
@@ -13,9 +18,11 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+TOPIC_IDS = "topic-id-checkpoint"
 
 Partition = tuple[str, int]
 """(topic, number)."""
+T = TypeVar("T")
 
 
 class CorruptCheckpoint(ValueError):
@@ -50,11 +57,25 @@ def encode_offsets(offsets: Mapping[Partition, int]) -> bytes:
 
 def parse_offsets(data: Buffer) -> dict[Partition, int]:
     """The offsets by (topic, number). Raises CorruptCheckpoint."""
-    offsets: dict[Partition, int] = {}
+    return _parse(data, int, "offset")
+
+
+def encode_ids(ids: Mapping[Partition, bytes]) -> bytes:
+    """A file of topic ids, 16 bytes each, by (topic, number), sorted."""
+    return text(f"{topic} {number} {topic_id.hex()}" for (topic, number), topic_id in sorted(ids.items()))
+
+
+def parse_ids(data: Buffer) -> dict[Partition, bytes]:
+    """The topic ids by (topic, number). Raises CorruptCheckpoint."""
+    return _parse(data, bytes.fromhex, "id")
+
+
+def _parse(data: Buffer, convert: Callable[[str], T], what: str) -> dict[Partition, T]:
+    found: dict[Partition, T] = {}
     for line in lines(data):
         try:
-            topic, number, offset = line.split(" ")
-            offsets[topic, int(number)] = int(offset)
+            topic, number, value = line.split(" ")
+            found[topic, int(number)] = convert(value)
         except ValueError:
-            raise CorruptCheckpoint(f"no 'topic partition offset': {line!r}") from None
-    return offsets
+            raise CorruptCheckpoint(f"no 'topic partition {what}': {line!r}") from None
+    return found

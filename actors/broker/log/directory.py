@@ -6,21 +6,25 @@ This file alone knows Apache Kafka's names:
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: nobody knows of which topic)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
-    three checkpoints                           see checkpoints.py
+    three checkpoints, and one of rayft's own   see checkpoints.py
 """
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
+    TOPIC_IDS,
     CorruptCheckpoint,
     Partition,
+    T,
+    encode_ids,
     encode_offsets,
+    parse_ids,
     parse_offsets,
 )
 from actors.ports import Disk
@@ -47,10 +51,21 @@ class PartitionDirectory(NamedTuple):
     """16 bytes; None when partition.metadata is missing or unreadable."""
 
 
+class Checkpointed(NamedTuple):
+    """What the checkpoints say of one partition; zeros where they say nothing."""
+
+    recovery_point: int
+    high_watermark: int
+    log_start_offset: int
+
+
 class LogDirectory:
     """What the small files of a log directory said at the start."""
 
-    __slots__ = ("broker_epoch", "clean", "disk", "faults", "high_watermarks", "log_starts", "recovery_points")
+    __slots__ = (
+        "_ids", "_written_ids", "broker_epoch", "clean", "disk", "faults", "high_watermarks", "log_starts",
+        "recovery_points",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
         """Reads the checkpoints and takes the mark of a clean stop away. Start-up only; raises DiskFailed."""
@@ -61,9 +76,13 @@ class LogDirectory:
         """The last stop was clean: the logs need no scan."""
         self.broker_epoch = self._clean_epoch() if self.clean else -1
         """The broker epoch of that stop, -1 when unknown."""
-        self.recovery_points = self._offsets(RECOVERY_POINTS)
-        self.high_watermarks = self._offsets(HIGH_WATERMARKS)
-        self.log_starts = self._offsets(LOG_STARTS)
+        self.recovery_points = self._read(RECOVERY_POINTS, parse_offsets)
+        self.high_watermarks = self._read(HIGH_WATERMARKS, parse_offsets)
+        self.log_starts = self._read(LOG_STARTS, parse_offsets)
+        self._ids = self._read(TOPIC_IDS, parse_ids) if disk.exists(TOPIC_IDS) else None
+        """Which topics the three are of; None: nobody has said."""
+        self._written_ids = self._ids
+        """What the last `checkpoints` had, written or on its way."""
         disk.remove(CLEAN_SHUTDOWN)
 
     def _clean_epoch(self) -> int:
@@ -72,11 +91,11 @@ class LogDirectory:
         except (ValueError, KeyError, TypeError):
             return -1
 
-    def _offsets(self, path: str) -> dict[Partition, int]:
+    def _read(self, path: str, parse: Callable[[bytes], dict[Partition, T]]) -> dict[Partition, T]:
         if not self.disk.exists(path):
             return {}
         try:
-            return parse_offsets(_content(self.disk, path))
+            return parse(_content(self.disk, path))
         except CorruptCheckpoint as fault:
             self.faults.append(f"{path} is not used: {fault}.")
             return {}
@@ -90,18 +109,35 @@ class LogDirectory:
                 found.append(PartitionDirectory(name, *parsed, read_topic_id(self.disk, name)))
         return found
 
+    def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:
+        """What the checkpoints say of a partition of that topic, and not of a namesake."""
+        if self._ids is not None and self._ids.get(partition) != topic_id:
+            return Checkpointed(0, 0, 0)
+        files = self.recovery_points, self.high_watermarks, self.log_starts
+        return Checkpointed(*(file.get(partition, 0) for file in files))
+
     def checkpoints(
         self,
         recovery_points: Mapping[Partition, int],
         high_watermarks: Mapping[Partition, int],
         log_starts: Mapping[Partition, int],
+        topic_ids: Mapping[Partition, bytes],
     ) -> list[Replacement]:
-        """The three files with these contents, for a sync; a log start of 0 need not be listed."""
-        return [
+        """The files with these contents, for a sync that keeps their order; a log start of 0 need not be listed. The ids
+        come last, and only if they are others than the last time."""
+        files = [
             (self.disk, RECOVERY_POINTS, encode_offsets(recovery_points)),
             (self.disk, HIGH_WATERMARKS, encode_offsets(high_watermarks)),
             (self.disk, LOG_STARTS, encode_offsets(log_starts)),
         ]
+        if topic_ids != self._written_ids:
+            self._written_ids = dict(topic_ids)
+            files.append((self.disk, TOPIC_IDS, encode_ids(topic_ids)))
+        return files
+
+    def forget_written(self) -> None:
+        """What `checkpoints` had may not have been written: the next have all of it."""
+        self._written_ids = None
 
     def clean_shutdown(self, broker_epoch: int) -> Replacement:
         """The mark of a clean stop, for the sync after every log's last flush is done."""

@@ -78,7 +78,7 @@ def test_a_directory_tells_its_partitions() -> None:
 
 def test_checkpoints_come_back() -> None:
     disk = VirtualDisk()
-    disk.sync(Sync(0, (), LogDirectory(disk).checkpoints({("t", 0): 5}, {("t", 0): 4}, {})))
+    disk.sync(Sync(0, (), LogDirectory(disk).checkpoints({("t", 0): 5}, {("t", 0): 4}, {}, {("t", 0): ID})))
     again = LogDirectory(disk)
     assert (again.recovery_points, again.high_watermarks, again.log_starts) == ({("t", 0): 5}, {("t", 0): 4}, {})
     assert again.faults == []
@@ -86,6 +86,31 @@ def test_checkpoints_come_back() -> None:
     again = LogDirectory(disk)
     assert again.recovery_points == {} and again.high_watermarks == {("t", 0): 4}
     assert len(again.faults) == 1 and "recovery-point-offset-checkpoint" in again.faults[0]
+
+
+def test_checkpoints_are_not_those_of_a_namesake() -> None:
+    disk, key, other = VirtualDisk(), ("t", 0), bytes(16)
+    directory = LogDirectory(disk)
+    disk.sync(Sync(0, (), directory.checkpoints({key: 5}, {key: 4}, {key: 3}, {key: ID})))
+    assert LogDirectory(disk).checkpointed(key, ID) == (5, 4, 3)
+    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0)
+    assert LogDirectory(disk).checkpointed(("t", 1), ID) == (0, 0, 0)
+    for done in range(1, 5):  # the namesake's, cut short after so many files
+        disk.sync(Sync(0, (), directory.checkpoints({key: 8}, {key: 7}, {key: 6}, {key: other})[:done]))
+        assert LogDirectory(disk).checkpointed(key, other) == ((8, 7, 6) if done == 4 else (0, 0, 0))
+        directory.forget_written()
+    disk.corrupt("topic-id-checkpoint", 0)
+    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0)
+    disk.remove("topic-id-checkpoint")  # as Apache Kafka leaves a directory
+    assert LogDirectory(disk).checkpointed(key, other) == (8, 7, 6)
+
+
+def test_topic_ids_are_written_when_they_change_or_may_be_lost() -> None:
+    directory = LogDirectory(VirtualDisk())
+    ids = {("t", 0): ID}
+    assert [len(directory.checkpoints({}, {}, {}, one)) for one in (ids, ids, {}, ids)] == [4, 3, 4, 4]
+    directory.forget_written()
+    assert len(directory.checkpoints({}, {}, {}, ids)) == 4
 
 
 def test_a_clean_stop_is_believed_once() -> None:
