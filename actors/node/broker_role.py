@@ -138,6 +138,8 @@ class BrokerRole:
             return
         self._catch_up()
         self._tick_lifecycle(now)
+        if self._caught_up and self._was_serving:
+            self.storage.retire_unclaimed()
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
             self.replicas.check_lag(now.mono_ms)

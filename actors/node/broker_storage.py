@@ -160,6 +160,17 @@ class BrokerStorage:
         high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         return log, settings, high_watermark
 
+    def retire_unclaimed(self) -> None:
+        """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
+        partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
+        for (topic, number), (directory, found) in self._found.items():
+            if found.topic_id is None:
+                self._set_aside(directory.disk, found)
+            else:
+                self._node.log.info(f"{found.name} has no replica here any more: its files are removed")
+                self._retire(directory.disk, found.name, topic, number, self.settings(topic))
+        self._found.clear()
+
     def delete(self, partition: Partition) -> None:
         """A partition has no replica here any more."""
         log = partition.log

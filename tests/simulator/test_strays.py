@@ -3,6 +3,7 @@
 from typing import Any
 
 from actors.node.broker_storage import BrokerStorage
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.cluster import Client, Cluster
@@ -12,21 +13,23 @@ LOG, NAME = "t-0/00000000000000000000.log", "t-0/partition.metadata"
 
 
 class Alone:
-    """One broker, and a topic `t` of one partition."""
+    """One broker to look at, and a topic `t` of one partition with a replica on every broker."""
 
-    def __init__(self, **configs: str) -> None:
+    def __init__(self, brokers: int = 1, **configs: str) -> None:
         self.world = World(1)
-        self.cluster = Cluster(self.world, brokers=1)
+        self.cluster = Cluster(self.world, brokers=brokers)
         self.cluster.start()
         assert self.world.run_until(self.cluster.ready, 60_000)
-        self.broker = self.cluster.brokers[1]
+        self.broker = self.cluster.brokers[brokers]
         self.client = Client(self.world, "client")
         self.create(**configs)
 
     def create(self, **configs: str) -> None:
         kind = message("CreateTopicsRequest")
         given = [kind.CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
-        topics = [kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=given)]
+        topics = [
+            kind.CreatableTopic(name="t", num_partitions=1, replication_factor=len(self.cluster.brokers), configs=given)
+        ]
         assert self.client.call("b1", "CreateTopics", 7, kind(topics=topics)).topics[0].error_code == 0
         self.world.run_for(1_000)
 
@@ -42,8 +45,8 @@ class Alone:
         builder.append(None, b"x")
         part = kind.PartitionProduceData(index=0, records=builder.build())
         request = kind(acks=-1, timeout_ms=3000, topic_data=[kind.TopicProduceData(name="t", partition_data=[part])])
-        reply = self.client.call("b1", "Produce", 12, request)
-        assert reply.responses[0].partition_responses[0].error_code == 0
+        replies = [self.client.call(f"b{id}", "Produce", 12, request) for id in self.cluster.brokers]
+        assert ErrorCode.NONE in [reply.responses[0].partition_responses[0].error_code for reply in replies]
 
     def restart(self) -> Any:
         """After a power cut that leaves what is durable and no more; the partition."""
@@ -105,3 +108,17 @@ def test_a_checkpoint_of_a_deleted_namesake_commits_nothing(monkeypatch):
     alone.broker.start()
     assert alone.world.run_until(alone.cluster.ready, 60_000)
     assert opened[-1] == (1, 0, 0)
+
+
+def test_the_directory_of_a_topic_that_went_while_its_broker_was_away_goes_too():
+    alone = Alone(brokers=2)
+    alone.produce()
+    disk = alone.broker.disk
+    assert alone.world.run_until(lambda: disk.exists(LOG), 10_000)
+    alone.broker.kill()
+    alone.delete()
+    alone.broker.start()
+    alone.world.run_for(3_000)
+    assert not disk.exists("t-0")
+    alone.world.run_for(120_000)
+    assert not [name for name in disk.names("") if name.startswith("t-0")]

@@ -29,6 +29,8 @@ from actors.broker.log.checkpoints import (
 )
 from actors.ports import Disk
 
+METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
+"""What the quorum keeps in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 STRAY = "stray"
@@ -105,7 +107,7 @@ class LogDirectory:
         found = []
         for name in self.disk.names(""):
             parsed = parse_name(name)
-            if parsed is not None and parsed[0] != "__cluster_metadata":
+            if parsed is not None and parsed[0] not in METADATA_LOGS:
                 found.append(PartitionDirectory(name, *parsed, read_topic_id(self.disk, name)))
         return found
 

@@ -69,6 +69,7 @@ def test_a_directory_tells_its_partitions() -> None:
     write_topic_id(disk, "t-1", ID)
     disk.open("u-0/00000000000000000000.log", create=True)
     disk.open("__cluster_metadata-0/00000000000000000000.log", create=True)
+    disk.open("__kafka_metadata-0/00000000000000000000.log", create=True)
     disk.open("meta.properties", create=True)
     retired = retired_name("v", 2, "delete", ID)
     write_topic_id(disk, retired, ID)
