@@ -94,7 +94,7 @@ def test_kafka_reads_the_producer_snapshots(directory: Path) -> None:
 def test_the_checkpoints_have_kafkas_form(tmp_path: Path) -> None:
     disk = LocalDisk(str(tmp_path))
     offsets = {("b", 1): 7, ("a.b-c", 0): 9}
-    for target, path, content in LogDirectory(disk).checkpoints(offsets, {}, {}):
+    for target, path, content in LogDirectory(disk).checkpoints(offsets, {}, {}, {}):
         assert isinstance(target, LocalDisk)
         target.replace(path, content)
     text = (tmp_path / "recovery-point-offset-checkpoint").read_text()
