@@ -20,7 +20,7 @@ from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
 from tests.simulator.disk import VirtualDisk
-from tests.simulator.world import Process, World
+from tests.simulator.world import EPOCH_WALL_MS, Process, World
 
 PAUSE_MS = (200, 8_000)
 """Between the beginnings of two faults."""
@@ -369,11 +369,11 @@ class Faults:
         return True
 
     def clock_jumps(self) -> bool:
-        """A wall clock goes forward or back by up to an hour."""
+        """A wall clock is up to an hour off from now on; records from further ahead are refused (KIP-937)."""
         process = self._some(self._all())
-        jump_ms = self.choose.randint(-3_600_000, 3_600_000)
-        process.wall_ms += jump_ms
-        self.world.say(process.name, f"FAULT clock jumps by {jump_ms} ms")
+        off_ms = self.choose.randint(-3_600_000, 3_600_000)
+        process.wall_ms = EPOCH_WALL_MS + off_ms
+        self.world.say(process.name, f"FAULT clock is {off_ms} ms off")
         return True
 
     # ---- network
