@@ -9,8 +9,8 @@ This file alone decides where an offset lives and when a new segment begins. Rul
 3. Nothing here waits for the disk on a read: `read` answers None for what is not in memory, `cold_read` gives the job
    that reads it in a thread. Unlinking is always such a job.
 4. The first file is made by the first append. A log that does not begin at 0 has its file at once: the name keeps the
-   offset. partition.metadata is written before it, and synced with the first flush: no batch is on the disk whose topic is
-   not.
+   offset. It wants a flush soon: were it missing after a power cut, the next one would look like the log's beginning.
+   partition.metadata is written before it and synced with it: no batch is on the disk whose topic is not.
 5. Leader epochs and producers always describe exactly the batches in the log.
 """
 
@@ -86,7 +86,7 @@ class PartitionLog:
     """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending", "_roll_unsynced", "active",
+        "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending", "_unsynced_file", "active",
         "directory", "disk", "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point",
         "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
@@ -131,7 +131,8 @@ class PartitionLog:
         self._flush_offset = start_offset
         """Up to where a flush was asked for last."""
         self._flush_ms = -1
-        self._roll_unsynced = False
+        self._unsynced_file = False
+        """A file was begun, the first or by a roll, and no flush was asked for since."""
         self._name: File | None = None
         """partition.metadata, while a flush syncs it."""
         self._named = topic_id is None
@@ -224,6 +225,7 @@ class PartitionLog:
     def _open_first(self, base_offset: int, now_ms: int) -> Segment:
         if self.topic_id is not None:
             write_topic_id(self.disk, self.directory, self.topic_id)
+        self._unsynced_file = True
         return self._add_segment(base_offset, now_ms)
 
     def _add_segment(self, base_offset: int, now_ms: int) -> Segment:
@@ -253,7 +255,7 @@ class PartitionLog:
         self.indexes.touch(sealed)
         if self.producers.by_id or self.snapshots or self._pending:
             self._pending[base_offset] = self.producers.snapshot()
-        self._roll_unsynced = True
+        self._unsynced_file = True
         return segment
 
     def drop_segments(self, count: int) -> list[Job]:
@@ -364,8 +366,8 @@ class PartitionLog:
     # -- flush --------------------------------------------------------------------------------------------------------
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether the settings (or a roll) ask for a `flush` now. `now_ms`: any clock, the same at every call."""
-        if self._roll_unsynced:
+        """Whether the settings (or a new file) ask for a `flush` now. `now_ms`: any clock, the same at every call."""
+        if self._unsynced_file:
             return True
         waiting = self.log_end_offset - self._flush_offset
         if waiting <= 0:
@@ -392,7 +394,7 @@ class PartitionLog:
             self.epochs.dirty = False
         self._flush_offset = self.log_end_offset
         self._flush_ms = now_ms
-        self._roll_unsynced = False
+        self._unsynced_file = False
         self.shortened.clear()
         return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending))
 

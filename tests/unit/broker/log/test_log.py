@@ -237,8 +237,24 @@ def test_a_flush_names_what_was_written_since_the_last() -> None:
     assert names == [f"{DIRECTORY}/00000000000000000002.log", f"{DIRECTORY}/00000000000000000001.log"]
 
 
+def test_a_new_file_wants_a_flush_so_that_no_later_one_is_taken_for_the_beginning() -> None:
+    log = new(segment_bytes=300)
+    put(log, build(1, 100))
+    assert log.flush_due(0)
+    flush(log)
+    assert not log.flush_due(1 << 60)
+    for _ in range(3):
+        put(log, build(1, 100))
+    assert len(log.segments) > 1
+    log.disk.crash()  # the file that was never synced is gone, the first one is there
+    again = reopen(log)
+    assert again.log.log_start_offset == 0 and again.log.log_end_offset == 1
+
+
 def test_flushes_fall_due_by_messages_and_by_time() -> None:
     log = new(flush_messages=3, flush_ms=1000)
+    put(log, build(1))
+    log.flush(4500)
     put(log, build(2))
     assert not log.flush_due(5000)
     assert log.flush_due(6000)
