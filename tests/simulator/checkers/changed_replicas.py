@@ -28,7 +28,9 @@ class ChangedReplicas:
         self._seen: dict[str, dict[Partition, Standing]] = {}
 
     def ended(self, process: Any) -> None:
-        """A restarted process begins with what its disk has."""
+        """The turn that ended it may have committed something and said so. A restarted one begins with what its disk has."""
+        if process.alive:
+            self.turned(process)
         self._seen.pop(process.name, None)
 
     def turned(self, process: Any) -> None:
