@@ -463,10 +463,10 @@ cdef Py_ssize_t read_struct(
         column = &columns[child.column]
         if rows >= 0:
             if child.code == NULLS:
-                if column.absent != j + 1 and not skip(nodes, j, columns, slot, rows):
+                if not skip(nodes, j, columns, slot, rows):
                     return -2
                 continue
-            if column.absent and column.rows != rows and not catch_up(nodes, column, rows):
+            if not there(nodes, j, columns, rows):
                 return -2
         if child.code == INT32:         # what most fields are, without a call
             if end - pos < 4:
@@ -529,6 +529,17 @@ cdef Py_ssize_t read_struct(
     return pos
 
 
+cdef Growth* growth_at(Column* columns, Rows* rows, int place) noexcept:
+    """Whose memory has that place in Rooms: four a slot, then three a column."""
+    cdef Column* column
+    cdef Rows* slot
+    if place < 4 * SLOTS:
+        slot = &rows[place // 4]
+        return [&slot.offset, &slot.time, &slot.epoch, &slot.version][place % 4]
+    column = &columns[(place - 4 * SLOTS) // 3]
+    return [&column.data, &column.offsets, &column.valid][(place - 4 * SLOTS) % 3]
+
+
 def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
     """Typed columns of the records of some batches.
 
@@ -547,7 +558,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     cdef uint32_t type_ = 0, version = 0, frame
     cdef int64_t offset = -1, time
     cdef int32_t i
-    cdef int root, place
+    cdef int root, place, places
     cdef bint append_time, control
     cdef const uint8_t* bytes_
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
@@ -557,22 +568,15 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     memset(rows, 0, sizeof(rows))
     if rooms is None:
         rooms = Rooms()
-    rooms.fit(3 * program.columns + 4 * SLOTS)
+    places = 4 * SLOTS + 3 * program.columns
+    rooms.fit(places)
     columns = <Column*>calloc(program.columns + 1, sizeof(Column))
     if columns == NULL:
         raise MemoryError
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
-        for i in range(program.columns):
-            rooms.take(3 * i, &columns[i].data)
-            rooms.take(3 * i + 1, &columns[i].offsets)
-            rooms.take(3 * i + 2, &columns[i].valid)
-        for i in range(SLOTS):
-            place = 3 * program.columns + 4 * i
-            rooms.take(place, &rows[i].offset)
-            rooms.take(place + 1, &rows[i].time)
-            rooms.take(place + 2, &rows[i].epoch)
-            rooms.take(place + 3, &rows[i].version)
+        for place in range(places):
+            rooms.take(place, growth_at(columns, rows, place))
         bytes_ = <const uint8_t*>view.buf
         for batch in range(batches):
             if not 0 <= starts[batch] <= ends[batch] <= view.len:
@@ -649,23 +653,14 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
             shown = f"{type_}" if type_ < FIRST_CONTROL else f"{<int64_t>type_ - FIRST_CONTROL} (control)"
             raise BadRecord(batch, offset, REASONS[wrong].format(type=shown, version=version))
         return (
-            {slot: taken_rows(&rows[slot], rooms, 3 * program.columns + 4 * slot)
-             for slot in range(SLOTS) if rows[slot].offset.size},
-            {column: taken(&columns[column], rooms, 3 * column)
+            {slot: taken_rows(&rows[slot], rooms, 4 * slot) for slot in range(SLOTS) if rows[slot].offset.size},
+            {column: taken(&columns[column], rooms, 4 * SLOTS + 3 * column)
              for column in range(program.columns) if columns[column].rows},
         )
     finally:
-        for i in range(program.columns):
-            rooms.give(3 * i, &columns[i].data)
-            rooms.give(3 * i + 1, &columns[i].offsets)
-            rooms.give(3 * i + 2, &columns[i].valid)
+        for place in range(places):
+            rooms.give(place, growth_at(columns, rows, place))
         free(columns)
-        for i in range(SLOTS):
-            place = 3 * program.columns + 4 * i
-            rooms.give(place, &rows[i].offset)
-            rooms.give(place + 1, &rows[i].time)
-            rooms.give(place + 2, &rows[i].epoch)
-            rooms.give(place + 3, &rows[i].version)
         PyBuffer_Release(&view)
 
 

@@ -90,8 +90,6 @@ class BrokerRole:
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
         self.isr_meters = {name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
-        self._isr_counts = (0, 0, 0)
-        """What the meters have been told."""
 
     # ---- the node's inputs
 
@@ -338,11 +336,9 @@ class BrokerRole:
     def _mark(self) -> None:
         replicas = self.replicas
         counts = (replicas.isr_expands, replicas.isr_shrinks, replicas.isr_failures)
-        if counts != self._isr_counts:
-            for of, count, told in zip(self.isr_meters.values(), counts, self._isr_counts, strict=True):
-                if count > told:
-                    of.mark(count - told, self.node.now.mono_ms)
-            self._isr_counts = counts
+        for of, count in zip(self.isr_meters.values(), counts, strict=True):
+            if count > of.count:
+                of.mark(count - of.count, self.node.now.mono_ms)
 
     def _after_changes(self) -> None:
         replicas = self.replicas

@@ -40,14 +40,13 @@ class ChangedReplicas:
             return
         me, seen = broker.me, self._seen.setdefault(process.name, {})
         changed: list[tuple[Partition, Standing]] = []
-        for partitions in broker.replicas.by_id.values():
-            for partition in partitions.values():
-                end = partition.log.log_end_offset
-                now = partition.leader_epoch, partition.high_watermark, partition.leader == me, end
-                before = seen.get(partition)
-                if before != now:
-                    seen[partition] = Standing(*now)
-                    changed.append((partition, before or NEW))
+        for partition in broker.replicas:
+            end = partition.log.log_end_offset
+            now = partition.leader_epoch, partition.high_watermark, partition.leader == me, end
+            before = seen.get(partition)
+            if before != now:
+                seen[partition] = Standing(*now)
+                changed.append((partition, before or NEW))
         if changed:
             for function in self._hooks.changed:
                 for partition, before in changed:

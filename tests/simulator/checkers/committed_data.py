@@ -37,18 +37,6 @@ class Committed:
         return max((end for one, end in self.ends.items() if one < epoch), default=0)
 
 
-class Seen:
-    """What was checked of one replica in the present life of its process."""
-
-    __slots__ = ("checked", "epoch", "generation", "high_watermark")
-
-    def __init__(self, offset: int) -> None:
-        self.checked = offset
-        self.high_watermark = -1
-        self.epoch = -1
-        self.generation = 0
-
-
 class CommittedData:
     name = "replicas_identical"
 
@@ -57,33 +45,31 @@ class CommittedData:
         self.is_rotten: Callable[[str, str], bool] = lambda process, directory: False
         """(process, directory of a partition) -> rot was put there: such a replica is not what is compared."""
         self.partitions: dict[Key, Committed] = {}
-        self._seen: dict[str, dict[Partition, Seen]] = {}
+        self._checked: dict[str, dict[Partition, int]] = {}
+        """Up to where a replica was compared in the present life of its process."""
 
     def ended(self, process: Any) -> None:
-        """What was seen of a process is void: its disk may have lost something."""
-        self._seen.pop(process.name, None)
+        """What was compared is void: its disk may have lost something."""
+        self._checked.pop(process.name, None)
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
         """Compare what this replica says is committed."""
-        seen = self._seen.setdefault(process.name, {})
-        known = seen.get(partition)
-        if (
-            known is None or partition.high_watermark != known.high_watermark
-            or partition.leader_epoch != known.epoch or partition.log.log_end_offset < known.checked
-        ):  # fmt: skip
-            if known is None:
-                known = seen[partition] = Seen(partition.log.log_start_offset)
-            self._moved(process, partition, known)
+        checked = self._checked.setdefault(process.name, {})
+        offset = checked.get(partition, partition.log.log_start_offset)
+        same = (partition.leader_epoch, partition.high_watermark) == before[:2]
+        if not same or partition.log.log_end_offset < offset:
+            checked[partition] = self._moved(process, partition, before, offset)
 
-    def _moved(self, process: Any, partition: Partition, known: Seen) -> None:
+    def _moved(self, process: Any, partition: Partition, before: Standing, offset: int) -> int:
+        """Up to where it is compared now; `offset`: up to where it was."""
         key = partition.topic_id, partition.number
         committed = self.partitions.get(key)
         if committed is None:
             committed = self.partitions[key] = Committed()
         log = partition.log
-        known.checked = max(min(known.checked, log.log_end_offset), log.log_start_offset)
+        offset = max(min(offset, log.log_end_offset), log.log_start_offset)
         end = partition.high_watermark
-        if partition.leads and partition.leader_epoch != known.epoch:
+        if partition.leads and partition.leader_epoch != before.leader_epoch:
             wanted = committed.end_before(partition.leader_epoch)
             end = max(end, wanted)
             if log.log_end_offset < wanted:
@@ -92,11 +78,11 @@ class CommittedData:
                     f"{process.name} leads {partition!r} under epoch {partition.leader_epoch} and ends at "
                     f"{log.log_end_offset}, but {wanted} was committed",
                 )
-        known.epoch, known.high_watermark = partition.leader_epoch, partition.high_watermark
-        if known.checked < end:
-            known.checked = self._compare(process, partition, committed, known.checked, end)
+        if offset < end:
+            offset = self._compare(process, partition, committed, offset, end)
         if partition.high_watermark > committed.end:
             committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
+        return offset
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
         rotten = self.is_rotten(process.name, partition.log.directory)

@@ -18,13 +18,10 @@ class QuorumLeaders:
         self._durable: dict[str, int] = {}
         """Node -> newest epoch that was on its disk."""
         self._marks: dict[str, int] = {}
-        self._seen: dict[str, tuple[int, int, int, bool]] = {}
-        """Node -> epoch, high watermark, durable epoch and whether it leads, as last looked at."""
 
     def ended(self, process: Any) -> None:
         """The high watermark is learnt anew, and an epoch that was not durable yet may be forgotten."""
         self._marks.pop(process.name, None)
-        self._seen.pop(process.name, None)
         self._epochs[process.name] = self._durable.get(process.name, 0)
 
     def turned(self, process: Any) -> None:
@@ -33,18 +30,14 @@ class QuorumLeaders:
         if raft is None:
             return
         name, epoch, mark = process.name, raft.epoch, raft.high_watermark
-        durable, leads = raft._core.log.durable_epoch, process.node.quorum.is_leader
-        if self._seen.get(name) == (epoch, mark, durable, leads):
-            return
-        self._seen[name] = epoch, mark, durable, leads
         if epoch < self._epochs.get(name, 0):
             raise Violation("quorum_epoch_monotonic", f"{name} went from epoch {self._epochs[name]} back to {epoch}")
         self._epochs[name] = epoch
-        self._durable[name] = max(self._durable.get(name, 0), durable)
+        self._durable[name] = max(self._durable.get(name, 0), raft._core.log.durable_epoch)
         if mark < self._marks.get(name, -1):
             raise Violation("quorum_high_watermark_monotonic", f"{name} went from {self._marks[name]} back to {mark}")
         self._marks[name] = mark
-        if leads:
+        if process.node.quorum.is_leader:
             other = self.leaders.setdefault(epoch, name)
             if other != name:
                 raise Violation(self.name, f"{other} and {name} both led epoch {epoch}")
