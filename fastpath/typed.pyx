@@ -533,11 +533,14 @@ cdef Growth* growth_at(Column* columns, Rows* rows, int place) noexcept:
     """Whose memory has that place in Rooms: four a slot, then three a column."""
     cdef Column* column
     cdef Rows* slot
+    cdef int part
     if place < 4 * SLOTS:
         slot = &rows[place // 4]
-        return [&slot.offset, &slot.time, &slot.epoch, &slot.version][place % 4]
+        part = place % 4
+        return &slot.offset if part == 0 else &slot.time if part == 1 else &slot.epoch if part == 2 else &slot.version
     column = &columns[(place - 4 * SLOTS) // 3]
-    return [&column.data, &column.offsets, &column.valid][(place - 4 * SLOTS) % 3]
+    part = (place - 4 * SLOTS) % 3
+    return &column.data if part == 0 else &column.offsets if part == 1 else &column.valid
 
 
 def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
