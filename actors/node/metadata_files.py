@@ -1,8 +1,9 @@
-"""Names and small files of the metadata log's directory, all of them Apache Kafka's own.
+"""Names and small files of the metadata log's directory, all but one of them Apache Kafka's own.
 
 This file alone decides how they are called and what text they hold:
 
     %020d.log                           a segment, named by its first offset
+    %020d.log.ahead                     a segment whose predecessor is not known to be durable yet (ours, and brief)
     %020d-%010d.checkpoint              a snapshot (KIP-630): end offset, epoch; `.part` while it is being received
     quorum-state                        JSON, data_version 1 (KIP-853)
     leader-epoch-checkpoint             version 0, number of lines, then "epoch first-offset" a line
@@ -26,6 +27,7 @@ EPOCHS = "leader-epoch-checkpoint"
 PARTITION = "partition.metadata"
 DELETED = ".deleted"
 PART = ".part"
+AHEAD = ".ahead"
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

@@ -12,14 +12,18 @@ Rules:
    Damage anywhere else stops the start with file name and position: what is below may be committed, and cutting it
    would lose it.
 4. Files to be deleted are renamed first and unlinked outside the loop, once no sync in flight can name them.
+5. A segment begun while its predecessor is not durable has a name that says so, `AHEAD`, until it is. Nothing in it was
+   made durable before the predecessor was, so recovery drops it when the predecessor does not end where it begins. Thus a
+   power cut may tear a segment that is not the last, and damage to what was durable is still told from it.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from actors.node.metadata_files import DELETED, DamagedFile, segment_name, segment_of
+from actors.node.metadata_files import AHEAD, DELETED, DamagedFile, segment_name, segment_of
 from actors.ports import Batch, Buffer, Disk, File
 from fastpath import batch as batches
 from fastpath.batch import HEADER_SIZE, CorruptBatch
@@ -33,12 +37,16 @@ READ_BYTES = 1 << 20
 class Segment:
     """One file. The index is sparse and in memory only: (first offset, position), both rising."""
 
-    __slots__ = ("base_offset", "created_ms", "file", "offsets", "positions")
+    __slots__ = ("ahead", "base_offset", "created_ms", "file", "offsets", "positions", "syncs")
 
-    def __init__(self, base_offset: int, file: File, created_ms: int) -> None:
+    def __init__(self, base_offset: int, file: File, created_ms: int, ahead: bool) -> None:
         self.base_offset = base_offset
         self.file = file
         self.created_ms = created_ms
+        self.ahead = ahead
+        """Whether its name ends in `AHEAD`: never the first one's."""
+        self.syncs = 0
+        """In flight, of this file."""
         self.offsets = array("q")
         self.positions = array("q")
 
@@ -77,8 +85,8 @@ class MetadataLog:
         self.segment_ms = segment_ms
         self.segments: list[Segment] = []
         self.end_offset = 0
-        self.dirty: dict[int, File] = {}
-        """Segments that the next sync must cover, by first offset."""
+        self.dirty: dict[int, Segment] = {}
+        """What the next sync must cover, by first offset."""
         self.garbage: list[tuple[str, File]] = []
         """Renamed files that wait to be unlinked."""
         self.missed: ColdRead | None = None
@@ -108,7 +116,7 @@ class MetadataLog:
             position = segment.file.size
             segment.file.append((batch.data,))
             segment.note(batch.base_offset, position)
-            self.dirty[segment.base_offset] = segment.file
+            self.dirty[segment.base_offset] = segment
             self.end_offset = batch.last_offset + 1
             self._tail.append(batch)
             self._tail_bytes += len(batch.data)
@@ -127,11 +135,16 @@ class MetadataLog:
 
     def _begin(self, base_offset: int, now_ms: int) -> Segment:
         self._roll = False
-        file = self.disk.open(f"{self.directory}/{segment_name(base_offset)}", create=True)
-        segment = Segment(base_offset, file, now_ms)
+        ahead = bool(self.segments) and not self._settled(self.segments[-1])
+        name = segment_name(base_offset) + (AHEAD if ahead else "")
+        segment = Segment(base_offset, self.disk.open(f"{self.directory}/{name}", create=True), now_ms, ahead)
         self.segments.append(segment)
-        self.dirty[base_offset] = file
+        self.dirty[base_offset] = segment
         return segment
+
+    def _settled(self, segment: Segment) -> bool:
+        """Whether all of it, and of what comes before it, is durable."""
+        return not segment.ahead and segment.syncs == 0 and segment.base_offset not in self.dirty
 
     def _shorten_tail(self) -> None:
         keep, size = len(self._tail), 0
@@ -156,7 +169,7 @@ class MetadataLog:
             position = self._position(segment, end_offset)
             segment.file.truncate(position)
             segment.forget(position)
-            self.dirty[segment.base_offset] = segment.file
+            self.dirty[segment.base_offset] = segment
         self.end_offset = end_offset
         while self._tail and self._tail[-1].base_offset >= end_offset:
             self._tail_bytes -= len(self._tail.pop().data)
@@ -173,8 +186,8 @@ class MetadataLog:
         self._begin(offset, now_ms)
 
     def delete_below(self, offset: int) -> None:
-        """Give up segments that lie wholly below `offset`; the last one always stays."""
-        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+        """Give up segments that lie wholly below `offset`; the last one stays, and what one that is ahead comes after."""
+        while len(self.segments) > 1 and self.segments[1].base_offset <= offset and not self.segments[1].ahead:
             self._discard(self.segments.pop(0))
 
     def _discard(self, segment: Segment) -> None:
@@ -183,10 +196,22 @@ class MetadataLog:
         self.dirty.pop(segment.base_offset, None)
         self.garbage.append((path + DELETED, segment.file))
 
-    def take_dirty(self) -> list[File]:
-        """The files of the next sync."""
-        files, self.dirty = list(self.dirty.values()), {}
-        return files
+    def take_dirty(self) -> list[Segment]:
+        """The segments of the next sync; `synced` when it is done."""
+        taken, self.dirty = list(self.dirty.values()), {}
+        for segment in taken:
+            segment.syncs += 1
+        return taken
+
+    def synced(self, taken: Sequence[Segment]) -> None:
+        """A sync of those is done. Raises DiskFailed."""
+        for segment in taken:
+            segment.syncs -= 1
+        for before, segment in pairwise(self.segments):
+            if segment.ahead and self._settled(before):
+                path = f"{self.directory}/{segment_name(segment.base_offset)}"
+                self.disk.rename(path + AHEAD, path)
+                segment.ahead = False
 
     # -- reading
 
@@ -262,28 +287,39 @@ class MetadataLog:
 
     # -- recovery
 
-    def recover(self, now_ms: int, seen: Callable[[Batch, int], None]) -> str | None:
-        """Open and check all segments; `seen(batch, attributes)` for each batch. What was cut, as a sentence, or None.
+    def recover(self, now_ms: int, seen: Callable[[Batch, int], None]) -> list[str]:
+        """Open and check all segments; `seen(batch, attributes)` for each batch. What was cut, in sentences.
 
         Raises DamagedFile.
         """
-        cut = None
-        found = sorted(base for base in map(segment_of, self.disk.names(self.directory)) if base is not None)
-        for place, base_offset in enumerate(found):
-            file = self.disk.open(f"{self.directory}/{segment_name(base_offset)}")
-            last = place == len(found) - 1
-            if place > 0 and base_offset != self.end_offset:
+        notices: list[str] = []
+        names = self.disk.names(self.directory)
+        found = [(base, False) for base in map(segment_of, names) if base is not None]
+        named_last = max((base for base, _ in found), default=-1)
+        ahead = [segment_of(name.removesuffix(AHEAD)) for name in names if name.endswith(AHEAD)]
+        found += [(base, True) for base in ahead if base is not None]
+        for base_offset, is_ahead in sorted(found):
+            file = self.disk.open(f"{self.directory}/{segment_name(base_offset)}{AHEAD if is_ahead else ''}")
+            segment = Segment(base_offset, file, now_ms, is_ahead)
+            follows = bool(self.segments) and base_offset == self.end_offset
+            if is_ahead and not follows:
+                notices.append(f"{file.path}: dropped, it was never durable and the log ends at {self.end_offset}")
+                self._discard(segment)
+                continue
+            if self.segments and not follows:
                 raise DamagedFile(
                     f"{file.path} begins at offset {base_offset}, the log before it ends at {self.end_offset}"
                 )
-            segment = Segment(base_offset, file, now_ms)
             self.end_offset = base_offset
             self.segments.append(segment)
-            cut = self._check(segment, last, seen)
-        for segment in self.segments[-2:]:
-            # What a killed process wrote may be in the page cache only.
-            self.dirty[segment.base_offset] = segment.file
-        return cut
+            cut = self._check(segment, base_offset >= named_last, seen)
+            if cut is not None:
+                notices.append(cut)
+        # What a killed process wrote may be in the page cache only.
+        first = next((place for place, segment in enumerate(self.segments) if segment.ahead), len(self.segments))
+        for segment in self.segments[max(first - 1, 0) :]:
+            self.dirty[segment.base_offset] = segment
+        return notices
 
     def _check(self, segment: Segment, last: bool, seen: Callable[[Batch, int], None]) -> str | None:
         file = segment.file

@@ -21,7 +21,7 @@ from actors.node import metadata_files as files
 from actors.node.addresses import Address, Addresses
 from actors.node.channels import ChannelError
 from actors.node.checkpoints import Checkpoints, verify
-from actors.node.metadata_log import MetadataLog
+from actors.node.metadata_log import MetadataLog, Segment
 from actors.node.quorum_storage import Recovered, Store
 from actors.node.registry import Answer, Close, Done, Parked
 from actors.node.rpc import begin_quorum_epoch, end_quorum_epoch, fetch_metadata, fetch_snapshot, vote
@@ -419,16 +419,19 @@ class Quorum:
         self._syncs.append(sync)
         replacements = self.store.replacements(ready.hard_state, self.raft.epochs)
         self._newest.update((one[1], one) for one in replacements)
-        files = self.log.take_dirty()
+        dirty = self.log.take_dirty()
+        files = [segment.file for segment in dirty]
 
         def submit() -> None:
             # When it is tried again, a later one may have written newer content.
             current = [one for one in replacements if self._newest[one[1]] is one]
-            self.node.sync(files, current, lambda result: self._synced(sync, result, submit))
+            self.node.sync(files, current, lambda result: self._synced(sync, dirty, result, submit))
 
         submit()
 
-    def _synced(self, sync: _Sync, result: Exception | None, again: Callable[[], None]) -> None:
+    def _synced(
+        self, sync: _Sync, dirty: Sequence[Segment], result: Exception | None, again: Callable[[], None]
+    ) -> None:
         if isinstance(result, DiskFull) and self.node.controller is None:
             self.node.log.error(f"metadata is not made durable until there is room: {result}")
             self.node.waiting.timers.at(self.node.now.mono_ms + FULL_RETRY_MS, again)
@@ -436,6 +439,7 @@ class Quorum:
         if result is not None:
             self.node.stop(1, f"the metadata log cannot be made durable: {result}")
             return
+        self.log.synced(dirty)
         sync.done = True
         while self._syncs and self._syncs[0].done:
             first = self._syncs.popleft()

@@ -77,8 +77,7 @@ class Store:
                 if attributes & CONTROL_BIT:
                     voters[:] = _voters_in(batch.data) or voters
 
-        cut = self.log.recover(now_ms, seen)
-        notices = [cut] if cut is not None else []
+        notices = self.log.recover(now_ms, seen)
         start = self._start(newest)
         if self.log.end_offset < newest.end_offset or not self.log.segments:
             if self.log.segments:

@@ -20,9 +20,10 @@ from actors.ports import Buffer, DiskFailed, DiskFull, Sync
 class Inode:
     """One file's bytes. Invariant: `durable` is what a power cut leaves at least; None when not even the name."""
 
-    __slots__ = ("data", "durable")
+    __slots__ = ("data", "durable", "path")
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
+        self.path = path
         self.data = bytearray()
         self.durable: bytes | None = None
 
@@ -30,11 +31,16 @@ class Inode:
 class VirtualFile:
     """A handle; several may share a file."""
 
-    __slots__ = ("closed", "disk", "inode", "path")
+    __slots__ = ("closed", "disk", "inode")
 
-    def __init__(self, disk: "VirtualDisk", path: str, inode: Inode) -> None:
-        self.disk, self.path, self.inode = disk, path, inode
+    def __init__(self, disk: "VirtualDisk", inode: Inode) -> None:
+        self.disk, self.inode = disk, inode
         self.closed = False
+
+    @property
+    def path(self) -> str:
+        """It follows renames."""
+        return self.inode.path
 
     @property
     def size(self) -> int:
@@ -99,8 +105,8 @@ class VirtualDisk:
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
-            inode = self.files[path] = Inode()
-        return VirtualFile(self, path, inode)
+            inode = self.files[path] = Inode(path)
+        return VirtualFile(self, inode)
 
     def names(self, path: str) -> list[str]:
         prefix = f"{path}/" if path else ""
@@ -116,7 +122,8 @@ class VirtualDisk:
         for name in moved:
             del self.files[name]
         for name, inode in moved.items():
-            self.files[new + name[len(old) :]] = inode
+            inode.path = new + name[len(old) :]
+            self.files[inode.path] = inode
 
     def remove(self, path: str) -> None:
         for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
@@ -143,7 +150,7 @@ class VirtualDisk:
     def replace(self, path: str, content: Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFailed."""
         self._may_fail(path)
-        inode = Inode()
+        inode = Inode(path)
         inode.data += content
         inode.durable = bytes(content)
         self.files[path] = inode
@@ -164,7 +171,7 @@ class VirtualDisk:
             if left is None:
                 del self.files[path]
                 continue
-            inode = Inode()
+            inode = Inode(path)
             inode.data += left
             inode.durable = bytes(left)
             self.files[path] = inode

@@ -6,6 +6,7 @@ import pytest
 
 from actors.node import metadata_log
 from actors.node.metadata_files import (
+    AHEAD,
     DamagedFile,
     checkpoint_name,
     checkpoint_of,
@@ -14,7 +15,7 @@ from actors.node.metadata_files import (
     segment_name,
     segment_of,
 )
-from actors.node.metadata_log import MetadataLog
+from actors.node.metadata_log import MetadataLog, Segment
 from actors.node.quorum_storage import Store
 from actors.ports import Batch, Sync
 from actors.raft import HardState, ReplicaKey, SnapshotId
@@ -37,11 +38,17 @@ def new(disk: VirtualDisk, segment_bytes: int = 1000) -> MetadataLog:
     return log
 
 
+def sync(disk: VirtualDisk, log: MetadataLog) -> None:
+    taken = log.take_dirty()
+    disk.sync(Sync(0, [segment.file for segment in taken], ()))
+    log.synced(taken)
+
+
 def filled(disk: VirtualDisk, batches: int = 40, segment_bytes: int = 1000, size: int = 50) -> list[Batch]:
     log = new(disk, segment_bytes)
     made = [batch(2 * number, 1 + number // 10, 2, size) for number in range(batches)]
     log.append(made, 0)
-    disk.sync(Sync(0, log.take_dirty(), ()))
+    sync(disk, log)
     return made
 
 
@@ -141,22 +148,77 @@ def test_rolls_behind_a_snapshot() -> None:
 
 
 def test_every_power_cut_leaves_a_prefix() -> None:
-    for seed in range(200):
+    """Over any number of segments, with syncs in flight, cuts of the log and kills between."""
+    ahead = 0
+    for seed in range(400):
         random = Random(seed)
         disk = VirtualDisk()
         log = new(disk)
-        made = [batch(offset, 1, 1, random.randrange(200)) for offset in range(30)]
-        synced = random.randrange(30)
-        log.append(made[:synced], 0)
-        disk.sync(Sync(0, log.take_dirty(), ()))
-        tail = made[synced:] if synced and log.segments[-1].file.size < 500 else made[synced : synced + 1]
-        log = MetadataLog(disk, DIRECTORY, 1 << 20, 1 << 40)
-        log.recover(0, lambda one, attributes: None)
-        log.append(tail, 0)
+        made: list[Batch] = []
+        durable = 0
+        flying: list[tuple[list[Segment], int]] = []
+        finished: set[int] = set()
+        for _ in range(random.randrange(40)):
+            choice = random.randrange(9)
+            if choice < 5:
+                made.append(batch(len(made), 1, 1, random.randrange(400)))
+                log.append(made[-1:], 0)
+            elif choice == 5:
+                flying.append((log.take_dirty(), len(made)))
+            elif choice == 6 and len(flying) > len(finished):
+                turn = random.choice([place for place in range(len(flying)) if place not in finished])
+                disk.sync(Sync(0, [segment.file for segment in flying[turn][0]], ()))
+                log.synced(flying[turn][0])
+                finished.add(turn)
+                durable = max([durable] + [flying[place][1] for place in finished if finished >= set(range(place))])
+            elif choice == 7 and len(made) > durable and len(finished) == len(flying):
+                del made[random.randrange(durable, len(made)) :]
+                log.truncate(len(made))
+            elif choice == 8 and not random.randrange(3):
+                flying.clear()
+                finished.clear()
+                log = new(disk)
+        ahead += any(segment.ahead for segment in log.segments)
         disk.crash(random)
         log = new(disk)
-        assert synced <= log.end_offset <= synced + len(tail)
-        assert contents(log) == plain(made[: log.end_offset])
+        assert durable <= log.end_offset
+        kept = contents(log)
+        assert kept[:durable] == plain(made[:durable])
+        sync(disk, log)
+        assert not any(name.endswith(AHEAD) for name in disk.names(DIRECTORY))
+        assert contents(new(disk)) == kept
+    assert ahead > 40
+
+
+def test_a_torn_segment_takes_along_what_was_never_durable_behind_it() -> None:
+    disk = VirtualDisk()
+    log = new(disk)
+    made = [batch(offset, size=300) for offset in range(7)]
+    log.append(made[:1], 0)
+    sync(disk, log)
+    log.append(made[1:], 0)
+    second, third = (f"{DIRECTORY}/{segment_name(base)}{AHEAD}" for base in (2, 4))
+    assert [segment.file.path for segment in log.segments][1:3] == [second, third]
+    path = f"{DIRECTORY}/{segment_name(0)}"
+    disk.open(path).truncate(len(made[0].data) + 9)
+    log = MetadataLog(disk, DIRECTORY, 1000, 1 << 40)
+    cut, *dropped = log.recover(0, lambda one, attributes: None)
+    assert cut.startswith(f"{path}: cut a torn tail of 9 bytes")
+    assert dropped[:2] == [f"{each}: dropped, it was never durable and the log ends at 1" for each in (second, third)]
+    assert contents(log) == plain(made[:1])
+
+
+def test_a_sealed_segment_keeps_the_end_it_was_synced_with() -> None:
+    """What was durable and is damaged refuses, though a segment ahead follows."""
+    disk = VirtualDisk()
+    filled(disk, 9)
+    log = new(disk)
+    log.append([batch(18, size=800), batch(19, size=800)], 0)
+    assert log.segments[-1].ahead
+    path = f"{DIRECTORY}/{segment_name(0)}"
+    disk.corrupt(path, disk.open(path).size - 1)
+    with pytest.raises(DamagedFile, match="is damaged at byte"):
+        new(disk)
 
 
 def test_torn_tail_is_cut_and_reported() -> None:
@@ -165,8 +227,7 @@ def test_torn_tail_is_cut_and_reported() -> None:
     path = f"{DIRECTORY}/{segment_name(0)}"
     disk.open(path).truncate(sum(len(one.data) for one in made) - 7)
     log = MetadataLog(disk, DIRECTORY, 1000, 1 << 40)
-    cut = log.recover(0, lambda one, attributes: None)
-    assert cut is not None
+    (cut,) = log.recover(0, lambda one, attributes: None)
     position = len(made[0].data) + len(made[1].data)
     assert cut.startswith(f"{path}: cut a torn tail of {len(made[2].data) - 7} bytes at byte {position}, offset 4 (")
     assert log.end_offset == 4
