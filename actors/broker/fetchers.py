@@ -200,6 +200,8 @@ class Fetcher:
             self._changed[partition] = None
             return
         try:
+            if data.records and (base_offset := log.begins_inside(data.records)) is not None:
+                outcome.jobs.extend(log.truncate_fully(base_offset, now.wall_ms))
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None

@@ -177,6 +177,17 @@ class PartitionLog:
                 self.producers.append(header, now_ms, coordinator)
         return Appended(first.base_offset, last.last_offset)
 
+    def begins_inside(self, data: bytes | bytearray | memoryview) -> int | None:
+        """First offset of the leader's first batch where this log is empty and would begin inside that batch.
+
+        Records may be deleted up to any offset; batches are sent whole. `truncate_fully` to it, and the start follows
+        the leader's once the batch is there. Raises CorruptBatch.
+        """
+        if self.size > 0 or int.from_bytes(data[:8], "big", signed=True) >= self.log_end_offset:
+            return None
+        first = verify(data)
+        return first.base_offset if self.log_end_offset <= first.last_offset else None
+
     def append_fetched(self, data: bytes | bytearray | memoryview, now_ms: int) -> Appended | None:
         """Append batches as a leader sent them, offsets and epochs included; None when there is no whole batch.
 
