@@ -143,6 +143,18 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
     return bool(known + 1 < wanted)
 
 
+def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
+    """A new process that is still stale, and is not known to have everything that the holder of the lease had."""
+    lease = claim.lease
+    return (
+        claim.first
+        and lease is not None
+        and not _same_process(claim.request, lease)
+        and not _stopped_cleanly(state, claim, now)
+        and _stale(state, claim, now)
+    )
+
+
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
     """The answer to a registration was lost: the same process asks again (A15)."""
     lease, request = claim.lease, claim.request
@@ -254,6 +266,7 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
     leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
     if state.soft.stopping.pop(request.broker_id, None) is not None:
         state.soft.changed()
+        state.soft.electing[request.broker_id] = None
     ops: list[Any] = []
     announced = _broker_set(request, lease.epoch)
     if request.incarnation_id == NO_ID:
@@ -279,6 +292,16 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
     )
     soft.electing[request.broker_id] = None
     return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
+
+
+def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
+    """The holder keeps its lease (A19), but if it has ended, the newcomer may have lost what it had: until the holder is
+    heard again, or the id has changed hands, others lead and are in the ISRs, as if it were stopping."""
+    soft, broker = state.soft, claim.request.broker_id
+    if broker not in soft.stopping:
+        soft.stopping[broker] = Shutdown(now.mono_ms)
+        soft.changed()
+    return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
 def _take_over(state: State, claim: Claim, now: Now) -> Result:
@@ -357,6 +380,7 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A27: the holder gives its lease up", _gives_up, _release),
     ("R631-165: the holder wants to stop", _wants_to_stop, _shut_down),
     ("A16: features", _lacks_features, _refuse(ErrorCode.UNSUPPORTED_VERSION)),
+    ("A17, A20: a stale newcomer to an id that is taken", _stale_successor, _rely_on_neither),
     ("A17: stale metadata", _stale, _refuse(ErrorCode.NONE)),
     ("A15: a retry of the newest registration", _retry_of_newest, _renew),
     ("A19 (3): the holder renews", _holder, _renew),

@@ -264,8 +264,15 @@ class Faults:
         if not self._free_brokers():
             return False
         for place, process in enumerate(self.cluster.brokers.values()):
-            self.world.after(place * 6_000_000, lambda process=process: self._shutdown(process))
+            self.world.after(place * 6_000_000, lambda process=process: self._roll(process))
         return True
+
+    def _roll(self, process: Process) -> None:
+        """Its turn has come; where it may not be hurt yet, a little later."""
+        if process in self._free_brokers():
+            self._shutdown(process)
+        elif process.alive and not self.over:
+            self._later(500, 1_500, lambda: self._roll(process))
 
     def _shutdown(self, process: Process) -> None:
         if process.node is not None and not process.frozen and not self.over:

@@ -14,6 +14,8 @@ FOUND = [
     ("no_node_crashes", "recreated", 20009),
     ("leader_completeness", "rough", 30003),
     ("leader_completeness", "recreated", 30018),
+    ("leader_completeness", "", 200076),
+    ("leader_completeness", "", 200085),
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),

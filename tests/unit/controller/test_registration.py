@@ -111,6 +111,24 @@ def test_r631_177_level_2_a_refused_newcomer_still_wins():
     assert told(c.beat(1, -1, incarnation_id=OTHER))[:2] == (0, ACTIVE) and c.epochs[1] > old
 
 
+def test_a17_what_the_predecessor_of_a_stale_newcomer_had_is_not_relied_on():
+    """The newcomer may have lost its disk: no leadership is given to the lease of the process before it."""
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3))
+    c.topic("alone", (1,))
+    given = bytes([1]) * 16
+    old = c.epochs[1]
+    c.beat(1, old, incarnation_id=given)
+    assert c.beat(1, -1, cur_metadata_offset=-1, incarnation_id=OTHER).next_state == INITIAL
+    c.settle()
+    assert c.partition("t") == ((2, 3), 2, 1)
+    assert c.partition("alone")[:2] == ((1,), -1)
+    assert c.soft.leases[1].epoch == old and 1 not in c.soft.usable(c.image).ids
+    assert c.beat(1, old, incarnation_id=given).next_state == ACTIVE  # the holder is alive
+    c.settle()
+    assert 1 in c.soft.usable(c.image).ids and c.partition("alone")[:2] == ((1,), 1)
+
+
 def test_r631_175_new_process_wins():
     c = Cluster(brokers=3)
     c.topic("t", (1, 2, 3))
