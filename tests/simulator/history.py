@@ -33,6 +33,10 @@ class History:
         self.counts: Counter[str] = Counter()
         self.deleted: dict[str, None] = {}
         """Topics that somebody tried to delete: what happens to their records is no loss."""
+        self.ends: dict[tuple[bytes, int], int] = {}
+        """(topic id, partition) -> the offset behind the last record that was acknowledged."""
+        self.purged: dict[tuple[bytes, int], int] = {}
+        """(topic id, partition) -> up to where somebody tried to delete records."""
         self._floors: dict[tuple[str, str, int], int] = {}
 
     def attempt(self, value: bytes, attempt: Attempt) -> None:
@@ -45,6 +49,8 @@ class History:
     ) -> None:
         """A producer was told that its batch begins at `offset`."""
         self.counts["records acknowledged"] += len(values)
+        key = topic_id, partition
+        self.ends[key] = max(offset + len(values), self.ends.get(key, 0))
         for function in self.hooks.acknowledged:
             function(topic, topic_id, partition, offset, values, acks)
 
@@ -59,11 +65,11 @@ class History:
         for function in self.hooks.identified:
             function(client, producer_id)
 
-    def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes) -> None:
-        """A consumer was given a record."""
+    def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes, wanted: int) -> None:
+        """A consumer that wanted the record at `wanted`, or the next one that is left, was given one."""
         self.counts["records consumed"] += 1
         for function in self.hooks.consumed:
-            function(consumer, topic_id, partition, offset, value)
+            function(consumer, topic_id, partition, offset, value, wanted)
 
     def committed(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member was told that its group's offset is committed."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from actors.wire.errors import ErrorCode
 from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.changed_replicas import ChangedReplicas
@@ -26,6 +27,7 @@ from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
 from tests.simulator.checkers.isr_wishes import IsrWishes
 from tests.simulator.checkers.log_epochs import LogEpochs
+from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
@@ -33,10 +35,11 @@ from tests.simulator.checkers.phantom_records import PhantomRecords
 from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
-from tests.simulator.clients.consumer import consume, fetch
+from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
+from tests.simulator.clients.purge import purge
 from tests.simulator.clients.topics import churn, create
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
@@ -48,6 +51,8 @@ FAULTY_MS = 110_000
 HEALTHY_MS = 90_000
 """Virtual time within which a cluster without faults must be healthy again."""
 WRITABLE_MS = 30_000
+PURGE_MS = 4_000
+"""Between two deletions of records, on the average."""
 Patch = Callable[[], Callable[[], None]]
 """Changes one function of the product; what it returns takes the change back."""
 
@@ -90,6 +95,8 @@ class Shape(NamedTuple):
     consumers: int
     churn: bool
     members: int
+    purge: bool = False
+    """Whether somebody deletes records."""
 
 
 def shape(seed: int) -> Shape:
@@ -121,7 +128,7 @@ def shape(seed: int) -> Shape:
         topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
     return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
-        choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)),
+        choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
     )  # fmt: skip
 
 
@@ -144,8 +151,8 @@ class Simulation:
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks), PartitionLeaders(),
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
-            LogEpochs(), QuietCluster(self.metadata, self.cluster),
+            ConsumedRecords(self.data, self.history), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
+            LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
@@ -217,6 +224,9 @@ class Simulation:
         if self.shape.churn:
             client = self._client("churn")
             client.spawn(churn(client, 4_000, 3))
+        if self.shape.purge:
+            client = self._client("purge")
+            client.spawn(purge(client, topics, PURGE_MS))
 
     def _finish(self) -> None:
         """Writable, quiet, and all that was committed can be read."""
@@ -264,11 +274,12 @@ class Simulation:
             topic_id = client.topic_ids[topic]
             if offset >= self.data.partitions[topic_id, partition].end:
                 return
-            _, records, start = await fetch(client, topic, topic_id, partition, offset)
-            offset = max(offset, start)
+            error, records = await fetch(client, topic, topic_id, partition, offset)
+            if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                offset = max(offset, await earliest(client, topic, partition))
             for record in records:
                 assert record.value is not None
-                self.history.consumed(client.name, topic_id, partition, record.offset, record.value)
+                self.history.consumed(client.name, topic_id, partition, record.offset, record.value, offset)
                 offset = record.offset + 1
             if not records:
                 await client.sleep(100)

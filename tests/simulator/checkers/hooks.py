@@ -7,7 +7,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     ended(process)                                               before a process ends, however it does
     lost_disk(process)                                           after it has ended: all that it had written is gone
     acknowledged(topic, topic_id, partition, offset, values, acks)
-    consumed(consumer, topic_id, partition, offset, value)
+    consumed(consumer, topic_id, partition, offset, value, wanted)
     committed(group, topic, partition, offset)                   an offset of a group
     fetched(group, topic, partition, offset, floor)
     record(topic_id, partition, header, record)                  a record is committed for the first time

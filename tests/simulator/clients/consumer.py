@@ -5,29 +5,39 @@ from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.clients.process import Client
 
-FETCH_VERSION = 16
+FETCH_VERSION, LIST_VERSION = 16, 7
+EARLIEST = -2
 
 
 async def fetch(
     client: Client, topic: str, topic_id: bytes, partition: int, offset: int, *, wait_ms: int = 1_000
-) -> tuple[ErrorCode | None, list[batches.Record], int]:
-    """One Fetch of one partition: the error (None: no answer), whole records from `offset` on, the log start."""
+) -> tuple[ErrorCode | None, list[batches.Record]]:
+    """One Fetch of one partition: the error (None: no answer), whole records from `offset` on."""
     kind = message("FetchRequest")
     wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
     request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
     reply = await client.ask(client.leaders[topic, partition], "Fetch", FETCH_VERSION, request)
     if reply is None:
-        return None, [], -1
+        return None, []
     if reply.error_code or not reply.responses:
-        return ErrorCode(reply.error_code), [], -1
+        return ErrorCode(reply.error_code), []
     data = reply.responses[0].partitions[0]
     found: list[batches.Record] = []
     records = data.records or b""
     for header in batches.headers(records):
         batches.verify(records, header.position)
         found.extend(record for record in batches.records(records, header.position) if record.offset >= offset)
-    return ErrorCode(data.error_code), found, data.log_start_offset
+    return ErrorCode(data.error_code), found
+
+
+async def earliest(client: Client, topic: str, partition: int) -> int:
+    """Where the partition begins; -1: no answer."""
+    kind = message("ListOffsetsRequest")
+    wanted = kind.ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
+    request = kind(replica_id=-1, topics=[kind.ListOffsetsTopic(name=topic, partitions=[wanted])])
+    reply = await client.ask(client.leaders[topic, partition], "ListOffsets", LIST_VERSION, request)
+    return reply.topics[0].partitions[0].offset if reply is not None else -1
 
 
 async def consume(client: Client, topic: str, partition: int) -> None:
@@ -39,13 +49,14 @@ async def consume(client: Client, topic: str, partition: int) -> None:
                 await client.sleep(200)
             continue
         topic_id = client.topic_ids[topic]
-        error, records, log_start = await fetch(client, topic, topic_id, partition, offset)
+        error, records = await fetch(client, topic, topic_id, partition, offset)
         for record in records:
             assert record.value is not None
-            client.history.consumed(client.name, topic_id, partition, record.offset, record.value)
+            client.history.consumed(client.name, topic_id, partition, record.offset, record.value, offset)
             offset = record.offset + 1
-        if error == ErrorCode.OFFSET_OUT_OF_RANGE and log_start > offset:
-            offset = log_start
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            offset = max(offset, await earliest(client, topic, partition))
+            await client.sleep(100)
         elif error is None or error != ErrorCode.NONE:
             client.leaders.pop((topic, partition), None)
             await client.sleep(100)

@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from tests.simulator.clients.consumer import fetch
+from tests.simulator.clients.consumer import earliest, fetch
 from tests.simulator.clients.process import Client
 
 FIND, JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH = 4, 9, 5, 4, 5, 8, 8
@@ -154,12 +154,14 @@ class Member:
         if key not in client.leaders and not (await client.learn(self.topic) and key in client.leaders):
             return
         topic_id = client.topic_ids[self.topic]
-        error, records, _ = await fetch(client, self.topic, topic_id, number, offsets[number], wait_ms=0)
+        error, records = await fetch(client, self.topic, topic_id, number, offsets[number], wait_ms=0)
         for record in records:
             assert record.value is not None
-            client.history.consumed(client.name, topic_id, number, record.offset, record.value)
+            client.history.consumed(client.name, topic_id, number, record.offset, record.value, offsets[number])
             offsets[number] = record.offset + 1
-        if error != ErrorCode.NONE:
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            offsets[number] = max(offsets[number], await earliest(client, *key))
+        elif error != ErrorCode.NONE:
             client.leaders.pop(key, None)
 
     async def _beat(self) -> bool:

@@ -43,6 +43,7 @@ class Kind(NamedTuple):
     commits_ms: tuple[int, int] = member.PAUSE_MS
     """Between two commits of a member of the group."""
     sync_us: tuple[int, int] = world.SYNC_US
+    purge_ms: int = simulation.PURGE_MS
 
 
 def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
@@ -55,6 +56,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "Faults", kind.faults),
             (simulation, "shape", kind.shape),
             (simulation, "churn", kind.operator),
+            (simulation, "PURGE_MS", kind.purge_ms),
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),
             (world, "SYNC_US", kind.sync_us),

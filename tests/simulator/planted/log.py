@@ -116,3 +116,34 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
             del node.sync
 
     return [instead(broker_storage.BrokerStorage, "close", hasty)]
+
+
+@mistake("purged")
+def batch_that_the_log_begins_inside_refused() -> Sequence[Patch]:
+    """A follower that is to begin inside a batch waits for one that begins there."""
+    return [instead(PartitionLog, "begins_inside", lambda log, data: None)]
+
+
+@mistake("purged")
+def whole_segment_deleted_with_its_first_records() -> Sequence[Patch]:
+    """Who deletes some records of a segment deletes all of them."""
+    delete = PartitionLog.delete_records
+
+    def generous(log: PartitionLog, offset: int) -> None:
+        bases = [segment.base_offset for segment in log.segments if segment.base_offset > offset]
+        delete(log, min([*bases, max(offset, log.log_end_offset)]))
+
+    return [instead(PartitionLog, "delete_records", generous)]
+
+
+@mistake("purged")
+def epoch_of_a_cut_batch_not_known() -> Sequence[Patch]:
+    """The table of epochs begins with the log, and a batch that began before it is taken for damaged."""
+    from actors.broker.log.epochs import EpochCache
+
+    def verify(partition: Partition, entry: Any, records: Any) -> None:
+        header = batches.header(records)
+        if header.epoch != EpochCache.epoch_at(partition.log.epochs, header.base_offset):
+            raise reading._damaged(partition, entry, "it is of another epoch")
+
+    return [instead(reading, "_verify", verify)]

@@ -32,6 +32,7 @@ def _shape(
     producers: int = 2,
     churn: bool = False,
     members: int = 0,
+    purge: bool = False,
 ) -> Callable[[int], Shape]:
     """Three controllers; the metadata format and the sizes of snapshots are the seed's."""
 
@@ -43,7 +44,7 @@ def _shape(
             "internal.metadata.log.segment.bytes": str(choose.choice((2_048, 8_192))),
             **config,
         }
-        return Shape(choose.choice((1, 2)), 3, brokers, settings, topics, producers, 1, churn, members)
+        return Shape(choose.choice((1, 2)), 3, brokers, settings, topics, producers, 1, churn, members, purge)
 
     return shape
 
@@ -83,6 +84,9 @@ RECREATED = {
     "follower freezes": 6, "slow wishes": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
 }  # fmt: skip
 GROUPS = {"coordinator dies": 8, "kill": 1, "long freeze": 2, "slow link": 2}
+PURGED = {
+    "disk lost": 4, "kill": 4, "broker loses power": 4, "leader falls behind": 2, "orderly restart": 2, "rot": 1,
+}  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 QUIET = {
     "broker loses power": 6, "unnoticed power cut": 6, "stops and loses power": 4, "kill": 4,
@@ -138,6 +142,12 @@ WORLDS: dict[str, Kind] = {
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),
         partial(AimedFaults, menu=ROTTEN),
         faulty_ms=15_000,
+    ),
+    "purged": Kind(
+        _shape("purged", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 2, 3, 2, 2_000)], BY_HALF, purge=True),
+        partial(AimedFaults, menu=PURGED),
+        faulty_ms=15_000,
+        purge_ms=200,
     ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),

@@ -1,0 +1,27 @@
+"""Nothing is deleted unasked: no log begins beyond what somebody asked to delete.
+
+Retention deletes nothing in a world: it is too short.
+"""
+
+from typing import Any
+
+from actors.broker.partition import Partition
+from tests.simulator.checkers.changed_replicas import Standing
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.history import History
+
+
+class LogStarts:
+    name = "nothing_deleted_unasked"
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def changed(self, process: Any, partition: Partition, before: Standing) -> None:
+        """Where it begins was asked for."""
+        start = partition.log.log_start_offset
+        asked = self._history.purged.get((partition.topic_id, partition.number), 0)
+        if start > asked:
+            raise Violation(
+                self.name, f"{process.name} begins {partition!r} at {start}, records were to be deleted up to {asked}"
+            )
