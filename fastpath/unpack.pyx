@@ -9,10 +9,10 @@ import numpy as np
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fastpath.batch cimport FINE, LOG_APPEND_TIME, BatchHeader, Fault, RecordView, read_bytes, read_record
-from fastpath.growth cimport Growth, extend_by, own, push_int32
+from fastpath.growth cimport Growth, Rooms, extend_by, grow, own, push_int32
 
 from fastpath.batch import HEADER_DTYPE, CorruptBatch
 
@@ -25,6 +25,14 @@ cdef enum:
     WANT_OFFSET = 8
     WANT_TIMESTAMP = 16
     WANT_TYPE = 32
+
+cdef enum:                              # whose memory is at a place of Rooms
+    OFFSETS = 0
+    TIMES = 1
+    TYPES = 2
+    KEYS = 3                            # and two more
+    VALUES = 6                          # and two more
+    PLACES = 9
 
 
 cdef struct Varied:                     # one column of bytes
@@ -82,14 +90,15 @@ cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noe
     return push_int32(&named.ends, <int32_t>(named.name_ends.size // 4) - 1)
 
 
-def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63):
+def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, Rooms rooms=None):
     """Columns of the records of some batches, as a dict of numpy arrays.
 
     `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
     KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds; `timestamp_type` int32
     (0 create time, 1 append time); `key`, `value`: (offsets int32, data uint8, validity bits uint8, nulls); `headers`:
-    (offsets, name offsets, name data, value offsets, value data, absent bytes). Raises CorruptBatch (`position`: index of
-    the batch) for records that make no sense though the CRC may hold.
+    (offsets, name offsets, name data, value offsets, value data, absent bytes). Their memory but that of headers is of
+    `rooms`, where it goes back to. Raises CorruptBatch (`position`: index of the batch) for records that make no sense
+    though the CRC may hold.
     """
     cdef Py_buffer view
     cdef BatchHeader* h
@@ -108,6 +117,8 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63):
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
     if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
         raise ValueError("one header, start and end a batch")
+    if rooms is not None:
+        rooms.fit(PLACES)
     h = <BatchHeader*>&raw[0]
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:
@@ -121,11 +132,11 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63):
             room += ends[batch] - starts[batch]
         if room > 0x7FFFFFFF:
             raise ValueError("more bytes than 32-bit offsets reach")
-        offset_array = np.empty(rows if want & WANT_OFFSET else 0, dtype=np.int64)
-        timestamp_array = np.empty(rows if want & WANT_TIMESTAMP else 0, dtype=np.int64)
-        type_array = np.empty(rows if want & WANT_TYPE else 0, dtype=np.int32)
-        key_columns = columns_for(rows, room, want & WANT_KEY)
-        value_columns = columns_for(rows, room, want & WANT_VALUE)
+        offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
+        timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
+        type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
+        key_columns = columns_for(rooms, KEYS, rows, room, want & WANT_KEY)
+        value_columns = columns_for(rooms, VALUES, rows, room, want & WANT_VALUE)
         offset_column, timestamp_column, type_column = offset_array, timestamp_array, type_array
         key_offsets, key_data, key_valid = key_columns
         value_offsets, value_data, value_valid = value_columns
@@ -192,13 +203,31 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63):
         PyBuffer_Release(&view)
 
 
-cdef tuple columns_for(int64_t rows, int64_t room, bint wanted):
+cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint wanted):
     """(offsets, data, validity) with room for all there can be: pages that stay untouched cost nothing."""
     if not wanted:
-        rows = room = 0
-    offsets = np.empty(rows + 1, dtype=np.int32)
+        return np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    offsets = array_for(rooms, place, rows + 1, np.int32)
     offsets[0] = 0
-    return offsets, np.empty(room + 1, dtype=np.uint8), np.zeros((rows + 8) // 8, dtype=np.uint8)
+    valid = array_for(rooms, place + 2, (rows + 8) // 8, np.uint8)
+    valid[:] = 0
+    return offsets, array_for(rooms, place + 1, room + 1, np.uint8), valid
+
+
+cdef object array_for(Rooms rooms, int place, int64_t count, object dtype):
+    """An array that nothing was written to, over the memory of a place."""
+    cdef Growth memory
+    cdef size_t size = count * dtype().itemsize
+    if count == 0:
+        return np.empty(0, dtype=dtype)
+    memset(&memory, 0, sizeof(Growth))
+    if rooms is not None:
+        rooms.take(place, &memory)
+    if memory.room <= size and grow(&memory, size) == NULL:
+        own(&memory, rooms, place)
+        raise MemoryError
+    memory.size = size
+    return np.frombuffer(own(&memory, rooms, place), dtype=dtype)
 
 
 cdef void empty(Named* named) noexcept:

@@ -158,9 +158,9 @@ def read(
         yield from metadata.records_of(path, split.family, reading, columns, split.begin, split.end, low, high)
         return
     wanted = topics.COLUMNS if columns is None else columns
-    topics.schema(wanted)
+    decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
     for chunk in chunks(path, reading, split.begin, split.end, topics.keep(low, high)):
-        yield from topics.decoded(split.topic, split.partition, chunk, wanted, reading, low, high)
+        yield from decoder.batches(chunk)
 
 
 def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:

@@ -14,9 +14,11 @@ shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
 4. Admission control and Trigger.AvailableNow came with 4.2; before it a trigger takes all there is.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -115,6 +117,13 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(fit, schema=schema)
 
 
+@cache
+def _settle() -> None:
+    """Once in every worker: what it has imported stays, and is not looked at again when PySpark collects garbage behind
+    every task. That took 7% of the time."""
+    gc.freeze()
+
+
 class Reader(api.DataSourceReader):
     """Reads files in splits."""
 
@@ -130,6 +139,7 @@ class Reader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
+        _settle()
         if partition.value is not None:
             for batch in answer(self.asked, partition.value, self.columns):
                 yield fitted(batch, self.fits)
@@ -195,6 +205,7 @@ class SharedReader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """The shared buffers themselves."""
+        _settle()
         if partition.value is not None:
             for batch in shared.attach(self.place).batches(partition.value):
                 yield fitted(batch.select(list(self.columns)), self.fits)
@@ -229,6 +240,7 @@ class _Stream(api.DataSourceStreamReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
+        _settle()
         for batch in answer(self.followed.asked, partition.value, self.columns):
             yield fitted(batch, self.fits)
 

@@ -19,6 +19,7 @@ from actors.replay.files import Partition
 from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
 from fastpath import unpack
 from fastpath.batch import CorruptBatch
+from fastpath.growth import Rooms
 
 HEADER = pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -44,6 +45,9 @@ WANT = {
     "headers": unpack.HEADERS,
 }
 
+ROOMS = Rooms()
+"""Where all logs' columns are built: a process that reads many pieces, as Spark's workers do, has its memory once."""
+
 
 def schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
     """The Arrow schema of some columns. Raises ValueError for one that does not exist."""
@@ -62,11 +66,12 @@ def log(
 ) -> Iterator[pa.RecordBatch]:
     """The records of one partition with offsets in `[first_offset, end_offset)`, a chunk at a time, in order."""
     reading = reading or Reading()
+    decoder = Decoder(partition.topic, partition.number, columns, reading, first_offset, end_offset)
     for segment in partition.segments:
         if 0 <= segment.next_offset <= first_offset or 0 <= end_offset <= segment.base_offset:
             continue
         for chunk in chunks(segment.path, reading, keep=keep(first_offset, end_offset)):
-            yield from decoded(partition.topic, partition.number, chunk, columns, reading, first_offset, end_offset)
+            yield from decoder.batches(chunk)
 
 
 def keep(first_offset: int, end_offset: int) -> Any:
@@ -81,66 +86,81 @@ def keep(first_offset: int, end_offset: int) -> Any:
     return chosen
 
 
-def decoded(
-    topic: str,
-    number: int,
-    chunk: Chunk,
-    columns: Sequence[str],
-    reading: Reading,
-    first_offset: int = 0,
-    end_offset: int = -1,
-) -> Iterator[pa.RecordBatch]:
-    """The Arrow batches of a chunk: one, or those around a batch whose records make no sense though its CRC is right."""
-    want = sum(WANT.get(name, 0) for name in columns)
-    headers = chunk.headers
-    cut = (headers[0]["base_offset"] < first_offset) or (0 <= end_offset <= headers[-1]["last_offset"])
-    while len(chunk.headers):
-        try:
-            found = unpack.unpack(
-                chunk.data, chunk.headers, chunk.starts, chunk.ends, want | unpack.OFFSET if cut else want
-            )
-        except CorruptBatch as error:
-            bad = chunk.headers[error.position]
-            position = int(bad["position"])
-            reading.damaged(chunk.path, position, position + int(bad["size"]), error.reason)
-            yield from (
-                decoded(topic, number, chunk.part(slice(0, error.position)), columns, reading, first_offset, end_offset)
-                if error.position
-                else ()
-            )
-            chunk = chunk.part(slice(error.position + 1, None))
-            continue
-        rows = int(chunk.headers["count"].sum())
-        made = _batch(topic, number, found, rows, columns)
-        if cut:
-            low = int(np.searchsorted(found["offset"], first_offset))
-            high = int(np.searchsorted(found["offset"], end_offset)) if end_offset >= 0 else rows
-            made = made.slice(low, high - low)
-        if made.num_rows:
-            yield made
-        return
+class Decoder:
+    """Arrow batches of one log, chunk by chunk."""
 
+    def __init__(
+        self,
+        topic: str,
+        number: int,
+        columns: Sequence[str],
+        reading: Reading,
+        first_offset: int = 0,
+        end_offset: int = -1,
+    ) -> None:
+        self._topic = topic
+        self._number = number
+        self._columns = columns
+        self._schema = schema(columns)
+        self._reading = reading
+        self._first_offset = first_offset
+        self._end_offset = end_offset
+        self._want = sum(WANT.get(name, 0) for name in columns)
+        self._same: dict[str, pa.Array] = {}
+        """What is equal in all rows, as long as was needed so far."""
 
-def _batch(topic: str, number: int, found: dict[str, Any], rows: int, columns: Sequence[str]) -> pa.RecordBatch:
-    arrays = []
-    for name in columns:
-        if name == "topic":
-            arrays.append(repeated(topic, rows))
-        elif name == "partition":
-            arrays.append(plain(np.full(rows, number, dtype=np.int32)))
-        elif name == "offset":
-            arrays.append(plain(found["offset"]))
-        elif name == "timestamp":
-            arrays.append(
-                pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])])
-            )
-        elif name == "timestampType":
-            arrays.append(plain(found["timestamp_type"]))
-        elif name == "headers":
-            arrays.append(_headers(found["headers"], rows))
-        else:
-            arrays.append(varied(pa.binary(), rows, *found[name]))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema(columns))
+    def batches(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
+        """Those of a chunk: one, or those around a batch whose records make no sense though its CRC is right."""
+        first, end = self._first_offset, self._end_offset
+        cut = chunk.headers[0]["base_offset"] < first or 0 <= end <= chunk.headers[-1]["last_offset"]
+        want = self._want | unpack.OFFSET if cut else self._want
+        while len(chunk.headers):
+            try:
+                found = unpack.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, want, ROOMS)
+            except CorruptBatch as error:
+                bad = chunk.headers[error.position]
+                position = int(bad["position"])
+                self._reading.damaged(chunk.path, position, position + int(bad["size"]), error.reason)
+                if error.position:
+                    yield from self.batches(chunk.part(slice(0, error.position)))
+                chunk = chunk.part(slice(error.position + 1, None))
+                continue
+            rows = int(chunk.headers["count"].sum())
+            made = self._batch(found, rows)
+            if cut:
+                low = int(np.searchsorted(found["offset"], first))
+                high = int(np.searchsorted(found["offset"], end)) if end >= 0 else rows
+                made = made.slice(low, high - low)
+            if made.num_rows:
+                yield made
+            return
+
+    def _batch(self, found: dict[str, Any], rows: int) -> pa.RecordBatch:
+        arrays = []
+        for name in self._columns:
+            if name in ("topic", "partition"):
+                arrays.append(self._repeated(name, rows))
+            elif name == "offset":
+                arrays.append(plain(found["offset"]))
+            elif name == "timestamp":
+                arrays.append(
+                    pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])])
+                )
+            elif name == "timestampType":
+                arrays.append(plain(found["timestamp_type"]))
+            elif name == "headers":
+                arrays.append(_headers(found["headers"], rows))
+            else:
+                arrays.append(varied(pa.binary(), rows, *found[name]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _repeated(self, name: str, rows: int) -> pa.Array:
+        made = self._same.get(name)
+        if made is None or len(made) < rows:
+            whole = name == "topic"
+            made = repeated(self._topic, rows) if whole else plain(np.full(rows, self._number, dtype=np.int32))
+            self._same[name] = made
+        return made.slice(0, rows)
 
 
 def _headers(found: Any, rows: int) -> Any:

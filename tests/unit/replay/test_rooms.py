@@ -6,10 +6,12 @@ import pyarrow as pa
 import pytest
 
 from actors.metadata.batches import BatchWriter
-from actors.replay import metadata, programs
+from actors.replay import metadata, programs, topics
 from actors.replay.files import metadata_log
 from actors.replay.log import Chunk, Reading, chunks
 from actors.wire.messages import encode, message
+from fastpath import unpack
+from fastpath.batch import Builder
 from fastpath.growth import Rooms
 
 TOPIC, PARTITION = 2, 3
@@ -79,3 +81,52 @@ def test_a_log_in_typed_columns_is_the_same_however_it_is_cut(path: Path) -> Non
     assert whole.keys() == cut.keys()
     for name, table in whole.items():
         assert table.combine_chunks().equals(cut[name].combine_chunks())
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A topic's log, with null keys and values and no two values alike."""
+    data, offset = b"", 0
+    while offset < 2000:
+        builder = Builder(offset, timestamp_ms=1_600_000_000_000 + offset)
+        for n in range(offset, offset + 1 + offset % 17):
+            builder.append(None if n % 3 else b"key %d" % n, None if n % 7 == 0 else b"value %d " % n * (n % 9))
+        data += builder.build()
+        offset += 1 + offset % 17
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(data)
+    return path
+
+
+def test_records_of_topics_that_are_held_stay_as_they_were(orders: Path) -> None:
+    decoder = topics.Decoder("orders", 3, topics.COLUMNS, SMALL_CHUNKS)
+    held, now = [], []
+    for number, chunk in enumerate(chunks(orders, SMALL_CHUNKS)):
+        alone = unpack.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends)
+        for batch in decoder.batches(chunk):
+            assert batch["offset"].to_pylist() == alone["offset"].tolist()
+            assert batch["value"].buffers()[2].to_pybytes() == alone["value"][1].tobytes()
+            now.append(batch.to_pylist())
+            held.append(batch.slice(1) if number % 3 else None)
+    assert len(now) > 20
+    assert [row["offset"] for rows in now for row in rows] == list(range(sum(map(len, now))))
+    assert {(row["topic"], row["partition"]) for rows in now for row in rows} == {("orders", 3)}
+    for after, before in zip(held, now, strict=True):
+        assert after is None or after.to_pylist() == before[1:]
+
+
+def test_columns_of_topics_are_built_where_others_were(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes back last is what the next chunk gets, though another decoder asks."""
+    first, second, *_ = chunks(orders, SMALL_CHUNKS)
+
+    def batch(chunk: Chunk) -> pa.RecordBatch:
+        (made,) = topics.Decoder("orders", 0, ["value"], SMALL_CHUNKS).batches(chunk)
+        return made
+
+    monkeypatch.setattr(topics, "ROOMS", Rooms())
+    kept = batch(first)
+    address = kept["value"].buffers()[2].address
+    assert batch(second)["value"].buffers()[2].address != address
+    del kept
+    places = {batch(chunk)["value"].buffers()[2].address for chunk in (first, second)}
+    assert len(places) == 1
