@@ -201,7 +201,7 @@ class Fetcher:
             return
         try:
             if data.records and (base_offset := log.begins_inside(data.records)) is not None:
-                outcome.jobs.extend(log.truncate_fully(base_offset, now.wall_ms))
+                outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None

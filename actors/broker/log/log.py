@@ -180,8 +180,8 @@ class PartitionLog:
     def begins_inside(self, data: bytes | bytearray | memoryview) -> int | None:
         """First offset of the leader's first batch where this log is empty and would begin inside that batch.
 
-        Records may be deleted up to any offset; batches are sent whole. `truncate_fully` to it, and the start follows
-        the leader's once the batch is there. Raises CorruptBatch.
+        Records may be deleted up to any offset; batches are sent whole. Begin there again, and the start follows the
+        leader's once the batch is there. Raises CorruptBatch.
         """
         if self.size > 0 or int.from_bytes(data[:8], "big", signed=True) >= self.log_end_offset:
             return None
