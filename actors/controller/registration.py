@@ -294,13 +294,19 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
     return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
 
 
-def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
-    """The holder keeps its lease (A19), but if it has ended, the newcomer may have lost what it had: until the holder is
-    heard again, or the id has changed hands, others lead and are in the ISRs, as if it were stopping."""
+def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
+    """From now on others lead and are in the ISRs instead of this broker."""
     soft, broker = state.soft, claim.request.broker_id
     if broker not in soft.stopping:
         soft.stopping[broker] = Shutdown(now.mono_ms)
         soft.changed()
+    return soft.stopping[broker]
+
+
+def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
+    """The holder keeps its lease (A19), but if it has ended, the newcomer may have lost what it had: until the holder is
+    heard again, or the id has changed hands, others lead and are in the ISRs, as if it were stopping."""
+    _stopping(state, claim, now)
     return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
@@ -323,10 +329,7 @@ def _shut_down(state: State, claim: Claim, now: Now) -> Result:
     assert lease is not None
     broker = request.broker_id
     leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
-    stopping = soft.stopping.get(broker)
-    if stopping is None:
-        stopping = soft.stopping[broker] = Shutdown(now.mono_ms)
-        soft.changed()
+    stopping = _stopping(state, claim, now)
     _, led, in_isr = state.image.counts(broker)
     nothing_to_move = in_isr == 0 and stopping.moved_offset < 0
     if nothing_to_move or (led == 0 and _moves_are_known(state, broker, stopping, now)):

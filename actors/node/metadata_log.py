@@ -209,8 +209,8 @@ class MetadataLog:
             segment.syncs -= 1
         for before, segment in pairwise(self.segments):
             if segment.ahead and self._settled(before):
-                path = f"{self.directory}/{segment_name(segment.base_offset)}"
-                self.disk.rename(path + AHEAD, path)
+                path = segment.file.path
+                self.disk.rename(path, path.removesuffix(AHEAD))
                 segment.ahead = False
 
     # -- reading
@@ -293,13 +293,14 @@ class MetadataLog:
         Raises DamagedFile.
         """
         notices: list[str] = []
-        names = self.disk.names(self.directory)
-        found = [(base, False) for base in map(segment_of, names) if base is not None]
-        named_last = max((base for base, _ in found), default=-1)
-        ahead = [segment_of(name.removesuffix(AHEAD)) for name in names if name.endswith(AHEAD)]
-        found += [(base, True) for base in ahead if base is not None]
-        for base_offset, is_ahead in sorted(found):
-            file = self.disk.open(f"{self.directory}/{segment_name(base_offset)}{AHEAD if is_ahead else ''}")
+        found = [
+            (base_offset, name.endswith(AHEAD), name)
+            for name in self.disk.names(self.directory)
+            if (base_offset := segment_of(name.removesuffix(AHEAD))) is not None
+        ]
+        named_last = max((base_offset for base_offset, is_ahead, _ in found if not is_ahead), default=-1)
+        for base_offset, is_ahead, name in sorted(found):
+            file = self.disk.open(f"{self.directory}/{name}")
             segment = Segment(base_offset, file, now_ms, is_ahead)
             follows = bool(self.segments) and base_offset == self.end_offset
             if is_ahead and not follows:

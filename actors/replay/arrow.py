@@ -4,7 +4,7 @@ This file alone decides how they are made: from buffers, never by `pyarrow.array
 installed (a third of a second, 40 MB) to see whether it was given some of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def texts(some: Sequence[str | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(raw), buffers, len(raw) - int(valid.sum()))
 
 
-def repeated(text: str, rows: int) -> pa.Array:
+def repeated(rows: int, text: str) -> pa.Array:
     """The same string in every row."""
     raw = text.encode()
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(len(raw))
@@ -101,15 +101,16 @@ def _bools(bits: pa.Buffer) -> Any:
     return np.unpackbits(np.frombuffer(bits, dtype=np.uint8), bitorder="little").view(bool)
 
 
-class Nulls:
-    """Arrays of nulls, made once a type and cut from then on."""
+class Uniform:
+    """Arrays of the same value in every row: made once by `make(rows, of what)`, and cut from then on."""
 
-    def __init__(self) -> None:
-        self._made: dict[pa.DataType, pa.Array] = {}
+    def __init__(self, make: Callable[[int, Any], pa.Array]) -> None:
+        self._make = make
+        self._made: dict[Any, pa.Array] = {}
 
-    def __call__(self, kind: pa.DataType, rows: int) -> pa.Array:
-        """So many nulls."""
-        made = self._made.get(kind)
+    def __call__(self, of: Any, rows: int) -> pa.Array:
+        """So many rows."""
+        made = self._made.get(of)
         if made is None or len(made) < rows:
-            made = self._made[kind] = pa.nulls(rows, kind)
+            made = self._made[of] = self._make(rows, of)
         return made.slice(0, rows)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.replay.arrow import Nulls, plain, spread, texts
+from actors.replay.arrow import Uniform, plain, spread, texts
 from actors.replay.files import Partition
 from actors.replay.log import Chunk, Reading, chunks
 from actors.replay.programs import Family, Kind, Tree, array, family
@@ -152,7 +152,7 @@ def records_of(
     schema = records_schema(which, columns)
     only = frozenset(kind.name for kind in family(which).kinds.values() if struct_name(kind) in schema.names)
     found = family(which, None if columns is None or "json" in schema.names else only)
-    nulls, rooms = Nulls(), Rooms()
+    nulls, rooms = Uniform(pa.nulls), Rooms()
     for chunk in chunks(path, reading, begin, end, _within(first_offset, end_offset)):
         made = _merged(found, Decoded(found, chunk, reading, rooms), schema, first_offset, end_offset, nulls)
         if made.num_rows:
@@ -181,7 +181,7 @@ def _within(first_offset: int, end_offset: int) -> Any:
 
 
 def _merged(
-    found: Family, decoded: Decoded, schema: pa.Schema, first_offset: int, end_offset: int, nulls: Nulls
+    found: Family, decoded: Decoded, schema: pa.Schema, first_offset: int, end_offset: int, nulls: Uniform
 ) -> pa.RecordBatch:
     as_json = "json" in schema.names
     slots = sorted(decoded.rows)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.replay.arrow import plain, repeated, varied
+from actors.replay.arrow import Uniform, plain, repeated, varied
 from actors.replay.files import Partition
 from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
 from fastpath import unpack
@@ -106,8 +106,8 @@ class Decoder:
         self._first_offset = first_offset
         self._end_offset = end_offset
         self._want = sum(WANT.get(name, 0) for name in columns)
-        self._same: dict[str, pa.Array] = {}
-        """What is equal in all rows, as long as was needed so far."""
+        self._texts = Uniform(repeated)
+        self._numbers = Uniform(lambda rows, number: plain(np.full(rows, number, dtype=np.int32)))
 
     def batches(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
         """Those of a chunk: one, or those around a batch whose records make no sense though its CRC is right."""
@@ -138,8 +138,10 @@ class Decoder:
     def _batch(self, found: dict[str, Any], rows: int) -> pa.RecordBatch:
         arrays = []
         for name in self._columns:
-            if name in ("topic", "partition"):
-                arrays.append(self._repeated(name, rows))
+            if name == "topic":
+                arrays.append(self._texts(self._topic, rows))
+            elif name == "partition":
+                arrays.append(self._numbers(self._number, rows))
             elif name == "offset":
                 arrays.append(plain(found["offset"]))
             elif name == "timestamp":
@@ -153,14 +155,6 @@ class Decoder:
             else:
                 arrays.append(varied(pa.binary(), rows, *found[name]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _repeated(self, name: str, rows: int) -> pa.Array:
-        made = self._same.get(name)
-        if made is None or len(made) < rows:
-            whole = name == "topic"
-            made = repeated(self._topic, rows) if whole else plain(np.full(rows, self._number, dtype=np.int32))
-            self._same[name] = made
-        return made.slice(0, rows)
 
 
 def _headers(found: Any, rows: int) -> Any:
