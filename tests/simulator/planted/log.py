@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.broker import reading
 from actors.broker.log import log as log_of
+from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import Producers
 from actors.broker.partition import Assignment, Became, Partition
@@ -77,8 +78,6 @@ def replicated_batch_not_verified() -> Sequence[Patch]:
 @mistake("moving")
 def cut_forgets_the_epochs() -> Sequence[Patch]:
     """A cut log still claims the epochs of what was cut off."""
-    from actors.broker.log.epochs import EpochCache
-
     return [instead(EpochCache, "truncate_end", lambda epochs, offset: None)]
 
 
@@ -139,7 +138,6 @@ def whole_segment_deleted_with_its_first_records() -> Sequence[Patch]:
 @mistake("purged")
 def epoch_of_a_cut_batch_not_known() -> Sequence[Patch]:
     """The table of epochs begins with the log, and a batch that began before it is taken for damaged."""
-    from actors.broker.log.epochs import EpochCache
 
     def verify(partition: Partition, entry: Any, records: Any) -> None:
         header = batches.header(records)

@@ -11,7 +11,7 @@ import pytest
 
 from actors import replay
 from actors.replay import files, metadata, programs
-from actors.replay.arrow import Nulls, spread
+from actors.replay.arrow import Uniform, spread
 from actors.replay.log import Reading, chunks
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1"
@@ -42,7 +42,7 @@ def shown(path: Path, secrets: bool) -> dict[int, tuple[int, object]]:
     found = {}
     for chunk in chunks(path, Reading()):
         decoded = metadata.Decoded(family, chunk, Reading())
-        made = metadata._merged(family, decoded, schema, 0, -1, Nulls())
+        made = metadata._merged(family, decoded, schema, 0, -1, Uniform(pa.nulls))
         times = made.column("timestamp").cast(pa.int64()).to_pylist()
         for offset, time, text in zip(
             made.column("offset").to_pylist(), times, made.column("json").to_pylist(), strict=True
