@@ -4,10 +4,11 @@ This file alone decides which fault may begin when. Rules:
 
 1. A power cut takes what a broker had not synced, so at most ISR-1 members of a partition suffer one until they are back in
    the ISR, and the members that are left stay untouched until the controller has noticed. Controllers sync everything:
-   they may lose power at any time, all at once.
+   they may lose power at any time, all at once. Who has been asked to stop leaves its ISRs: nobody loses power meanwhile.
 2. A killed process loses nothing; any number may be killed. But the controller takes every new process that did not stop in
    order for one that may have lost something, so nobody loses power before it knows all that were killed.
-   Nor is the last sound member of an ISR killed while another one is damaged, nor that one once it is alone.
+   Nor is the last sound member of an ISR killed while another one is damaged, nor that one once it is alone: who leaves an
+   ISR first is not foreseen, so those count that the controller knows, and all lose power only while nothing is damaged.
 3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
 """
 
@@ -126,8 +127,9 @@ class Faults:
         image, me = self.metadata.image, int(process.name[1:])
         if not self.rotten or image.broker(me) is None:
             return True
-        sound = ((set(image.isr(int(row))), self._sound(int(row))) for row in image.rows_in_isr(me))
-        return all(members == whole or whole - {me} for members, whole in sound)
+        rows = [int(row) for row in image.rows_in_isr(me)]
+        damaged = [row for row in rows if set(image.isr(row)) != self._sound(row)]
+        return all(self._reliable(row) - {me} for row in damaged)
 
     def _on_guard(self) -> bool:
         image = self.metadata.image
@@ -138,11 +140,11 @@ class Faults:
         return bool(self.guarded)
 
     def _known(self, process: Process) -> bool:
-        """Whether it runs, and the controller has registered the process that it is now."""
+        """Whether it runs and shall go on, and the controller has registered the process that it is now."""
         broker = process.node.broker if process.node is not None else None
         registration = self.metadata.image.broker(int(process.name[1:]))
         return (
-            broker is not None and not process.frozen
+            broker is not None and not process.frozen and not broker.lifecycle.stopping
             and registration is not None and registration.epoch == broker.lifecycle.epoch
         )  # fmt: skip
 
@@ -227,6 +229,10 @@ class Faults:
         directory = f"{image.topic_name(image.topic_of(row))}-{image.number(row)}"
         return {member for member in image.isr(row) if not self.is_rotten(f"b{member}", directory)}
 
+    def _reliable(self, row: int) -> set[int]:
+        """Those of them that will not leave the ISR for what has been done to them already."""
+        return {member for member in self._sound(row) if self._known(self.cluster.brokers[member])}
+
     def is_rotten(self, name: str, directory: str) -> bool:
         """Whether rot was put there and is there still."""
         disk = self.rotten.get((name, directory))
@@ -300,7 +306,7 @@ class Faults:
 
     def brokers_lose_power(self) -> bool:
         """All at once, where every partition that is there waits for the disk."""
-        if self._on_guard() or not self.all_flushed:
+        if self._on_guard() or not self.all_flushed or any(self.is_rotten(*place) for place in list(self.rotten)):
             return False
         for process in self.cluster.brokers.values():
             if process.alive:
@@ -353,13 +359,13 @@ class Faults:
         return True
 
     def rot(self) -> bool:
-        """One bit of a sealed segment flips, where the ISR has two more members that are whole."""
+        """One bit of a sealed segment flips, where the ISR has two more members that can be relied on."""
         process = self._some(list(self.cluster.brokers.values()))
         disk, me = process.disk, int(process.name[1:])
         image = self.metadata.image
         if self._on_guard() or image.broker(me) is None:
             return False
-        rows = [int(row) for row in image.rows_in_isr(me) if len(self._sound(int(row)) - {me}) > 1]
+        rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
         names = [f"{image.topic_name(image.topic_of(row))}-{image.number(row)}" for row in rows]
         files = []
         for name in names:
