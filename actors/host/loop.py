@@ -73,7 +73,9 @@ class Loop:
         self._node: Node
         self._links: dict[int, Link] = {}
         self._open: set[str] = set()
-        """Listeners that accept."""
+        """Listeners that keep what arrives."""
+        self._answering: set[str] = set()
+        """Listeners that do not refuse. Invariant: holds all of `_open`."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         self._control, self._data = Reader(), Reader()
         self._plane = config.control_plane_listener
@@ -213,11 +215,10 @@ class Loop:
             self._dials[wish.conn] = self._loop.create_task(self._dial(wish), name=f"dial-{wish.host}:{wish.port}")
         for name in effects.listen:
             self._listen(name)
-        for name in effects.unlisten:
+        for name in effects.turn_away:
+            self._answer(name)
             if name in self._open:
                 self._open.remove(name)
-                self._loop.remove_reader(self._listeners.fileno(name))
-                self._listeners.unlisten(name)
                 self._event("refusing", name)
         for conn in effects.close:
             self._close(conn)
@@ -231,17 +232,22 @@ class Loop:
             self._end(effects.stop)
 
     def _listen(self, name: str) -> None:
-        """Accept on a listener; the node may say so again of one that is open."""
-        if name in self._open:
-            return
-        self._open.add(name)
-        try:
-            self._listeners.listen(name)
-        except PortTaken as error:
-            self._end(Stop(1, str(error)))
-            return
-        self._loop.add_reader(self._listeners.fileno(name), self._listeners.accept, name, self._accepted)
-        self._event("listening", name)
+        """Keep what arrives on a listener; the node may say so again of one that is open."""
+        if name not in self._open and self._answer(name):
+            self._open.add(name)
+            self._event("listening", name)
+
+    def _answer(self, name: str) -> bool:
+        """Let a port answer, for good; False if it cannot."""
+        if name not in self._answering:
+            try:
+                self._listeners.listen(name)
+            except PortTaken as error:
+                self._end(Stop(1, str(error)))
+                return False
+            self._answering.add(name)
+            self._loop.add_reader(self._listeners.fileno(name), self._listeners.accept, name, self._accepted)
+        return True
 
     async def _dial(self, wish: Dial) -> None:
         refused = await dial(wish.host, wish.port, lambda: Link(self, self._control, wish.conn, "", ANSWER_BYTES_MAX))
@@ -279,6 +285,9 @@ class Loop:
     # ---- connections: `link.Owner`
 
     def _accepted(self, sock: socket.socket, listener: str) -> None:
+        if listener not in self._open:
+            sock.close()
+            return
         host = sock.getpeername()[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else ""
         limited = self._listeners.limited(listener)
         if self._stop is not None or (limited and not self._listeners.limits.take(host)):

@@ -1,9 +1,8 @@
 """Listening sockets: reserved early, opened when the node says so.
 
 This file alone decides when a port answers. Every port is bound before the node starts; until `listen` a connect is
-refused, and after `unlisten` again, while the port stays ours: a socket that has stopped listening keeps its port until
-it is closed, and lets a successor bind it, but cannot listen a second time. Controller and control-plane listeners are
-never limited in connections (R291-49).
+refused, from then on until the process ends it is taken. Controller and control-plane listeners are never limited in
+connections (R291-49).
 """
 
 import errno
@@ -29,7 +28,6 @@ class Listeners:
         """Bind all of them. Raises PortTaken, or ConfigError for a protocol that is not spoken."""
         self._sockets: dict[str, socket.socket] = {}
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
-        self._given = config.given
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
         self.limits = ConnectionLimits(config)
         for listener in config.listeners:
@@ -58,13 +56,6 @@ class Listeners:
         except OSError as error:
             host, port = self._sockets[name].getsockname()[:2]
             raise _taken(name, host, port, error) from None
-
-    def unlisten(self, name: str) -> None:
-        """Refuse connections again; the port stays reserved."""
-        old = self._sockets[name]
-        old.shutdown(socket.SHUT_RDWR)
-        self._sockets[name] = _bound(old.family, old.getsockname(), self._given)
-        old.close()
 
     def accept(self, name: str, found: Callable[[socket.socket, str], None]) -> None:
         """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket and the listener's name."""

@@ -79,6 +79,8 @@ class BrokerRole:
         self._registered = False
         """The registration in the image is of this process; until then it leads nothing, whatever an older one led."""
         self._was_serving = False
+        self._answering = False
+        """The clients' ports answer; what arrives is kept only while this broker serves."""
         self._previous_epoch = -1
         self._lag_check_ms = 0
         self._fetch_retry_ms: dict[int, int] = {}
@@ -454,6 +456,8 @@ class BrokerRole:
             self._open_clients()
         elif self._was_serving and not serving:
             self._close_clients("this broker stops" if self.lifecycle.stop_at else "this broker is fenced")
+        elif self.lifecycle.epoch >= 0 and not self._answering:
+            self._turn_clients_away()  # with a lease, a port that refuses would tell of a dead process
         self._was_serving = serving
         if self.lifecycle.epoch >= 0:
             for fetcher in self.replicas.fetchers.values():
@@ -465,18 +469,23 @@ class BrokerRole:
             self._leave()
 
     def _open_clients(self) -> None:
+        self._answering = True
         for listener in self.node.config.listeners:
             if Listener(listener.kind) is Listener.CLIENT:
                 self.node.listen(listener.name)
         self.node.log.info(f"broker {self.me} serves clients under broker epoch {self.lifecycle.epoch}")
 
     def _close_clients(self, why: str) -> None:
-        for listener in self.node.config.listeners:
-            if Listener(listener.kind) is Listener.CLIENT:
-                self.node.unlisten(listener.name)
+        self._turn_clients_away()
         for connection in self.node.connections.all():
             if connection.kind is Listener.CLIENT and connection.id not in self._replica_connections:
                 self.node.close_connection(connection, why)
+
+    def _turn_clients_away(self) -> None:
+        self._answering = True
+        for listener in self.node.config.listeners:
+            if Listener(listener.kind) is Listener.CLIENT:
+                self.node.turn_away(listener.name)
 
     def _leave(self) -> None:
         stop = self.lifecycle.stop_at

@@ -27,6 +27,7 @@ HANDSHAKE_VERSION = 4
 PROBE_KEPT_MS = 300
 """How long a bare connect must last for somebody to be there."""
 PROBE_RETRY_MS = 5
+"""Between the first two; then twice as long each time."""
 PROBE_MS_MAX = 2000
 
 
@@ -61,12 +62,13 @@ class _Request:
 class _Probe:
     """A bare connect under way. `timer` runs while it is taken and not broken."""
 
-    __slots__ = ("address", "then", "timer", "until_ms")
+    __slots__ = ("address", "again_ms", "then", "timer", "until_ms")
 
     def __init__(self, address: tuple[str, int], then: Callable[[bool], None], until_ms: int) -> None:
         self.address = address
         self.then = then
         self.until_ms = until_ms
+        self.again_ms = PROBE_RETRY_MS
         self.timer: Timer | None = None
 
 
@@ -189,7 +191,7 @@ class Channels:
 
         A dying process may lose its connections before its listener: a connect in between is taken by nobody and broken
         soon. So one that is taken is kept for a moment, and made anew when the other side breaks it; `then(False)` when it
-        has lasted, or that has gone on for too long."""
+        has lasted, or that has gone on for too long: a living process that turns away whom it cannot serve."""
         self._probe(_Probe(address, then, self._now_ms() + PROBE_MS_MAX))
 
     def _probe(self, probe: "_Probe") -> None:
@@ -210,7 +212,8 @@ class Channels:
         if refused or not taken or now_ms >= probe.until_ms:
             probe.then(refused)
         else:
-            self._timers.at(now_ms + PROBE_RETRY_MS, lambda: self._probe(probe))
+            self._timers.at(now_ms + probe.again_ms, lambda: self._probe(probe))
+            probe.again_ms *= 2
 
     def watch(self, purpose: Hashable, lost: Callable[[bool], None]) -> None:
         """Whenever the channel of that purpose is lost: `lost(False)`, one redial at once, and if that is refused

@@ -35,9 +35,10 @@ class Effects(NamedTuple):
     work: Sequence[Work] = ()
     dial: Sequence[Dial] = ()
     listen: Sequence[str] = ()
-    """Names of listeners that begin to accept."""
-    unlisten: Sequence[str] = ()
-    """Names of listeners that stop accepting; open connections stay until closed one by one."""
+    """Names of listeners that answer, and keep what arrives."""
+    turn_away: Sequence[str] = ()
+    """Names of listeners that answer, and close what arrives at once; open connections stay until closed one by one. A
+    port that refuses says that its process is dead, or has never served."""
     close: Sequence[int] = ()
     """After what was sent to it in this turn has been handed to the kernel."""
     pause: Sequence[int] = ()

@@ -81,8 +81,8 @@ class Node:
         self._next_token = 0
         self._syncs: list[Sync] = []
         self._works: list[Work] = []
-        self._listens: list[str] = []
-        self._unlistens: list[str] = []
+        self._listens: dict[str, bool] = {}
+        """Listeners about which this turn decided last: keep what arrives, or turn it away."""
         self._stop: Stop | None = None
         self._stopping = False
         self._active_controller = -1
@@ -240,8 +240,8 @@ class Node:
             sync=self._syncs,
             work=self._works,
             dial=channels.dials,
-            listen=self._listens,
-            unlisten=self._unlistens,
+            listen=[name for name, keep in self._listens.items() if keep],
+            turn_away=[name for name, keep in self._listens.items() if not keep],
             close=[*channels.closes, *connections.closes],
             pause=connections.pauses,
             resume=connections.resumes,
@@ -249,7 +249,7 @@ class Node:
         )
         channels.sends, connections.sends, channels.dials = [], [], []
         channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], [], []
-        self._syncs, self._works, self._listens, self._unlistens = [], [], [], []
+        self._syncs, self._works, self._listens = [], [], {}
         return effects
 
     # ---- the facade of handlers and roles
@@ -289,12 +289,12 @@ class Node:
             connection.when_closed[name] = function
 
     def listen(self, name: str) -> None:
-        """Begin to accept on a listener."""
-        self._listens.append(name)
+        """Answer on a listener, and keep what arrives."""
+        self._listens[name] = True
 
-    def unlisten(self, name: str) -> None:
-        """Stop accepting on a listener."""
-        self._unlistens.append(name)
+    def turn_away(self, name: str) -> None:
+        """Answer on a listener, and close what arrives."""
+        self._listens[name] = False
 
     def retire(self) -> None:
         """Whatever must happen before this node ends has happened, save that a leader hands over."""

@@ -87,6 +87,9 @@ class Process:
         self.wall_ms = EPOCH_WALL_MS
         """What its wall clock showed at the world's beginning; a jump of the clock changes it."""
         self.listening: set[str] = set()
+        """Listeners that keep what arrives."""
+        self.answering: set[str] = set()
+        """Listeners that do not refuse."""
         self.peers: dict[int, Link] = {}
         self.fruitless = 0
         """Turns in a row without an input before and an effect after."""
@@ -132,6 +135,7 @@ class Process:
         self._turn_at = None
         self._inbox.clear()
         self.listening.clear()
+        self.answering.clear()
         for link in list(self.peers.values()):
             link.cut(self)
         self.peers.clear()
@@ -217,7 +221,8 @@ class Process:
         for dial in effects.dial:
             world.dial(self, dial.conn, dial.host, dial.port)
         self.listening.update(effects.listen)
-        self.listening.difference_update(effects.unlisten)
+        self.answering.update(effects.listen, effects.turn_away)
+        self.listening.difference_update(effects.turn_away)
         for conn in effects.close:
             link = self.peers.pop(conn, None)
             if link is not None:
@@ -232,6 +237,7 @@ class Process:
             self._turn_at = None
             self._inbox.clear()
             self.listening.clear()
+            self.answering.clear()
             for link in list(self.peers.values()):
                 link.close(self)
             self.peers.clear()
@@ -244,6 +250,11 @@ class Process:
         host = link.other(self).name
         self.input(lambda: self.node and self.node.connected(conn, listener, "127.0.0.1" if host else ""))
         return conn
+
+    def turn_away(self) -> int:
+        """A peer connects, and what it sends is for nobody."""
+        self._next_conn += 1
+        return self._next_conn
 
     def _done(self, life: int, token: int, job: Callable[[], object]) -> None:
         if life != self.life or self.node is None:
@@ -477,20 +488,23 @@ class World:
         self.after(self.delay(source, target), lambda: self._knock(source, life, conn, target, listener))
 
     def _knock(self, source: Any, life: int, conn: int, target: Process, listener: str) -> None:
-        if not target.alive or listener not in target.listening:
+        if not target.alive or listener not in target.answering:
             self.after(self.delay(target, source), lambda: self._refuse(source, life, conn, True))
             return
         if source.life != life:
             return
         link = Link(self, source, target)
         link.conns[source.name] = conn
-        link.conns[target.name] = target.accept(link, listener)
+        kept = listener in target.listening
+        link.conns[target.name] = target.accept(link, listener) if kept else target.turn_away()
         source.peers[conn] = link
-        self.after(self.delay(target, source), lambda: self._connected(source, life, conn, link))
+        self.after(self.delay(target, source), lambda: self._connected(source, life, conn, link, kept))
 
-    def _connected(self, source: Any, life: int, conn: int, link: Link) -> None:
+    def _connected(self, source: Any, life: int, conn: int, link: Link, kept: bool) -> None:
         if source.life == life and link.open:
             source.input(lambda: source.node and source.node.connected(conn, "", "127.0.0.1"))
+            if not kept:
+                link.close(link.other(source))
 
     def _refuse(self, source: Any, life: int, conn: int, refused: bool) -> None:
         if source.life == life:

@@ -166,7 +166,7 @@ class Facade:
     def listen(self, name: str) -> None:
         self.listening.add(name)
 
-    def unlisten(self, name: str) -> None:
+    def turn_away(self, name: str) -> None:
         self.listening.discard(name)
 
     def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:

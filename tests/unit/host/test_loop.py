@@ -169,20 +169,34 @@ def test_a_length_is_only_believed_as_bytes_arrive(running: Running) -> None:
     assert grown < 30_000_000
 
 
-def test_the_port_refuses_until_the_node_listens_and_again_after() -> None:
+def test_the_port_refuses_until_the_node_answers_and_then_closes_what_it_does_not_keep() -> None:
     one = Running(broker(), [])
+
+    def turned_away() -> bool:
+        with socket.create_connection(("127.0.0.1", one.port), timeout=5) as sock:
+            sock.settimeout(5)
+            return sock.recv(1) == b""
+
     try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", one.port), timeout=5)
+        one.node.extra = {"turn_away": ["PLAINTEXT"]}
+        one.wake()
+        one.until(lambda: one.node.extra is None or not one.node.extra)
         for _ in range(2):
-            with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", one.port), timeout=5)
+            assert turned_away()
             one.node.extra = {"listen": ["PLAINTEXT", "PLAINTEXT"]}
             one.wake()
+            one.until(lambda: one.events[-1] == ("listening", "PLAINTEXT"))
             one.connect().close()
-            one.node.extra = {"unlisten": ["PLAINTEXT", "PLAINTEXT"]}
+            one.node.extra = {"turn_away": ["PLAINTEXT", "PLAINTEXT"]}
             one.wake()
             one.until(lambda: one.events[-1] == ("refusing", "PLAINTEXT"))
+        assert turned_away()
     finally:
         one.end()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", one.port), timeout=5)
     assert one.events[0] == ("started", "")
 
 
