@@ -22,8 +22,8 @@ from actors.broker.sessions import Sessions
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import TOPIC_RESOURCE, Image, Touched
-from actors.metadata.snapshot import load as load_snapshot
 from actors.node import internal
+from actors.node.broker_snapshots import BrokerSnapshots
 from actors.node.broker_storage import BrokerStorage
 from actors.node.channels import ChannelError
 from actors.node.groups_role import GroupsRole
@@ -53,6 +53,7 @@ class BrokerRole:
         lag_ms_max = value("replica.lag.time.max.ms")
         self.cluster = Cluster(self.me, lag_ms_max)
         self._peer_timeout_ms = value("replica.socket.timeout.ms")
+        self._snapshots = BrokerSnapshots(node)
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(node)
         self.replicas = Replicas(
@@ -107,7 +108,7 @@ class BrokerRole:
     def load(self, data: Buffer, snapshot: Any) -> None:
         """Replace the image by a snapshot and diff everything."""
         self.image = Image()
-        load_snapshot(data, self.image, snapshot.end_offset, self.node.storage.family)
+        self._snapshots.load(self.image, data, snapshot)
         if self._caught_up:
             self._diff_all()
 
@@ -126,9 +127,11 @@ class BrokerRole:
         if image.next_offset <= batch.last_offset:
             image.advance(batch.last_offset + 1)
         image.commit(image.next_offset)
+        self._snapshots.replayed(batch)
 
     def committed(self, high_watermark: int) -> None:
         """The replays of this turn are done."""
+        self._snapshots.committed(high_watermark)
         self._catch_up()
         self._after_changes()
 
@@ -144,6 +147,7 @@ class BrokerRole:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
             self.replicas.check_lag(now.mono_ms)
         self.storage.tick(now, self.replicas)
+        self._snapshots.tick(self.image, now)
         self.groups.tick(now)
         self._after_changes()
 

@@ -78,7 +78,4 @@ class ControllerHeartbeats:
             self._resigned_for = taker.offset
             self._node.quorum.resign()
             return
-        if role.written_ms is None:
-            taker.take(role.image)
-        else:
-            taker.take(role.image, role.epoch, role.written_ms)
+        role.snapshot()

@@ -176,6 +176,16 @@ class ControllerRole:
             self._flushed.append((batch.last_offset + 1, records, self._node.now.mono_ms))
         return batches
 
+    def snapshot(self) -> None:
+        """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
+        loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its own."""
+        if self._writer is not None:
+            self._writer.cut()
+        if self.written_ms is None:
+            self.snapshotting.take(self.image)
+        else:
+            self.snapshotting.take(self.image, self.epoch, self.written_ms)
+
     def end(self) -> None:
         """The turn is over."""
 

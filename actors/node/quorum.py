@@ -206,6 +206,11 @@ class Quorum:
         """Bytes of log behind the newest checkpoint."""
         return self.store.bytes_since_snapshot
 
+    @property
+    def storing_snapshot(self) -> bool:
+        """A role has handed over a snapshot that has not got its name yet."""
+        return self.store.taken is not None
+
     def leader_address(self) -> Address | None:
         """Controller listener of the leader; None while there is none or nobody has told where it is."""
         if self._raft is None or self._raft.leader_id < 0:
@@ -578,6 +583,9 @@ class Quorum:
 
         def read(result: Any) -> None:
             self._reading = False
+            if isinstance(result, FileNotFoundError):
+                self.raft.warmed()  # deleted meanwhile, behind a newer snapshot: who asked is told so
+                return
             if isinstance(result, Exception):
                 self.node.stop(1, f"the metadata log cannot be read: {result}")
                 return

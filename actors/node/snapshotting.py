@@ -44,7 +44,7 @@ class Snapshotting:
 
     def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
         """Fill an empty image from a snapshot."""
-        loaded = snapshots.load(data, image, snapshot.end_offset)
+        loaded = snapshots.load(data, image, snapshot.end_offset, self._node.storage.family)
         self._timestamp_ms = loaded.last_timestamp_ms
         self.offset, self._epoch = snapshot.end_offset, snapshot.epoch
         self._offsets, self._totals, self._bytes = [snapshot.end_offset], [0], 0

@@ -174,6 +174,10 @@ def answer_parked(core: Core) -> None:
 def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> bool:
     """Answer with what there is. False: nothing yet, it stays parked."""
     answer = _answer(core, request)
+    snapshot = _snapshot_instead(core, request)  # the log may have been cut below while the request waited
+    if snapshot is not None:
+        core.say(source, answer._replace(snapshot=snapshot))
+        return True
     if request.offset < core.log.end_offset:
         found = core.log.read(request.offset, min(request.bytes_max, core.limits.fetch_bytes_max))
         if found is None and not expired:

@@ -57,6 +57,8 @@ class MetadataLog:
         self.batches: dict[int, bytes] = {}
         self._checked: dict[str, int] = {}
         self._compared: dict[str, int] = {}
+        self._named: dict[str, int] = {}
+        """End of the newest snapshot of each process, as it was looked at."""
         self._canonical: tuple[int, bytes] = (-1, b"")
 
     def ended(self, process: Any) -> None:
@@ -75,6 +77,11 @@ class MetadataLog:
         checked = self._checked.get(process.name, 0)
         if mark > checked:
             self._checked[process.name] = self._compare(process, max(checked, quorum.log.start_offset), mark)
+        snapshot = quorum.latest_snapshot
+        if snapshot is not None and self._named.get(process.name) != snapshot.end_offset <= self.image.next_offset:
+            self._named[process.name] = end = snapshot.end_offset
+            if end not in self.batches and end != self.image.next_offset:
+                raise Violation(self.name, f"{process.name} has a snapshot that ends at {end}, inside a batch")
         image = (node.controller or node.broker).image
         offset = image.next_offset
         if offset == self.image.next_offset and offset != self._compared.get(process.name) and offset <= mark:

@@ -109,6 +109,9 @@ class Wires:
 class Quorum:
     """The quorum as a broker sees it."""
 
+    bytes_since_snapshot = 0
+    storing_snapshot = False
+
     def __init__(self, lab: "Lab") -> None:
         self.lab = lab
 

@@ -1,0 +1,53 @@
+"""When a broker snapshots the metadata: the local rule (KIP-630, When to Snapshot; reading A48).
+
+Nobody tells a broker. It begins one when its log has grown by `metadata.log.max.record.bytes.between.snapshots` behind the
+newest checkpoint, or when anything at all has come and `metadata.log.max.snapshot.interval.ms` have passed. On a node that
+is a controller too the controller does, as the active one says; the two share the log.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from actors.metadata.image import Image
+from actors.node.snapshotting import Snapshotting
+from actors.ports import Batch, Buffer, Now
+
+if TYPE_CHECKING:
+    from actors.node.node import Node
+
+
+class BrokerSnapshots:
+    """The snapshots of a broker's image."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._taking = Snapshotting(node)
+        self._own = node.controller is None and node.storage.family == "drafts"
+        """Whether this role takes any; nothing writes the released family."""
+        self._bytes_max = node.config.value("metadata.log.max.record.bytes.between.snapshots")
+        self._interval_ms = node.config.value("metadata.log.max.snapshot.interval.ms")
+        self._since_ms = -1
+        """When the newest one began, or when this process first looked."""
+
+    def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
+        """Fill an empty image from a snapshot."""
+        self._taking.load(image, data, snapshot)
+
+    def replayed(self, batch: Batch) -> None:
+        """A batch is committed, and in the image."""
+        self._taking.replayed(batch)
+
+    def committed(self, high_watermark: int) -> None:
+        """The high watermark, after the replays of a turn."""
+        self._taking.committed(high_watermark)
+
+    def tick(self, image: Image, now: Now) -> None:
+        """Begin one if it is due. `image` ends where a batch does."""
+        quorum = self._node.quorum
+        if self._since_ms < 0:
+            self._since_ms = now.mono_ms
+        if not self._own or quorum.storing_snapshot:
+            return
+        grown = quorum.bytes_since_snapshot
+        if grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms):
+            self._since_ms = now.mono_ms
+            self._taking.take(image)

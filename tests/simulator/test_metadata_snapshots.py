@@ -1,0 +1,129 @@
+"""Snapshots of the metadata in whole nodes: where they end, who takes them, and who is asked for what they replaced."""
+
+from typing import Any
+
+import pytest
+
+from actors.node import metadata_log
+from actors.wire.messages import message
+from tests.simulator.cluster import Client
+from tests.simulator.test_control_plane import Lab
+
+BETWEEN = "metadata.log.max.record.bytes.between.snapshots"
+
+
+def filled(lab: Lab, count: int, since: int = 0, partitions: int = 20) -> None:
+    """Topics of some 65 bytes of records a partition."""
+    for number in range(since, since + count):
+        assert lab.create(f"filler-{number}", partitions, 1).error_code == 0
+
+
+def straddled() -> tuple[Lab, Any]:
+    """A cluster with one controller, which has been asked for producer ids (control lane), for a snapshot (its tick) and for
+    a topic (data lane) in one turn."""
+    lab = Lab(controllers=1, level=2, config={BETWEEN: "30000"})
+    active, role = lab.cluster.active(), lab.role
+    due_ms = role.heartbeats.deadline_ms()
+    lab.settle(lambda: role.heartbeats.deadline_ms() > due_ms)
+    filled(lab, 6, partitions=200)  # more than the grain in which bytes are counted: one snapshot, no second one
+    assert role.snapshotting.offset <= 0
+    epoch = role.image.broker(1).epoch
+    other = Client(lab.world, "other")
+    hello = message("ApiVersionsRequest")(client_software_name="test", client_software_version="1")
+    for client in (lab.client, other):
+        client.call("c1001", "ApiVersions", 4, hello)
+    active.freeze()
+    answers: list[Any] = []
+    ids = message("AllocateProducerIdsRequest")(broker_id=1, broker_epoch=epoch)
+    lab.client.ask("c1001", "AllocateProducerIds", 0, ids, answers.append)
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="precious", num_partitions=3, replication_factor=3)
+    other.ask("c1001", "CreateTopics", 7, kind(topics=[topic]), answers.append)
+    lab.world.run_for(2500)
+    active.thaw()
+    lab.settle(lambda: role.snapshotting.offset > 0 and len(answers) == 2)
+    assert role.image.topic("precious") >= 0
+    return lab, active
+
+
+def test_a_snapshot_ends_where_a_batch_does_and_nothing_acknowledged_is_skipped() -> None:
+    lab, active = straddled()
+    quorum = active.node.quorum
+    lab.settle(lambda: quorum.latest_snapshot.end_offset > 0)
+    end = quorum.latest_snapshot.end_offset
+    assert end < lab.role.image.next_offset, "the turn went on behind the snapshot"
+    assert end in {batch.base_offset for batch in quorum.log.read(end, 1 << 20)}
+    active.crash()
+    active.start()
+    lab.settle(lambda: lab.cluster.active() is not None)
+    assert lab.role.image.topic("precious") >= 0
+
+
+def test_a_broker_without_metadata_goes_on_behind_such_a_snapshot() -> None:
+    lab, _ = straddled()
+    broker = lab.cluster.brokers[3]
+    broker.crash()
+    broker.disk.remove("__kafka_metadata-0")
+    broker.start()
+    lab.settle(lambda: broker.node.broker.serving, 60_000)
+    assert broker.node.broker.image.topic("precious") >= 0
+
+
+def test_a48_a_broker_bounds_its_log_by_itself() -> None:
+    lab = Lab(controllers=1, level=2, config={BETWEEN: "3000", "internal.metadata.log.segment.bytes": "1024"})
+    filled(lab, 12)
+    broker = lab.cluster.brokers[1]
+    quorum = broker.node.quorum
+    lab.settle(lambda: quorum.log.start_offset > 0)
+    bound = 4 * 3000
+    for since in (12, 24):
+        filled(lab, 12, since)
+        lab.settle(lambda: quorum.log.size < bound)
+    names = set(lab.role.image.topics())
+    broker.crash()
+    broker.start()
+    assert broker.node.broker.image.next_offset > 0, "it begins with its own snapshot"
+    lab.settle(lambda: broker.node.broker.serving, 30_000)
+    assert set(broker.node.broker.image.topics()) == names
+
+
+def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "TAIL_BYTES_MAX", 200)
+    lab = Lab(controllers=1, level=2, config={BETWEEN: "3000", "internal.metadata.log.segment.bytes": "1024"})
+    active, follower = lab.cluster.active(), lab.cluster.brokers[3]
+    node, quorum = active.node, active.node.quorum
+
+    def snapshot(since: int) -> None:
+        before = quorum.latest_snapshot.end_offset
+        filled(lab, 8, since)
+        lab.settle(lambda: quorum.latest_snapshot.end_offset > before, 20_000)
+
+    snapshot(0)
+    lab.world.run_for(500)
+    follower.freeze()
+    snapshot(8)
+    behind = follower.node.quorum.log_end_offset
+    reads: list[Any] = []
+    work = node.work
+
+    def late(job: Any, then: Any) -> None:
+        if quorum._reading and not reads:
+            reads.append(lambda: work(job, then))  # the disk takes its time
+        else:
+            work(job, then)
+
+    active.disk.cold = lambda path, position, size: path.endswith(".log") and "metadata" in path
+    node.work = late
+    filled(lab, 8, 16)
+    due_ms = lab.role.heartbeats.deadline_ms()
+    lab.settle(lambda: active.now().mono_ms > due_ms - 50)
+    follower.thaw()
+    lab.settle(lambda: reads)
+    assert quorum.log.start_offset <= behind, "it is read from the log"
+    lab.settle(lambda: quorum.log.start_offset > behind, 20_000)
+    node.work = work
+    active.disk.cold = None
+    for read in reads:
+        active.input(read)
+    lab.settle(lambda: follower.node.quorum.log_end_offset == lab.role.image.next_offset, 20_000)
+    assert active.stopped_with is None
