@@ -14,7 +14,7 @@ from actors.metadata.image import Image
 class Lease:
     """A broker's live lease. Invariant: the broker is registered in the image under `epoch`, or was one op ago."""
 
-    __slots__ = ("epoch", "expires_ms", "given_up", "incarnation_id", "offset", "record_offset")
+    __slots__ = ("connection", "epoch", "expires_ms", "given_up", "incarnation_id", "offset", "record_offset")
 
     def __init__(self, epoch: int, incarnation_id: bytes, expires_ms: int, record_offset: int, offset: int) -> None:
         self.epoch = epoch
@@ -25,6 +25,8 @@ class Lease:
         """Offset of the newest BrokerRecord: a renewal's answer waits for its commit, no longer."""
         self.offset = offset
         """CurMetadataOffset of the newest heartbeat."""
+        self.connection = -1
+        """The newest one on which its holder was granted it; -1: none yet."""
         self.given_up = False
         """The broker has fenced itself and says so (A23): it serves again under a new epoch only, if it returns in time."""
 

@@ -1,7 +1,8 @@
 """BrokerHeartbeat 0 (KIP-631): registration, lease, controlled shutdown (`controller/registration.py`).
 
 Level 1 answers without ThrottleTimeMs (R631-194); the layout is the one of the connection (A02). A broker always answers
-NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01).
+NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01). A broker sends on one connection at a time: what
+arrives from the holder of a lease on an older one than its newest was stuck there, and tells of the past.
 Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
 """
 
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from actors.controller.refusals import refusal
 from actors.controller.registration import broker_heartbeat
 from actors.node.answers import mapped
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -23,11 +24,15 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     role = node.controller
     assert role is not None
+    held = role.soft.leases.get(request.broker_id)
+    if held is not None and request.broker_epoch == held.epoch and call.connection < held.connection:
+        return Close(f"broker {request.broker_id} sends heartbeats on a newer connection")
     level = role.layout_level(call)
 
     def told(reply: Any) -> Any:
         lease = role.soft.leases.get(request.broker_id)
         if lease is not None and reply.broker_epoch == lease.epoch:
+            lease.connection = max(lease.connection, call.connection)
             role.heard(request.broker_id, call)
         return _level_1(reply) if level == 1 else reply
 

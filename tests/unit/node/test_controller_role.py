@@ -20,7 +20,7 @@ from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import samples
-from actors.node.registry import Call, Done, Held, Lane, Listener, Parked
+from actors.node.registry import Call, Close, Done, Held, Lane, Listener, Parked
 from actors.node.waiting import Waiting
 from actors.ports import Batch, Now
 from actors.wire.messages import message
@@ -388,6 +388,24 @@ def test_a02_level_1_answers_have_no_throttle_time():
     answer = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(), call(50))
     assert type(answer.reply) is message("v19:BrokerHeartbeatResponse") and answer.reply.next_state == 3
     assert TABLE[Listener.CONTROLLER, 50].lane is Lane.CONTROL
+
+
+def test_a_heartbeat_that_was_stuck_on_an_older_connection_fences_nobody():
+    """Its sender has been granted its lease again since, on a newer one; a loser of the id has a connection of its own."""
+    from actors.node.registry import TABLE
+
+    handler = TABLE[Listener.CONTROLLER, 50].handler
+    host = Host()
+    host.lead()
+    epoch = handler(host, heartbeat(), call(50, 1)).reply.broker_epoch
+    host.turn()
+    assert handler(host, heartbeat(epoch=epoch), call(50, 3)).reply.next_state == 3
+    stuck = heartbeat(epoch=epoch)
+    stuck.target_state = 2
+    assert isinstance(handler(host, stuck, call(50, 2)), Close)
+    assert 1 in host.controller.soft.leases and not host.controller.soft.leases[1].given_up
+    other = heartbeat(epoch=epoch + 1)
+    assert handler(host, other, call(50, 2)).reply.error_code == 77
 
 
 def test_metrics_have_the_drafts_names():
