@@ -63,12 +63,8 @@ class Replicas:
     # ---- metadata
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
-        """Committed metadata says so of a partition that has, or had, a replica here."""
+        """Committed metadata says so of a partition that has a replica here."""
         partition = self.get(topic_id, number)
-        if self.cluster.me not in assignment.replicas:
-            if partition is not None:
-                self.remove(partition)
-            return
         if partition is None:
             log, settings, high_watermark = self.open_log(topic, topic_id, number)
             partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)

@@ -313,6 +313,11 @@ class BrokerRole:
         topic, number = image.topic_of(row), image.number(row)
         topic_id = image.topic_id(topic)
         assert topic_id is not None, "a partition's topic has an id"
+        if self.me not in image.replicas(row):
+            partition = self.replicas.get(topic_id, number)
+            if partition is not None:
+                self._drop(partition)
+            return topic_id, number
         leader = image.leader(row)
         if leader == self.me and not self._registered:
             leader = NO_LEADER

@@ -3,7 +3,8 @@
 This file alone decides when a log is flushed, what a checkpoint holds and which directory a new partition gets. Rules:
 
 1. Everything that is on the disk is opened when metadata assigns it; a directory of another topic id of the same name is
-   renamed away and unlinked later.
+   renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
+   name next, be it the same partition, begins in a directory of its own.
 2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
 """

@@ -2,21 +2,11 @@
 
 import pytest
 
-from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 BATCHES, COUNT = 12, 3
 """And records in each."""
-
-
-def _delete(t, offset):
-    kind = message("DeleteRecordsRequest")
-    wanted = kind.DeleteRecordsPartition(partition_index=0, offset=offset)
-    topic = kind.DeleteRecordsTopic(name="t", partitions=[wanted])
-    reply = t.call("DeleteRecords", 2, kind(topics=[topic], timeout_ms=3000))
-    assert reply.topics[0].partitions[0].error_code == 0
-    assert reply.topics[0].partitions[0].low_watermark == offset
 
 
 def _check(t, offset):
@@ -55,7 +45,7 @@ def test_what_is_left_is_read_and_replicated(offset, elections):
             old = brokers[t.leader]
             _down(t, old)
             _up(t, old)
-    _delete(t, offset)
+    t.delete_records(offset)
     id = t.leader % 3 + 1
     follower = brokers[id]
     _down(t, follower)
