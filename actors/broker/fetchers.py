@@ -58,8 +58,8 @@ class Outcome(NamedTuple):
     grown: list[Partition]
     advanced: list[Partition]
     """High watermark moved."""
-    flush: list[Partition]
-    """To be durable before the next request leaves: logs that were cut, and with flush.messages=1 those that grew."""
+    flush: dict[Partition, None]
+    """To be durable before the next request leaves: logs cut or begun anew, with flush.messages=1 all that grew."""
     jobs: list[Job]
     """Unlinking, for a thread."""
     reports: list[str]
@@ -154,7 +154,7 @@ class Fetcher:
 
     def answered(self, question: Question, reply: Any, now: Now) -> Outcome:
         """Append, cut, and note what the answer says. One of a session that was given up changes nothing."""
-        outcome = Outcome([], [], [], [], [])
+        outcome = Outcome([], [], {}, [], [])
         if question.generation != self._generation:
             return outcome
         self._in_flight.remove(question)
@@ -196,17 +196,18 @@ class Fetcher:
                     f"cut {partition!r} from {before} to {log.log_end_offset}: "
                     f"the leader of epoch {epoch} has other data"
                 )
-                outcome.flush.append(partition)
+                outcome.flush[partition] = None
             self._changed[partition] = None
             return
         try:
             if data.records and (base_offset := log.begins_inside(data.records)) is not None:
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
+                outcome.flush[partition] = None
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
                 self._changed[partition] = None
                 if partition.settings.flush_messages == 1:
-                    outcome.flush.append(partition)
+                    outcome.flush[partition] = None
         except (DiskFull, DiskFailed) as error:
             outcome.reports.append(f"cannot append to {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
@@ -228,6 +229,7 @@ class Fetcher:
                     f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader"
                 )
                 outcome.jobs.extend(partition.restart(data.log_start_offset, now.wall_ms))
+                outcome.flush[partition] = None
             self._changed[partition] = None
             return
         if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:

@@ -376,7 +376,7 @@ class BrokerRole:
             elif flush.asks:
                 self.replicas.flushed(flush.partition, self.node.now.mono_ms)
 
-        self.storage.flush([flush.partition], durable)
+        self.storage.flush(self.replicas, [flush.partition], durable)
 
     # ---- lifecycle
 
@@ -554,7 +554,7 @@ class BrokerRole:
             self._after_changes()
             if outcome.flush:
                 self._fetch_retry_ms[fetcher.source] = FAR_MS
-                self.storage.flush(outcome.flush, synced)
+                self.storage.flush(self.replicas, list(outcome.flush), synced)
             else:
                 self._fetch(fetcher, now_ms)
 

@@ -204,15 +204,20 @@ class BrokerStorage:
         """A log has grown."""
         self._written[partition] = None
 
-    def flush(self, partitions: list[Partition], then: Callable[[Any], None]) -> None:
-        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`."""
+    def flush(self, replicas: "Replicas", partitions: list[Partition], then: Callable[[Any], None]) -> None:
+        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`. With one that
+        was cut go the checkpoints, behind it: the old recovery point may be one that the log reaches again."""
         logs = [partition.log for partition in partitions if not partition.removed]
         try:
             flushes = [(log, log.flush(self._node.now.mono_ms)) for log in logs]
         except DiskFull as error:
             self._node.log.error(f"cannot flush, the disk is full: {error}")
-            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(partitions, then))
+            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
             return
+        replacements = [one for _, flush in flushes for one in flush.replacements]
+        if any(flush.cut for _, flush in flushes):
+            replacements += self._checkpoints(replicas)
+            self._checkpointed = None
 
         def done(result: object) -> None:
             if not isinstance(result, Exception):
@@ -220,11 +225,7 @@ class BrokerStorage:
                     log.flushed(flush)
             then(result)
 
-        self._node.sync(
-            [file for _, flush in flushes for file in flush.files],
-            [one for _, flush in flushes for one in flush.replacements],
-            done,
-        )
+        self._node.sync([file for _, flush in flushes for file in flush.files], replacements, done)
 
     def end(self, replicas: "Replicas") -> None:
         """End of a turn: flush what the settings want flushed."""
@@ -238,7 +239,7 @@ class BrokerStorage:
             if partition not in due and partition.settings.flush_ms < (1 << 62)
         }
         if due:
-            self.flush(due, lambda result: self._flushed(replicas, due, result))
+            self.flush(replicas, due, lambda result: self._flushed(replicas, due, result))
 
     def _flushed(self, replicas: "Replicas", partitions: list[Partition], result: object) -> None:
         if isinstance(result, Exception):

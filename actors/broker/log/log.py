@@ -80,15 +80,18 @@ class Flush(NamedTuple):
     replacements: Sequence[tuple[Disk, str, bytes]]
     generation: int
     snapshots: tuple[int, ...]
+    cut: bool
+    """The log was cut: sync the checkpoints with it. An older recovery point may lie behind the cut, and what grows there
+    next would be believed unseen."""
 
 
 class PartitionLog:
     """Invariant: log_start_offset <= log_end_offset; recovery_point <= log_end_offset."""
 
     __slots__ = (
-        "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending", "_unsynced_file", "active",
-        "directory", "disk", "epochs", "indexes", "log_end_offset", "log_start_offset", "producers", "recovery_point",
-        "segments", "settings", "shortened", "snapshots", "topic_id",
+        "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
+        "_unsynced_file", "active", "directory", "disk", "epochs", "indexes", "log_end_offset", "log_start_offset",
+        "producers", "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -128,6 +131,8 @@ class PartitionLog:
         """Where the batch of an offset begins: what the next readers of the tail will ask for."""
         self._generation = 0
         """Rises with every truncation: a flush that began before says nothing about what came after."""
+        self._durable_generation = 0
+        """Of the last flush that is done; a lower one than the present says that a cut may not be on the disk."""
         self._flush_offset = start_offset
         """Up to where a flush was asked for last."""
         self._flush_ms = -1
@@ -407,7 +412,8 @@ class PartitionLog:
         self._flush_ms = now_ms
         self._unsynced_file = False
         self.shortened.clear()
-        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending))
+        cut = self._generation != self._durable_generation
+        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending), cut)
 
     def flushed(self, flush: Flush) -> None:
         """The sync of `flush` is done."""
@@ -417,6 +423,7 @@ class PartitionLog:
         if flush.generation != self._generation:
             self._outdated(flush)
             return
+        self._durable_generation = flush.generation
         self.recovery_point = max(self.recovery_point, flush.offset)
         for offset in flush.snapshots:
             if self._pending.pop(offset, None) is not None and offset not in self.snapshots:

@@ -5,7 +5,7 @@ import pytest
 from actors.broker.log.log import OffsetOutOfRange, OffsetsOutOfOrder
 from actors.ports import DiskFull
 from fastpath import batch
-from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, settings, stop
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, settings, stop, sync
 
 
 def test_an_append_gets_the_next_offsets() -> None:
@@ -282,3 +282,20 @@ def test_settings_may_change_between_segments() -> None:
     log.settings = settings(segment_bytes=100)
     put(log, build(1, 100))
     assert len(log.segments) == 2
+
+
+def test_a_cut_is_told_to_every_flush_until_one_of_it_is_done() -> None:
+    log = new()
+    for _ in range(4):
+        put(log, build())
+    before = log.flush()
+    assert not before.cut
+    log.truncate_to(2)
+    assert log.flush().cut, "the last one may have failed"
+    sync(log, before)
+    log.flushed(before)
+    assert log.flush().cut, "that one knew nothing of it"
+    flush(log)
+    assert not log.flush().cut
+    log.truncate_fully(7)
+    assert log.flush().cut
