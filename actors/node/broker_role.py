@@ -146,8 +146,9 @@ class BrokerRole:
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
             self.replicas.check_lag(now.mono_ms)
-        self.storage.tick(now, self.replicas)
-        self._snapshots.tick(self.image, now)
+        if self._caught_up:
+            self.storage.tick(now, self.replicas)
+            self._snapshots.tick(self.image, now)
         self.groups.tick(now)
         self._after_changes()
 
@@ -169,10 +170,9 @@ class BrokerRole:
         """When `tick` is due."""
         if not self._started:
             return FAR_MS
-        due = min(
-            self.lifecycle.deadline_ms(), self._lag_check_ms, self.storage.deadline_ms(), self.groups.deadline_ms(),
-            self._fetch_due_ms,
-        )  # fmt: skip
+        due = min(self.lifecycle.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self._fetch_due_ms)
+        if self._caught_up:
+            due = min(due, self.storage.deadline_ms())
         if self.serving:
             due = min(due, self.replicas.sender.deadline_ms())
         if self.lifecycle.state is State.INITIAL and not self._metadata().leader_known:

@@ -249,7 +249,8 @@ class BrokerStorage:
             replicas.advance(partition, self._node.now.mono_ms)
 
     def tick(self, now: Now, replicas: "Replicas") -> None:
-        """Checkpoints and retention when they are due."""
+        """Checkpoints and retention when they are due. Not before the partitions follow the image: until then they are not
+        here, and the checkpoints would forget them."""
         if now.mono_ms >= self._checkpoint_ms:
             self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
             self._checkpoint(replicas)

@@ -2,8 +2,10 @@
 
 import pytest
 
+from actors.broker.log.checkpoints import LOG_STARTS
 from actors.broker.log.directory import CLEAN_SHUTDOWN
 from tests.simulator.cluster import Cluster
+from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import World
 
 
@@ -31,3 +33,27 @@ def test_it_leaves_the_mark_of_the_stop_before(clean):
     assert broker.disk.exists(CLEAN_SHUTDOWN) == clean
     if clean:
         assert broker.disk.files[CLEAN_SHUTDOWN].data == before
+
+
+def test_it_leaves_the_checkpoints():
+    """What was deleted would come back: nothing else on the disk says where a log begins inside its first segment."""
+    t = OneTopic(settings={})
+    for _ in range(10):
+        t.produce(b"value")
+    t.delete_records(6)
+    brokers, controllers = t.cluster.brokers, t.cluster.controllers.values()
+    for id in brokers:
+        t.until(lambda id=id: b"t 0 6" in t.file(id, LOG_STARTS))
+    for process in (*brokers.values(), *controllers):
+        process.kill()
+    for process in brokers.values():
+        process.start()
+    t.world.run_for(3_000)
+    assert all(b"t 0 6" in t.file(id, LOG_STARTS) for id in brokers)
+    for process in brokers.values():
+        process.kill()
+    for process in (*controllers, *brokers.values()):
+        process.start()
+    t.until(lambda: t.cluster.ready() and len(t.isr) == 3)
+    t.world.run_for(3_000)
+    assert [t.log(id).log_start_offset for id in brokers] == [6] * 3
