@@ -200,7 +200,7 @@ class Fetcher:
             self._changed[partition] = None
             return
         try:
-            if data.records and (base_offset := log.begins_inside(data.records)) is not None:
+            if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
                 outcome.flush[partition] = None
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:

@@ -62,3 +62,36 @@ def test_what_is_left_is_read_and_replicated(offset, elections):
     assert t.world.run_until(lambda: t.leader == id, 30_000)
     t.world.run_for(1_000)
     _check(t, offset)
+
+
+def test_a_follower_that_is_cut_inside_a_batch_begins_again_at_it():
+    """The new leader's first epoch begins where its log begins, and the old leader's own batches have an end there."""
+    t = OneTopic([1, 2, 3], {})
+    brokers = t.cluster.brokers
+    old = t.leader
+    others = [id for id in brokers if id != old]
+    for _ in range(4):
+        t.produce(*[b"both"] * 3)
+    t.world.run_for(1_000)
+    for id in others:
+        brokers[id].freeze()
+    for _ in range(4):
+        t.produce(*[b"old"] * 2, acks=1)
+    brokers[old].kill()
+    for id in others:
+        brokers[id].thaw()
+    t.until(lambda: t.leader in others)
+    t.world.run_for(1_000)
+    base = t.produce(*[b"new"] * 5)
+    t.produce(*[b"new"] * 5)
+    t.delete_records(base + 2)
+    t.world.run_for(1_000)
+    brokers[old].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    t.world.run_for(1_000)
+    for id in others:
+        brokers[id].kill()
+    t.until(lambda: t.leader == old)
+    t.world.run_for(1_000)
+    assert t.read() == dict.fromkeys(range(base, base + 10), b"new")
+    assert t.fetch(base + 1).error_code == 1

@@ -182,13 +182,16 @@ class PartitionLog:
                 self.producers.append(header, now_ms, coordinator)
         return Appended(first.base_offset, last.last_offset)
 
-    def begins_inside(self, data: bytes | bytearray | memoryview) -> int | None:
-        """First offset of the leader's first batch where this log is empty and would begin inside that batch.
+    def begins_inside(self, data: bytes | bytearray | memoryview, leader_log_start: int) -> int | None:
+        """First offset of the leader's first batch where this log ends inside that batch and has nothing to keep.
 
-        Records may be deleted up to any offset; batches are sent whole. Begin there again, and the start follows the
-        leader's once the batch is there. Raises CorruptBatch.
+        Records may be deleted up to any offset, and the leader's epochs begin where they were; batches are sent whole. So
+        a log begins inside a batch, or is cut where the leader's batch has no end. It has nothing to keep if it is empty
+        or `leader_log_start` lies behind the batch's first offset: the leader has deleted what is before. Begin there
+        again, and the start follows the leader's once the batch is there. Raises CorruptBatch.
         """
-        if self.size > 0 or int.from_bytes(data[:8], "big", signed=True) >= self.log_end_offset:
+        base_offset = int.from_bytes(data[:8], "big", signed=True)
+        if base_offset >= self.log_end_offset or (self.size > 0 and leader_log_start <= base_offset):
             return None
         first = verify(data)
         return first.base_offset if self.log_end_offset <= first.last_offset else None

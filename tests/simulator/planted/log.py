@@ -120,7 +120,7 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
 @mistake("purged")
 def batch_that_the_log_begins_inside_refused() -> Sequence[Patch]:
     """A follower that is to begin inside a batch waits for one that begins there."""
-    return [instead(PartitionLog, "begins_inside", lambda log, data: None)]
+    return [instead(PartitionLog, "begins_inside", lambda log, data, leader_log_start: None)]
 
 
 @mistake("purged")
