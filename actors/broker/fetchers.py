@@ -63,6 +63,8 @@ class Outcome(NamedTuple):
     jobs: list[Job]
     """Unlinking, for a thread."""
     reports: list[str]
+    failures: list[tuple[Partition, DiskFailed]]
+    """The disk fails under these: nothing can be appended any more."""
 
 
 class Question(NamedTuple):
@@ -153,8 +155,11 @@ class Fetcher:
             self._restart()
 
     def answered(self, question: Question, reply: Any, now: Now) -> Outcome:
-        """Append, cut, and note what the answer says. One of a session that was given up changes nothing."""
-        outcome = Outcome([], [], {}, [], [])
+        """Append, cut, and note what the answer says. One of a session that was given up changes nothing.
+
+        A partition that finds no room is fetched again later.
+        """
+        outcome = Outcome([], [], {}, [], [], [])
         if question.generation != self._generation:
             return outcome
         self._in_flight.remove(question)
@@ -172,7 +177,13 @@ class Fetcher:
                 asked = self._asked.get(partition) if partition is not None else None
                 if asked is not None and not any(key in later.named for later in self._in_flight):
                     assert partition is not None
-                    self._take_one(partition, asked, data, now, outcome)
+                    try:
+                        self._take_one(partition, asked, data, now, outcome)
+                    except DiskFull as error:
+                        outcome.reports.append(f"cannot append to {partition!r}: {error}")
+                        self._delay(partition, now.mono_ms + DISK_FULL_MS)
+                    except DiskFailed as error:
+                        outcome.failures.append((partition, error))
         return outcome
 
     # ---- inside
@@ -208,10 +219,6 @@ class Fetcher:
                 self._changed[partition] = None
                 if partition.settings.flush_messages == 1:
                     outcome.flush[partition] = None
-        except (DiskFull, DiskFailed) as error:
-            outcome.reports.append(f"cannot append to {partition!r}: {error}")
-            self._delay(partition, now.mono_ms + DISK_FULL_MS)
-            return
         except (CorruptBatch, OffsetsOutOfOrder) as error:
             outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)

@@ -23,7 +23,7 @@ from actors.broker.log.producers import ProducerFault
 from actors.broker.log.segment import Job
 from actors.broker.sessions import Entry
 from actors.config import TopicSettings
-from actors.ports import Buffer, DiskFailed, DiskFull
+from actors.ports import Buffer, DiskFull
 from actors.wire.errors import ErrorCode
 from fastpath.batch import CorruptBatch, Header, InvalidRecord, accept
 
@@ -212,7 +212,7 @@ class Partition:
         """Take produced batches in: check, give offsets, append; `data` must be writable and is changed in place.
 
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
-        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+        INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
         """
         log, settings = self.log, self.settings
         end, heard = log.log_end_offset, self.cluster.heard_ms
@@ -241,7 +241,7 @@ class Partition:
             raise Refused(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
         except ProducerFault as error:
             raise Refused(CODES[error.code], str(error)) from None
-        except (DiskFull, DiskFailed) as error:
+        except DiskFull as error:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
 
     def _check_times(self, headers: Sequence[Header], wall_ms: int) -> None:
@@ -402,9 +402,8 @@ class Partition:
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
-        jobs = self.log.truncate_fully(offset, wall_ms)
-        self.high_watermark = offset
-        return jobs
+        self.high_watermark = offset  # also when there is no room for a file that says where the log begins
+        return self.log.truncate_fully(offset, wall_ms)
 
     # ---- inside
 

@@ -14,7 +14,8 @@ from actors.broker.doubts import Doubts
 from actors.broker.fetchers import Fetcher, Limits, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
-from actors.broker.partition import NO_LEADER, Assignment, Became, Cluster, Partition
+from actors.broker.log.log import Appended
+from actors.broker.partition import NO_LEADER, Assignment, Became, Cluster, Partition, Refused
 from actors.broker.producer_ids import ProducerIds
 from actors.broker.replicas import Flush, Replicas
 from actors.broker.sender import Sender
@@ -226,6 +227,15 @@ class BrokerRole:
             if endpoint is not None and registration is not None:
                 found.append(kind(node_id=broker, host=endpoint.host, port=endpoint.port, rack=registration.rack))
         return found
+
+    def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
+        """`Partition.append`, after which `grown` is due. A leader whose disk fails stops, so that another one is elected.
+        Raises Refused."""
+        try:
+            return partition.append(data, self.node.now.wall_ms, client=client)
+        except DiskFailed as error:
+            self._cannot_append(partition, error)
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
 
     def grown(self, partition: Partition) -> None:
         """A led partition has taken in a batch."""
@@ -547,6 +557,8 @@ class BrokerRole:
                 return
             self.doubts.heard(fetcher.source)
             outcome = fetcher.answered(question, reply, self.node.now)
+            for partition, error in outcome.failures:
+                self._cannot_append(partition, error)
             self.storage.unlink(outcome.jobs)
             for partition in outcome.grown:
                 self.storage.written(partition)
@@ -575,6 +587,9 @@ class BrokerRole:
             17,
             lane=Lane.DATA,
         )
+
+    def _cannot_append(self, partition: Partition, error: DiskFailed) -> None:
+        self.node.stop(1, f"nothing can be appended to {partition!r} any more: {error}")
 
     # ---- AlterIsr
 

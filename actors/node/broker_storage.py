@@ -214,6 +214,9 @@ class BrokerStorage:
             self._node.log.error(f"cannot flush, the disk is full: {error}")
             self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
             return
+        except DiskFailed as error:
+            then(error)
+            return
         replacements = [one for _, flush in flushes for one in flush.replacements]
         if any(flush.cut for _, flush in flushes):
             replacements += self._checkpoints(replicas)

@@ -30,7 +30,7 @@ def append_internal(node: "Node", topic: str, number: int, data: bytearray, then
         if partition is None:
             raise Refused(role.absent(topic, number))
         partition.admit(-1)
-        appended = partition.append(data, node.now.wall_ms, client=False)
+        appended = role.append(partition, data, client=False)
     except Refused as refused:
         then(refused.code)
         return

@@ -48,6 +48,8 @@ class VirtualFile:
 
     def append(self, parts: Sequence[Buffer]) -> int:
         data = b"".join(bytes(part) for part in parts)
+        if self.disk.append_fails is not None and self.disk.append_fails(self.path):
+            raise DiskFailed(errno.EIO, "append failed", self.path)
         self.disk.take_room(self, len(data))
         self.inode.data += data
         self.disk.appended_bytes += len(data)
@@ -91,6 +93,8 @@ class VirtualDisk:
         """(path, position, size) -> whether a read answers None."""
         self.unreadable: Callable[[str, int, int], bool] | None = None
         """(path, position, size) -> whether the device fails."""
+        self.append_fails: Callable[[str], bool] | None = None
+        """path -> whether an append to it fails."""
         self.sync_fails: Callable[[str], bool] | None = None
         """path -> whether its sync fails."""
         self.appended_bytes = 0

@@ -128,7 +128,7 @@ def _append(
     log, wall_ms = partition.log, role.node.now.wall_ms
     try:
         _judge(records, partition, wall_ms)
-        appended = partition.append(records, wall_ms, client=True)
+        appended = role.append(partition, records, client=True)
     except Refused as refused:
         if refused.code not in JUDGED:
             raise
