@@ -499,6 +499,7 @@ class PartitionLog:
         self.recovery_point = self._flush_offset = offset
         self.epochs.clear()
         self.producers.clear()
+        self.drop_snapshots_above(-1)  # a state of before would miss what is not here
         if offset > 0:
             self._open_first(offset, now_ms)
         return jobs

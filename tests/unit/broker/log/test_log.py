@@ -299,3 +299,25 @@ def test_a_cut_is_told_to_every_flush_until_one_of_it_is_done() -> None:
     assert not log.flush().cut
     log.truncate_fully(7)
     assert log.flush().cut
+
+
+def _at(offset: int, data: bytearray) -> bytearray:
+    batch.patch(data, 0, offset, 0)
+    return data
+
+
+@pytest.mark.parametrize("synced", [True, False], ids=["on the disk", "to be written"])
+def test_a_new_beginning_knows_nothing_of_the_producers_of_before(synced: bool) -> None:
+    log = new(segment_bytes=200)
+    for number in range(6):
+        put(log, build(producer_id=7, producer_epoch=0, base_sequence=number))
+    if synced:
+        flush(log)
+        assert log.snapshots
+    log.truncate_fully(21)
+    log.append_fetched(_at(21, build(producer_id=7, producer_epoch=0, base_sequence=20)), 1_000)
+    flush(log)
+    assert not [name for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot") and int(name[:20]) < 21]
+    again = reopen(log).log
+    assert again.producers.equals(log.producers)
+    put(again, build(producer_id=7, producer_epoch=0, base_sequence=21))

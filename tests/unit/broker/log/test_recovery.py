@@ -152,6 +152,17 @@ def test_a_log_start_above_the_end_begins_again_there() -> None:
     assert offsets(content(again)) == [50]
 
 
+def test_a_log_start_above_the_end_leaves_no_producers_of_before() -> None:
+    log = new(segment_bytes=200)
+    for number in range(6):
+        put(log, build(producer_id=7, producer_epoch=0, base_sequence=number))
+    stop(log)
+    assert log.snapshots
+    again = reopen(log, clean=True, log_start_offset=10).log
+    assert not again.snapshots and not again.producers.by_id
+    assert not [name for name in log.disk.names(DIRECTORY) if name.endswith(".snapshot")]
+
+
 def test_what_reaches_into_the_next_segment_is_cut() -> None:
     log = new(segment_bytes=250)
     for _ in range(4):
