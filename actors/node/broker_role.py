@@ -86,6 +86,9 @@ class BrokerRole:
         self._previous_epoch = -1
         self._lag_check_ms = 0
         self._fetch_retry_ms: dict[int, int] = {}
+        """When to look for the address of a source again that has none."""
+        self._syncing: dict[Partition, int] = {}
+        """Followed partitions and how many syncs of each are under way: who leads one of them is asked after the last."""
         self._fetch_due_ms = 0
         """When a fetcher has something to ask next, as of the end of the last turn."""
         self.creating: dict[str, None] = {}
@@ -528,7 +531,7 @@ class BrokerRole:
 
     def _fetch(self, fetcher: Fetcher, now_ms: int) -> int:
         """Ask what is to be asked; when there may be more."""
-        if self._ending or not len(fetcher):
+        if self._ending or not len(fetcher) or any(one.leader == fetcher.source for one in self._syncing):
             return FAR_MS
         retry_ms = self._fetch_retry_ms.get(fetcher.source, 0)
         if now_ms < retry_ms:
@@ -565,16 +568,20 @@ class BrokerRole:
             self.replicas.replicated(outcome)
             self._after_changes()
             if outcome.flush:
-                self._fetch_retry_ms[fetcher.source] = FAR_MS
-                self.storage.flush(self.replicas, list(outcome.flush), synced)
+                for partition in outcome.flush:
+                    self._syncing[partition] = self._syncing.get(partition, 0) + 1
+                self.storage.flush(self.replicas, list(outcome.flush), lambda result: synced(outcome.flush, result))
             else:
                 self._fetch(fetcher, now_ms)
 
-        def synced(result: object) -> None:
+        def synced(partitions: Iterable[Partition], result: object) -> None:
             if isinstance(result, DiskFailed):
                 self.node.stop(1, f"replicated data cannot be made durable: {result}")
                 return
-            self._fetch_retry_ms[fetcher.source] = 0
+            for partition in partitions:
+                self._syncing[partition] -= 1
+                if not self._syncing[partition]:
+                    del self._syncing[partition]
             self._fetch(fetcher, self.node.now.mono_ms)
 
         self.node.channels.peer(

@@ -225,6 +225,65 @@ def test_flush_messages_1_acknowledges_what_is_durable_only() -> None:
     assert code(sent) is ErrorCode.NONE
 
 
+def _told(lab: Lab) -> list[int]:
+    """Where broker 2 has said that it is, of each partition."""
+    return [lab.partition(1, number).followers[2].log_end for number in range(2)]
+
+
+def test_flush_messages_1_a_follower_waits_for_the_disk_whatever_changes_meanwhile() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2], partitions=2, configs={"flush.messages": "1"})
+    follower = lab.nodes[2]
+    follower.hold_syncs = True
+    sent = lab.produce(1, b"a")
+    lab.settle()
+    assert lab.partition(2).log.log_end_offset == 1 and len(follower.held_syncs) == 1
+    leader = lab.broker(1).image.broker(1)
+    lab.commit(ops.BrokerSet(1, leader.epoch, leader.incarnation_id, leader.endpoints, "rack", (), ()))
+    lab.pass_ms(200)
+    assert _told(lab) == [0, 0] and not sent.done
+    follower.held_syncs.pop()()
+    lab.settle()
+    assert _told(lab) == [1, 0] and code(sent) is ErrorCode.NONE
+
+
+def test_flush_messages_1_a_follower_with_two_answers_waits_for_both() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2], partitions=2, configs={"flush.messages": "1"})
+    follower = lab.nodes[2]
+    follower.hold_syncs = True
+    sent = [lab.produce(1, b"a", number=0)]
+    lab.change([1, 2], 1, number=1)
+    lab.turn()  # the follower asks for that one before it has the answer for the other
+    sent.append(lab.produce(1, b"b", number=1))
+    lab.settle()
+    assert [lab.partition(2, number).log.log_end_offset for number in range(2)] == [1, 1]
+    first, second = follower.held_syncs
+    first()
+    lab.settle()
+    assert _told(lab) == [0, 0] and not any(one.done for one in sent)
+    second()
+    lab.settle()
+    assert _told(lab) == [1, 1] and [code(one) for one in sent] == [ErrorCode.NONE] * 2
+
+
+def test_flush_messages_1_a_follower_waits_for_the_disk_before_it_asks_the_next_leader() -> None:
+    lab = Lab(3)
+    lab.topic([1, 2, 3], configs={"flush.messages": "1"})
+    follower = lab.nodes[3]
+    follower.hold_syncs = True
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.change([1, 2, 3], 2)
+    lab.pass_ms(200)
+    assert lab.partition(2).followers[3].log_end < 1 == lab.partition(3).log.log_end_offset
+    follower.hold_syncs = False
+    for sync in follower.held_syncs:
+        sync()
+    lab.settle()
+    assert lab.partition(2).followers[3].log_end == 1
+
+
 def test_r497_36_a_resend_is_the_same_save_for_the_broker_epoch() -> None:
     lab = Lab(2)
     lab.commit(ops.TopicSet("t", TOPIC_ID), ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]]))
