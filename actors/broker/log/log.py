@@ -80,6 +80,8 @@ class Flush(NamedTuple):
     replacements: Sequence[tuple[Disk, str, bytes]]
     generation: int
     snapshots: tuple[int, ...]
+    epochs: bytes | None
+    """Their table as `replacements` has it; None: it is not to be written."""
     cut: bool
     """The log was cut: sync the checkpoints with it. An older recovery point may lie behind the cut, and what grows there
     next would be believed unseen."""
@@ -143,7 +145,8 @@ class PartitionLog:
         self._named = topic_id is None
         """It is on the disk; whether it was when the process began nobody knows."""
         self.shortened: list[Segment] = []
-        """Cut since the last flush: a power cut must not bring back what was cut, under segments that came after."""
+        """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
+        after."""
 
     @property
     def size(self) -> int:
@@ -402,24 +405,23 @@ class PartitionLog:
             files += segment.write_index()
             if segment.base_offset <= self.recovery_point:
                 break
-        files += [segment.log for segment in self.shortened if segment.log not in files]
+        files += [one.log for one in self.shortened if one in self.segments and one.log not in files]
         if not self._named and self.segments:
             if self._name is None:
                 self._name = self.disk.open(f"{self.directory}/{PARTITION_METADATA}")
             files.append(self._name)
         replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
-        if self.epochs.dirty and self.segments:
-            replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", self.epochs.encode()))
-            self.epochs.dirty = False
+        epochs = self.epochs.encode() if self.epochs.dirty and self.segments else None
+        if epochs is not None:
+            replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", epochs))
         self._flush_offset = self.log_end_offset
         self._flush_ms = now_ms
         self._unsynced_file = False
-        self.shortened.clear()
         cut = self._generation != self._durable_generation
-        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending), cut)
+        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending), epochs, cut)
 
     def flushed(self, flush: Flush) -> None:
-        """The sync of `flush` is done."""
+        """The sync of `flush` is done. One that is never done leaves everything for the next."""
         if self._name is not None and self._name in flush.files:
             self._named = True
             self._forget_name()
@@ -427,14 +429,16 @@ class PartitionLog:
             self._outdated(flush)
             return
         self._durable_generation = flush.generation
+        self.shortened.clear()
+        if flush.epochs is not None and flush.epochs == self.epochs.encode():
+            self.epochs.dirty = False
         self.recovery_point = max(self.recovery_point, flush.offset)
         for offset in flush.snapshots:
             if self._pending.pop(offset, None) is not None and offset not in self.snapshots:
                 self.snapshots = sorted([*self.snapshots, offset])
 
     def _outdated(self, flush: Flush) -> None:
-        """The log was cut while the sync ran: what it wrote beside the log may be wrong."""
-        self.epochs.dirty = True
+        """The log was cut while the sync ran: what it wrote beside the log may be wrong. The epochs are dirty still."""
         for offset in flush.snapshots:
             if offset not in self._pending and offset not in self.snapshots:
                 self.disk.remove(self._snapshot_path(offset))

@@ -301,6 +301,26 @@ def test_a_cut_is_told_to_every_flush_until_one_of_it_is_done() -> None:
     assert log.flush().cut
 
 
+def test_what_a_flush_did_not_bring_to_the_disk_is_for_the_next() -> None:
+    log = new()
+    put(log, build(3), epoch=1)
+    flush(log)
+    put(log, build(3), epoch=2)
+    lost = log.flush()
+    assert lost.epochs == log.epochs.encode()
+    log.truncate_to(4)
+    put(log, build(1), epoch=3)
+    lost = log.flush()
+    again = log.flush()
+    assert (again.epochs, again.files) == (lost.epochs, lost.files)
+    put(log, build(1), epoch=4)
+    sync(log, again)
+    log.flushed(again)
+    assert log.flush().epochs == log.epochs.encode(), "an epoch began while the sync ran"
+    flush(log)
+    assert log.flush().epochs is None
+
+
 def _at(offset: int, data: bytearray) -> bytearray:
     batch.patch(data, 0, offset, 0)
     return data
