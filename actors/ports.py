@@ -109,7 +109,8 @@ class Disk(Protocol):
 class Sync(NamedTuple):
     """Make files durable, then write whole small files in place of old ones, each durable too.
 
-    Answered by `done(token, None)`, or `done(token, error)` with a DiskFailed, once and final.
+    Answered by `done(token, None)`, or `done(token, error)` with a DiskFailed, once and final, or with a DiskFull when a
+    small file found no room: the files may be durable or not, and it may be asked for again.
     """
 
     token: int

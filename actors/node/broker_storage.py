@@ -205,14 +205,19 @@ class BrokerStorage:
         self._written[partition] = None
 
     def flush(self, replicas: "Replicas", partitions: list[Partition], then: Callable[[Any], None]) -> None:
-        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`. With one that
-        was cut go the checkpoints, behind it: the old recovery point may be one that the log reaches again."""
+        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`. It waits for room
+        on a full disk. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the
+        log reaches again."""
+
+        def wait(error: DiskFull) -> None:
+            self._node.log.error(f"cannot flush, the disk is full: {error}")
+            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
+
         logs = [partition.log for partition in partitions if not partition.removed]
         try:
             flushes = [(log, log.flush(self._node.now.mono_ms)) for log in logs]
         except DiskFull as error:
-            self._node.log.error(f"cannot flush, the disk is full: {error}")
-            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
+            wait(error)
             return
         except DiskFailed as error:
             then(error)
@@ -223,6 +228,10 @@ class BrokerStorage:
             self._checkpointed = None
 
         def done(result: object) -> None:
+            if isinstance(result, DiskFull):
+                self._forget_checkpoints()
+                wait(result)
+                return
             if not isinstance(result, Exception):
                 for log, flush in flushes:
                     log.flushed(flush)
@@ -289,9 +298,12 @@ class BrokerStorage:
     def _after_checkpoint(self, result: object) -> None:
         self._noted(result)
         if isinstance(result, Exception):
-            self._checkpointed = None
-            for directory in self._directories:
-                directory.forget_written()
+            self._forget_checkpoints()
+
+    def _forget_checkpoints(self) -> None:
+        self._checkpointed = None
+        for directory in self._directories:
+            directory.forget_written()
 
     def _checkpoints(self, replicas: "Replicas") -> list[tuple[Disk, str, bytes]]:
         replacements = []

@@ -257,7 +257,7 @@ class Node:
     def sync(
         self, files: Sequence[File], replacements: Sequence[tuple[Disk, str, bytes]], then: Callable[[Any], None]
     ) -> None:
-        """Make files durable and replace small ones; `then(None)` or `then(DiskFailed)`."""
+        """Make files durable and replace small ones; `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
         self._syncs.append(Sync(self._token(then), files, replacements))
 
     def work(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:

@@ -95,6 +95,8 @@ class VirtualDisk:
         """(path, position, size) -> whether the device fails."""
         self.append_fails: Callable[[str], bool] | None = None
         """path -> whether an append to it fails."""
+        self.replace_full: Callable[[str], bool] | None = None
+        """path -> whether a small file finds no room to be written."""
         self.sync_fails: Callable[[str], bool] | None = None
         """path -> whether its sync fails."""
         self.appended_bytes = 0
@@ -152,8 +154,10 @@ class VirtualDisk:
             raise DiskFailed(errno.EIO, "sync failed", path)
 
     def replace(self, path: str, content: Buffer) -> None:
-        """Write a small file whole, durable at once. Raises DiskFailed."""
+        """Write a small file whole, durable at once. Raises DiskFull, DiskFailed."""
         self._may_fail(path)
+        if self.replace_full is not None and self.replace_full(path):
+            raise DiskFull(errno.ENOSPC, "no room to replace the file", path)
         inode = Inode(path)
         inode.data += content
         inode.durable = bytes(content)
