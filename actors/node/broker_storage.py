@@ -331,6 +331,7 @@ class BrokerStorage:
             self._node.log.warning(f"retention of {partition!r} failed: {error}")
             return
         if retained.deleted:
+            self.written(partition)  # if it has rolled, nothing but the new file says where the log ends
             self._node.log.info(
                 f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
             )

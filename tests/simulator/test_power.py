@@ -3,6 +3,7 @@
 from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.cluster import Client, Cluster
+from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import World
 
 
@@ -54,3 +55,20 @@ def test_a_leader_that_asks_to_be_alone_has_what_it_acknowledged_on_its_disk():
     assert world.run_until(lambda: state()[0] >= 0 and len(state()[1]) == 2, 60_000)
     ends = [process.node.broker.replicas.get("t", 0).log.log_end_offset for process in cluster.brokers.values()]
     assert ends == [2, 2]
+
+
+def test_a_log_that_was_emptied_by_retention_keeps_its_end():
+    """By age, all of it, long ago, while nobody wrote."""
+    t = OneTopic([1], {"retention.ms": "1000"}, {"log.retention.check.interval.ms": "5000"})
+    for number in range(10):
+        assert t.produce(b"value") == number
+    t.until(lambda: t.log(1).log_start_offset == 10, 120_000)
+    t.world.run_for(70_000)
+    process = t.cluster.brokers[1]
+    process.kill()
+    process.disk.crash()
+    process.start()
+    t.until(lambda: t.cluster.ready() and t.leader == 1)
+    t.world.run_for(1_000)
+    assert (t.log(1).log_start_offset, t.log(1).log_end_offset) == (10, 10)
+    assert t.produce(b"next") == 10
