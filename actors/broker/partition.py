@@ -130,7 +130,7 @@ class Partition:
         """Leader epoch with which the present unbroken leadership began."""
         self.removed = False
         self.unreadable = False
-        """A sealed segment here is damaged: this replica is to be given up, and fetched anew from another one."""
+        """A segment here is damaged: this replica is to be given up, and fetched anew from another one."""
         self.watchers: dict[Entry, None] = {}
         """Entries of fetch sessions that hold this partition."""
         self.alone = False

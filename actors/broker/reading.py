@@ -1,8 +1,9 @@
-"""What one partition answers to one fetcher: the checks of Fetch in their order, and the bytes.
+"""What one partition answers to one fetcher, and what it gives to a machine inside the broker.
 
 This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
 epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
-high watermark. What comes from a sealed segment is verified, whoever reads it.
+high watermark. What comes from a sealed segment is verified, whoever reads it; what a machine inside the broker reads, is
+so from the active one too, since nobody behind it would notice.
 """
 
 from typing import Any, NamedTuple
@@ -60,6 +61,47 @@ class Look(NamedTuple):
         )
 
 
+class Slice(NamedTuple):
+    """What a machine inside the broker reads at once."""
+
+    offset: int
+    """Where it begins: as asked, or where the log begins by now."""
+    records: Buffer = b""
+    """Whole batches, verified; empty at the log's end."""
+    cold: Any = None
+    """A job that brings the bytes into memory; read again from `offset` with its result."""
+
+
+def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_max: int, warm: Any = None) -> Slice:
+    """Read for a machine inside the broker, to the log's end. `warm`: the result of the job that the last call gave, which
+    is used once and only where the log still begins before it.
+
+    Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat says so. Raises any other OSError
+    of the disk as it is: nothing is known to be damaged."""
+    log = partition.log
+    start = max(offset, log.log_start_offset)
+    if start >= log.log_end_offset:
+        return Slice(start)
+    try:
+        if warm is None or start != offset:
+            warm = log.read(start, bytes_max)
+        if warm is None:
+            return Slice(start, cold=log.cold_read(start, bytes_max))
+        if isinstance(warm, Exception):
+            raise warm
+        if not warm.data:
+            raise CorruptBatch(0, "no batch can be found there")
+        _verify(partition, start, warm.data)
+    except CorruptBatch as error:
+        replicas.unreadable[partition] = None
+        raise _damaged(partition, start, error.reason) from None
+    except (DiskFailed, FileNotFoundError) as error:
+        partition.unreadable = True
+        replicas.unreadable[partition] = None
+        raise DiskFailed(f"{partition!r} cannot be read from offset {start} on: {error}") from error
+    return Slice(start, warm.data)
+
+
 def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool) -> Look:
     """Look at one partition. `first`: nothing was found yet, so one batch is given even if it is larger than the limits."""
     partition = entry.partition
@@ -115,15 +157,18 @@ def _read(
         try:
             found = log.read(entry.fetch_offset, limit, end, first)
         except CorruptBatch as error:
-            raise _damaged(partition, entry, error.reason) from None
+            raise _damaged(partition, entry.fetch_offset, error.reason) from None
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:
             records = found.data
             if sealed and first and not records:
-                raise _damaged(partition, entry, "no batch can be found there")
+                raise _damaged(partition, entry.fetch_offset, "no batch can be found there")
     if sealed and records:
-        _verify(partition, entry, records)
+        try:
+            _verify(partition, entry.fetch_offset, records)
+        except CorruptBatch as error:
+            raise _damaged(partition, entry.fetch_offset, error.reason) from None
     return Look(
         entry,
         ErrorCode.NONE,
@@ -139,30 +184,28 @@ def _read(
     )
 
 
-def _verify(partition: Partition, entry: Entry, records: Buffer) -> None:
-    """What comes back from a sealed segment is what was appended: every checksum, and what no checksum covers.
+def _verify(partition: Partition, offset: int, records: Buffer) -> None:
+    """What comes back from a segment, read from `offset` on, is what was appended: every checksum, and what no checksum
+    covers. Raises CorruptBatch.
 
     Offsets leave no gap: nothing here compacts a log.
     """
-    position, below, epochs = 0, entry.fetch_offset, partition.log.epochs
-    try:
-        while position < len(records):
-            header = verify(records, position)
-            if header.base_offset > below if position == 0 else header.base_offset != below:
-                raise CorruptBatch(position, f"it begins at {header.base_offset}")
-            # A log may begin inside a batch; the table of epochs begins with the log.
-            wanted = epochs.epoch_at(max(header.base_offset, entry.fetch_offset))
-            if header.last_offset < entry.fetch_offset or header.epoch != wanted:
-                raise CorruptBatch(position, f"it ends at {header.last_offset} and is of epoch {header.epoch}")
-            position, below = position + header.size, header.last_offset + 1
-    except CorruptBatch as error:
-        raise _damaged(partition, entry, error.reason) from None
+    position, below, epochs = 0, offset, partition.log.epochs
+    while position < len(records):
+        header = verify(records, position)
+        if header.base_offset > below if position == 0 else header.base_offset != below:
+            raise CorruptBatch(position, f"it begins at {header.base_offset}")
+        # A log may begin inside a batch; the table of epochs begins with the log.
+        wanted = epochs.epoch_at(max(header.base_offset, offset))
+        if header.last_offset < offset or header.epoch != wanted:
+            raise CorruptBatch(position, f"it ends at {header.last_offset} and is of epoch {header.epoch}")
+        position, below = position + header.size, header.last_offset + 1
 
 
-def _damaged(partition: Partition, entry: Entry, reason: str) -> DiskFailed:
-    """Rot in a sealed segment is final for this replica."""
+def _damaged(partition: Partition, offset: int, reason: str) -> DiskFailed:
+    """Rot in a segment is final for this replica."""
     partition.unreadable = True
-    return DiskFailed(f"a sealed segment of {partition!r} is damaged, behind offset {entry.fetch_offset}: {reason}")
+    return DiskFailed(f"a segment of {partition!r} is damaged, behind offset {offset}: {reason}")
 
 
 def _refusal(partition: Partition, entry: Entry, code: ErrorCode, reader: Reader) -> Look:

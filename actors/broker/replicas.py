@@ -47,7 +47,7 @@ class Replicas:
         """Partitions that changed their part; FOLLOWER also for those that are gone."""
         self.reports: list[str] = []
         self.unreadable: dict[Partition, None] = {}
-        """Partitions with a damaged sealed segment, until they are gone from here."""
+        """Partitions with a damaged segment, until they are gone from here."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         """Settled changes and refused wishes since the start (R497-49)."""
 
@@ -231,27 +231,6 @@ class Replicas:
         """The session is over: nothing watches for it any more."""
         for entry in session.entries.values():
             self.detach(entry)
-
-    # ---- for machines inside the broker
-
-    def log_start_offset(self, topic: str, number: int) -> int:
-        """First offset of a partition that is here; 0 otherwise."""
-        partition = self.get(topic, number)
-        return 0 if partition is None else partition.log.log_start_offset
-
-    def read_internal(self, topic: str, number: int, offset: int, bytes_max: int, cold: bool = False) -> Any:
-        """Batches from `offset` to the log end, at least one; empty at the end; None: not in memory, ask with `cold`
-        from a thread. Raises DiskFailed when cold."""
-        partition = self.get(topic, number)
-        if partition is None:
-            return b""
-        log = partition.log
-        if offset < log.log_start_offset or offset >= log.log_end_offset:
-            return b""
-        if cold:
-            return log.cold_read(offset, bytes_max)().data
-        found = log.read(offset, bytes_max)
-        return None if found is None else found.data
 
     # ---- inside
 

@@ -1,13 +1,11 @@
-"""Composition of the group coordinator: its writes go through the partition log, its answers to whoever waits.
-
-Loading reads the partition's log in slices of a few hundred kilobytes, one slice a turn, so that the loop never stalls.
-"""
+"""Composition of the group coordinator: its writes go through the partition log, its answers to whoever waits."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Policy, Verdict
+from actors.node.group_loading import Loading
 from actors.node.registry import Answer, Done, Parked
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 TOPIC = "__consumer_offsets"
-LOAD_BYTES = 1 << 18
 NEVER_MS = 1 << 62
 
 
@@ -50,7 +47,9 @@ class GroupsRole:
         """This broker leads a partition in a new epoch."""
         if topic == TOPIC:
             self.machine.gained(partition, epoch)
-            self._load(partition, epoch, self._broker.replicas.log_start_offset(topic, partition))
+            found = self._broker.replicas.get(topic, partition)
+            if found is not None:
+                Loading(self._node, self, found).go_on(0)
 
     def resigned(self, topic: str, partition: int) -> None:
         """It leads it no more."""
@@ -147,35 +146,3 @@ class GroupsRole:
             return Done(reply(verdict))
 
         return again(False)
-
-    def _load(self, partition: int, epoch: int, offset: int) -> None:
-        shard = self.machine.shards.get(partition)
-        if shard is None or shard.epoch != epoch:
-            return
-        data = self._broker.replicas.read_internal(TOPIC, partition, offset, LOAD_BYTES)
-        if data is None:
-            # Cold: the read runs outside the loop.
-            self._node.work(
-                lambda: self._broker.replicas.read_internal(TOPIC, partition, offset, LOAD_BYTES, cold=True),
-                lambda result: self._slice(partition, epoch, offset, result),
-            )
-            return
-        self._slice(partition, epoch, offset, data)
-
-    def _slice(self, partition: int, epoch: int, offset: int, data: Any) -> None:
-        if isinstance(data, Exception):
-            self._node.log.error(f"cannot load {TOPIC}-{partition} from offset {offset}: {data}")
-            return
-        headers = batch.headers(data)
-        if not headers:
-            self.machine.loaded(partition, epoch, self._node.now)
-            self._node.log.info(f"loaded the groups of {TOPIC}-{partition}")
-            self.drain()
-            return
-        for header in headers:
-            if not header.attributes & 0x20:
-                self.machine.load(
-                    partition, epoch, ((record.key, record.value) for record in batch.records(data, header.position))
-                )
-        following = headers[-1].last_offset + 1
-        self._node.waiting.timers.at(self._node.now.mono_ms, lambda: self._load(partition, epoch, following))

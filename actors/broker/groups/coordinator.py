@@ -31,7 +31,7 @@ from actors.broker.groups.records import (
 )
 from actors.broker.groups.state import Group, GroupState
 from actors.ports import Now
-from actors.wire.errors import ErrorCode
+from actors.wire.errors import ErrorCode, WireError
 
 FAR_MS = 1 << 62
 
@@ -114,13 +114,20 @@ class Coordinator:
                 del self._pending[token]
                 then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
-    def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile."""
+    def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
+
+        Records that cannot be decoded are passed over: a sentence about each."""
         shard = self.shards.get(partition)
+        strange: list[str] = []
         if shard is None or shard.epoch != epoch or shard.loaded:
-            return
+            return strange
         for key, value in records:
-            line = read(key, value)
+            try:
+                line = read(key, value)
+            except WireError as error:
+                strange.append(str(error))
+                continue
             if isinstance(line, OffsetLine):
                 _set_offset(shard, line.group, (line.topic, line.partition), line.committed)
             elif isinstance(line, GroupLine):
@@ -128,6 +135,7 @@ class Coordinator:
                     shard.groups.pop(line.id, None)
                 else:
                     shard.groups[line.id] = line.group
+        return strange
 
     def loaded(self, partition: int, epoch: int, now: Now) -> None:
         """The whole log has been replayed; the shard serves, and its members have a session from now."""

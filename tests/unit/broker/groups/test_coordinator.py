@@ -351,6 +351,22 @@ def test_another_coordinator_knows_all_that_was_committed() -> None:
     assert not group.members, "members that do not show up after the move expire"
 
 
+def test_a_record_that_means_nothing_here_is_passed_over_when_a_shard_is_loaded() -> None:
+    world = World()
+    commit(world, 42)
+    heir = World()
+    heir.machine.gained(0, 2)
+    key, _ = world.log[0]
+    later = offset_record("g", "u", 0, CommittedOffset(1, -1, "", 5))
+    strange = heir.machine.load(
+        0, 2, [*world.log, (key, b"\x00\x63of a later release"), (b"\x00\x01\xff", None), later]
+    )
+    assert len(strange) == 2
+    heir.machine.loaded(0, 2, heir.now)
+    offsets = heir.machine.fetch("g")
+    assert not isinstance(offsets, ErrorCode) and offsets["t", 0].offset == 42 and offsets["u", 0].offset == 1
+
+
 def test_lost_leadership_tells_everybody_to_look_elsewhere() -> None:
     world = World()
     leader, _ = world.stable(2)

@@ -1,0 +1,91 @@
+"""A cluster in virtual time whose client commits offsets for topic `t` without being a member, its offsets segments small.
+
+For tests of what a coordinator finds when it takes over. Each request goes to the group's coordinator.
+"""
+
+from typing import Any
+
+from actors.wire.messages import message
+from tests.simulator.cluster import Client, Cluster
+from tests.simulator.world import World
+
+OFFSETS = "__consumer_offsets"
+FILE = f"{OFFSETS}-0/00000000000000000000.log"
+TOPIC, BROKER = 2, 4
+
+
+class Coordinated:
+    def __init__(self, **config: str) -> None:
+        self.world = World(1)
+        self.cluster = Cluster(self.world, config={"offsets.topic.num.partitions": "1", **config})
+        self.cluster.start()
+        assert self.world.run_until(self.cluster.ready, 60_000)
+        self.client = Client(self.world, "client")
+        self.create("t", 1)
+
+    def create(self, name: str, partitions: int) -> None:
+        kind = message("CreateTopicsRequest")
+        topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=3)
+        assert self._ask("CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+        self.world.run_for(500)
+
+    def small_segments(self) -> None:
+        """A few commits fill a segment of the offsets."""
+        self.coordinator("g")
+        kind = message("IncrementalAlterConfigsRequest")
+        small = kind.AlterableConfig(name="internal.segment.bytes", config_operation=0, value="600")
+        resource = kind.AlterConfigsResource(resource_type=TOPIC, resource_name=OFFSETS, configs=[small])
+        reply = self._ask("IncrementalAlterConfigs", 1, kind(resources=[resource]))
+        assert reply.responses[0].error_code == 0
+        self.world.run_for(500)
+
+    def _ask(self, name: str, version: int, request: Any) -> Any:
+        """Ask a broker that serves."""
+        brokers = self.cluster.brokers.values()
+        serving = next(one for one in brokers if one.alive and "PLAINTEXT" in one.listening)
+        return self.client.call(serving.name, name, version, request)
+
+    def coordinator(self, group: str) -> int:
+        """Its broker id, once there is one."""
+        request = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=[group])
+        for _ in range(40):
+            reply = self._ask("FindCoordinator", 4, request)
+            if reply is not None and reply.coordinators[0].error_code == 0:
+                return int(reply.coordinators[0].node_id)
+            self.world.run_for(500)
+        raise AssertionError("no coordinator")
+
+    def call(self, group: str, name: str, version: int, request: Any) -> Any:
+        """Ask the coordinator; None: no answer."""
+        return self.client.call(f"b{self.coordinator(group)}", name, version, request)
+
+    def commit(self, group: str, offset: int) -> None:
+        """Asked again until it is taken."""
+        kind = message("OffsetCommitRequest")
+        partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])
+        request = kind(group_id=group, generation_id_or_member_epoch=-1, topics=[topic])
+        for _ in range(20):
+            reply = self.call(group, "OffsetCommit", 8, request)
+            if reply is not None and reply.topics[0].partitions[0].error_code == 0:
+                return
+            self.world.run_for(300)
+        raise AssertionError("not committed")
+
+    def committed(self, group: str) -> int | None:
+        """The committed offset, -1 when there is none; None: an error, or no answer."""
+        kind = message("OffsetFetchRequest")
+        topic = kind.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+        reply = self.call(group, "OffsetFetch", 7, kind(group_id=group, topics=[topic]))
+        if reply is None or reply.error_code:
+            return None
+        return int(reply.topics[0].partitions[0].committed_offset)
+
+    def heir(self) -> int:
+        """Who leads the offsets' only partition when its leader is gone."""
+        active = self.cluster.active()
+        assert active is not None
+        image = active.node.controller.image
+        row = int(image.topic_partitions(image.topic(OFFSETS))[0])
+        leader, isr = image.leader(row), image.isr(row)
+        return next(int(id) for id in image.replicas(row) if id != leader and id in isr)

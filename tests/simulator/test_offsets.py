@@ -1,0 +1,77 @@
+"""Committed offsets outlive their coordinator: the next one tells what was committed, or nothing at all."""
+
+import errno
+
+import pytest
+
+from tests.simulator.coordinated import FILE, Coordinated
+
+GROUPS = 30
+
+
+def _filled() -> Coordinated:
+    """Several sealed segments of offsets, whole on three brokers."""
+    c = Coordinated()
+    c.small_segments()
+    for number in range(GROUPS):
+        c.commit(f"g{number}", 1000 + number)
+    c.world.run_for(3_000)
+    return c
+
+
+def _all_known(c: Coordinated) -> bool:
+    return [c.committed(f"g{number}") for number in range(GROUPS)] == [1000 + number for number in range(GROUPS)]
+
+
+@pytest.mark.parametrize("position", [3, 10, 14, 17, 22, 58, 61, 70, 80, 100], ids=lambda position: f"byte {position}")
+def test_a_new_coordinator_finds_rot_in_its_offsets_and_another_one_takes_over(position):
+    c = _filled()
+    heir = c.cluster.brokers[c.heir()]
+    heir.disk.corrupt(FILE, position)
+    c.cluster.brokers[c.coordinator("g")].crash()
+    assert c.world.run_until(lambda: heir.stopped_with is not None, 30_000)
+    assert heir.stopped_with[0] == 1 and "fetch it from its leader" in heir.stopped_with[1]
+    c.world.run_for(1_000)
+    assert c.coordinator("g") != int(heir.name[1:]) and _all_known(c)
+    assert c.world.errors == []
+
+
+def test_a_flipped_bit_of_an_offset_is_told_to_nobody():
+    c = _filled()
+    first = c.coordinator("g")
+    at = bytes(c.cluster.brokers[first].disk.files[FILE].data).index((1000).to_bytes(8, "big"))
+    for id, process in c.cluster.brokers.items():
+        if id != first:
+            process.disk.corrupt(FILE, at + 5, 0x01)
+    c.cluster.brokers[first].crash()
+    c.world.run_for(5_000)
+    assert sum(process.alive for process in c.cluster.brokers.values()) == 1, "the last replica is given up by nobody"
+    assert c.committed("g0") is None, "nobody has a sound copy"
+
+
+def test_a_new_coordinator_whose_disk_fails_hands_over():
+    c = _filled()
+    heir = c.cluster.brokers[c.heir()]
+    heir.disk.cold = heir.disk.unreadable = lambda path, position, size: path == FILE
+    c.cluster.brokers[c.coordinator("g")].crash()
+    assert c.world.run_until(lambda: heir.stopped_with is not None, 30_000)
+    c.world.run_for(1_000)
+    assert _all_known(c)
+
+
+def test_a_read_that_fails_for_want_of_something_else_is_tried_again():
+    c = _filled()
+    heir = c.heir()
+    disk, failed = c.cluster.brokers[heir].disk, []
+
+    def out_of_files(path: str, position: int, size: int) -> bool:
+        if path == FILE and len(failed) < 2:
+            failed.append(path)
+            raise OSError(errno.EMFILE, "too many open files", path)
+        return False
+
+    disk.cold = lambda path, position, size: path == FILE
+    disk.unreadable = out_of_files
+    c.cluster.brokers[c.coordinator("g")].crash()
+    c.world.run_for(6_000)
+    assert failed and c.coordinator("g") == heir and _all_known(c)
