@@ -46,10 +46,8 @@ class GroupsRole:
     def became_leader(self, topic: str, partition: int, epoch: int) -> None:
         """This broker leads a partition in a new epoch."""
         if topic == TOPIC:
-            self.machine.gained(partition, epoch)
-            found = self._broker.replicas.get(topic, partition)
-            if found is not None:
-                Loading(self._node, self, found).go_on(0)
+            self._count_partitions()
+            self._gain(partition, epoch)
 
     def resigned(self, topic: str, partition: int) -> None:
         """It leads it no more."""
@@ -63,7 +61,8 @@ class GroupsRole:
         self.drain()
 
     def tick(self, now: Now) -> None:
-        """Time."""
+        """Time, and what the image says now."""
+        self._count_partitions()
         self.machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._node.config.value("offsets.retention.check.interval.ms")
@@ -146,3 +145,17 @@ class GroupsRole:
             return Done(reply(verdict))
 
         return again(False)
+
+    def _count_partitions(self) -> None:
+        """The topic itself says where a group is found; the configuration, only until it exists."""
+        image = self._broker.image
+        topic = image.topic(TOPIC)
+        for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
+            self._gain(partition, epoch)
+        self.drain()
+
+    def _gain(self, partition: int, epoch: int) -> None:
+        self.machine.gained(partition, epoch)
+        found = self._broker.replicas.get(TOPIC, partition)
+        if found is not None:
+            Loading(self._node, self, found).go_on(0)

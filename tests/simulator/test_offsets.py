@@ -4,7 +4,8 @@ import errno
 
 import pytest
 
-from tests.simulator.coordinated import FILE, Coordinated
+from actors.config import node_config
+from tests.simulator.coordinated import FILE, OFFSETS, Coordinated
 
 GROUPS = 30
 
@@ -75,3 +76,29 @@ def test_a_read_that_fails_for_want_of_something_else_is_tried_again():
     c.cluster.brokers[c.coordinator("g")].crash()
     c.world.run_for(6_000)
     assert failed and c.coordinator("g") == heir and _all_known(c)
+
+
+def _restart(c: Coordinated, **config: str) -> None:
+    """All brokers, with other settings."""
+    for process in c.cluster.brokers.values():
+        process.kill()
+    for process in c.cluster.brokers.values():
+        process.config = node_config({**process.config.given, **config})
+        process.start()
+    assert c.world.run_until(c.cluster.ready, 60_000)
+    c.world.run_for(3_000)
+
+
+def test_groups_are_where_the_topic_says_whatever_the_configuration_says_since():
+    c = Coordinated(**{"offsets.topic.num.partitions": "50"})
+    for number in range(GROUPS):
+        c.commit(f"g{number}", 1000 + number)
+    _restart(c, **{"offsets.topic.num.partitions": "10"})
+    assert _all_known(c)
+
+
+def test_offsets_are_kept_by_a_topic_that_was_made_by_hand():
+    c = Coordinated(**{"offsets.topic.num.partitions": "50"})
+    c.create(OFFSETS, 1)
+    c.commit("g1", 5)
+    assert c.committed("g1") == 5

@@ -45,7 +45,7 @@ class Write(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`offsets.*` and `group.*` of the broker."""
+    """`offsets.*` and `group.*` of the broker. `partitions`: how many `__consumer_offsets` will have; see `resized`."""
 
     partitions: int
     policy: Policy
@@ -60,7 +60,8 @@ class Shard:
 
     `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`."""
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, partition: int, epoch: int) -> None:
+        self.partition = partition
         self.epoch = epoch
         self.loaded = False
         self.groups: dict[str, Group] = {}
@@ -72,10 +73,12 @@ class Coordinator:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.partitions = settings.partitions
+        """Partitions of `__consumer_offsets`: where each group is found."""
         self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
         self.writes: list[Write] = []
-        self._pending: dict[int, tuple[int, Shard, Callable[[ErrorCode, Now], None]]] = {}
+        self._pending: dict[int, tuple[Shard, Callable[[ErrorCode, Now], None]]] = {}
         self._next_token = 0
         self._deadlines: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -85,7 +88,7 @@ class Coordinator:
     def partition_of(self, group: str) -> int:
         """As Apache Kafka: the absolute value of Java's string hash, modulo the number of partitions."""
         value = java_hash(group)
-        return (0 if value == -(1 << 31) else abs(value)) % self.settings.partitions
+        return (0 if value == -(1 << 31) else abs(value)) % self.partitions
 
     def shard_of(self, group: str) -> Shard | ErrorCode:
         """The loaded shard of a group, or why there is none. A group without a name may have offsets, not members."""
@@ -94,12 +97,25 @@ class Coordinator:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
+    def resized(self, partitions: int | None) -> list[tuple[int, int]]:
+        """`__consumer_offsets` has so many partitions; None: there is none, and the settings say how many it will have.
+
+        Groups are in other places then: what is led is lost, to be gained anew; (partition, epoch) of each."""
+        partitions = self.settings.partitions if partitions is None else partitions
+        if partitions == self.partitions:
+            return []
+        led = [(shard.partition, shard.epoch) for shard in self.shards.values()]
+        for partition, _ in led:
+            self.lost(partition)
+        self.partitions = partitions
+        return led
+
     # ---- leadership and loading
 
     def gained(self, partition: int, epoch: int) -> None:
         """This broker leads the partition now; its log is to be loaded."""
         self.lost(partition)
-        self.shards[partition] = Shard(epoch)
+        self.shards[partition] = Shard(partition, epoch)
 
     def lost(self, partition: int) -> None:
         """It does so no more."""
@@ -109,8 +125,8 @@ class Coordinator:
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
-        for token, (at, _, then) in sorted(self._pending.items()):
-            if at == partition:
+        for token, (at, then) in sorted(self._pending.items()):
+            if at is shard:
                 del self._pending[token]
                 then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
@@ -206,7 +222,7 @@ class Coordinator:
             self.answers,
         )
         if write:
-            self._write(self.partition_of(group_id), shard, [group_record(group)], self._stabilise(group))
+            self._write(shard, [group_record(group)], self._stabilise(group))
         self._schedule(group)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
@@ -281,7 +297,6 @@ class Coordinator:
             then(error)
 
         self._write(
-            self.partition_of(group_id),
             shard,
             [offset_record(group_id, topic, partition, committed) for topic, partition, committed in offsets],
             visible,
@@ -308,7 +323,6 @@ class Coordinator:
             then(error)
 
         self._write(
-            self.partition_of(group_id),
             shard,
             [offset_record(group_id, topic, partition, None) for topic, partition in partitions],
             gone,
@@ -354,7 +368,7 @@ class Coordinator:
         records = [
             offset_record(group_id, topic, partition, None) for topic, partition in shard.offsets.get(group_id, {})
         ]
-        self._write(self.partition_of(group_id), shard, [*records, (group_key(group_id), None)], gone)
+        self._write(shard, [*records, (group_key(group_id), None)], gone)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: offsets committed for it go too."""
@@ -411,21 +425,19 @@ class Coordinator:
         """A write is committed, or failed."""
         pending = self._pending.pop(token, None)
         if pending is not None:
-            pending[2](error, now)
+            pending[1](error, now)
 
     # ---- inside
 
-    def _write(
-        self, partition: int, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]
-    ) -> None:
+    def _write(self, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]) -> None:
         self._next_token += 1
-        self._pending[self._next_token] = (partition, shard, then)
-        self.writes.append(Write(self._next_token, partition, records))
+        self._pending[self._next_token] = (shard, then)
+        self.writes.append(Write(self._next_token, shard.partition, records))
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now) -> None:
         if write:
             group.state_wall_ms = now.wall_ms
-            self._write(self.partition_of(group.id), shard, [group_record(group)], lambda error, now: None)
+            self._write(shard, [group_record(group)], lambda error, now: None)
         self._schedule(group)
 
     def _stabilise(self, group: Group) -> Callable[[ErrorCode, Now], None]:

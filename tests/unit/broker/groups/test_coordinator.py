@@ -426,6 +426,20 @@ def test_java_hash_places_groups_as_kafka_does() -> None:
     assert machine.partition_of("polygenelubricants") == 0
 
 
+def test_a_topic_of_another_size_has_its_groups_elsewhere() -> None:
+    world = World(delay_ms=1000)
+    world.held = True
+    written = commit(world, 5)
+    waiting = world.join(version=3)
+    assert world.machine.resized(None) == world.machine.resized(1) == []
+    assert world.machine.resized(50) == [(0, 1)], "what is led is to be loaded anew"
+    world.machine.writes.clear()
+    world.drain()
+    assert world.joined(waiting).error is ErrorCode.NOT_COORDINATOR and written == [ErrorCode.NOT_COORDINATOR]
+    assert world.machine.partition_of("g") == ord("g") % 50
+    assert world.machine.resized(None) == [] and world.machine.partition_of("g") == 0
+
+
 def java_reference(text: str) -> int:
     value = sum(ord(char) * 31 ** (len(text) - 1 - index) for index, char in enumerate(text)) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
