@@ -185,10 +185,11 @@ class Coordinator:
             return
         assert isinstance(shard, Shard)
         group = shard.groups.get(group_id) or Group(group_id)
-        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.answers)
+        held: rebalance.Held = []
+        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.answers, held)
         if group.members or group.pending:
             shard.groups[group_id] = group
-        self._after(shard, group, write, now)
+        self._after(shard, group, write, now, held)
 
     def sync(
         self,
@@ -434,10 +435,14 @@ class Coordinator:
         self._pending[self._next_token] = (shard, then)
         self.writes.append(Write(self._next_token, shard.partition, records))
 
-    def _after(self, shard: Shard, group: Group, write: bool, now: Now) -> None:
+    def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
         if write:
             group.state_wall_ms = now.wall_ms
-            self._write(shard, [group_record(group)], lambda error, now: None)
+            self._write(
+                shard,
+                [group_record(group)],
+                lambda error, now: rebalance.written(group, held or [], error, self.answers),
+            )
         self._schedule(group)
 
     def _stabilise(self, group: Group) -> Callable[[ErrorCode, Now], None]:

@@ -1,7 +1,8 @@
 """The classic rebalance protocol on one group: join, sync, heartbeat, leave, and what time does.
 
 Every function takes the group and appends what is answered to `out` as (ticket, Verdict); nothing is called back. Two
-things leave by return value: whether the group must be written (`True`) before its sync phase can end.
+things leave by other ways: whether the group must be written (`True`) is the return value, and what may be answered only
+once it is, goes to `held`, for `written`.
 
 Rules (as Apache Kafka's classic groups):
 
@@ -9,7 +10,8 @@ Rules (as Apache Kafka's classic groups):
    rejoined by then is dropped, unless it is static. A phase that began with an empty group first waits
    `group.initial.rebalance.delay.ms`, anew for each newcomer.
 2. In the sync phase the leader's assignment is written first; only then everybody is answered.
-3. A static member that comes back with a new member id takes its old place; the old process is fenced.
+3. A static member that comes back with a new member id takes its old place; the old process is fenced. It hears its new
+   id once that is written: another coordinator, that knows the old one, would fence it.
 """
 
 from collections.abc import Sequence
@@ -59,8 +61,17 @@ class Synced(NamedTuple):
     assignment: bytes = b""
 
 
+class Rejoined(NamedTuple):
+    """A static member that took its place again: its answer, to be given once the group is written."""
+
+    ticket: int
+    instance_id: str
+    answer: Joined
+
+
 Verdict = Joined | Synced
 Out = list[tuple[int, Verdict]]
+Held = list[Rejoined]
 
 
 class Policy(NamedTuple):
@@ -70,14 +81,14 @@ class Policy(NamedTuple):
     size_max: int
 
 
-def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out) -> bool:
+def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held) -> bool:
     """A member wants in, or again. Answered at once only with an error or the present generation."""
     error = _join_error(group, request, policy)
     if error is not None:
         out.append((ticket, Joined(error, request.member_id)))
         return False
     if request.instance_id is not None and request.instance_id in group.static and not request.member_id:
-        return _rejoin_static(group, ticket, request, now_ms, policy, out)
+        return _rejoin_static(group, ticket, request, now_ms, policy, out, held)
     member = group.members.get(request.member_id)
     if member is None:
         if not request.member_id and request.instance_id is None and request.version >= REQUIRED_ID_VERSION:
@@ -89,6 +100,17 @@ def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: P
         _prepare(group, now_ms, policy, out)
         return _maybe_complete(group, now_ms, out)
     return _rejoin(group, member, ticket, request, now_ms, policy, out)
+
+
+def written(group: Group, held: Held, error: ErrorCode, out: Out) -> None:
+    """The group is written (or could not be: who waited for that asks again)."""
+    for ticket, instance_id, answer in held:
+        if error is not ErrorCode.NONE:
+            answer = Joined(error)
+        elif answer.member_id not in group.members:
+            gone = ErrorCode.FENCED_INSTANCE_ID if instance_id in group.static else ErrorCode.UNKNOWN_MEMBER_ID
+            answer = Joined(gone, answer.member_id)
+        out.append((ticket, answer))
 
 
 def sync(
@@ -320,7 +342,9 @@ def _rejoin(
     return _maybe_complete(group, now_ms, out)
 
 
-def _rejoin_static(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out) -> bool:
+def _rejoin_static(
+    group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held
+) -> bool:
     assert request.instance_id is not None
     old_id = group.static[request.instance_id]
     member = group.members[old_id]
@@ -346,7 +370,7 @@ def _rejoin_static(group: Group, ticket: int, request: JoinRequest, now_ms: int,
         elif leads:
             # An old client that hears that it leads would assign anew: it is told that its former self does.
             answer = answer._replace(leader=old_id, members=())
-        out.append((ticket, answer))
+        held.append(Rejoined(ticket, request.instance_id, answer))
         return True
     _prepare(group, now_ms, policy, out)
     return _maybe_complete(group, now_ms, out)

@@ -280,6 +280,50 @@ def test_kip_345_a_static_member_returns_without_a_rebalance_and_fences_its_old_
     assert world.machine.heartbeat("g", first.member_id, "a", 1, world.now) is ErrorCode.FENCED_INSTANCE_ID
 
 
+def rejoining() -> tuple[World, int]:
+    """A static member of a stable group has come back as `a-2`, which is not committed yet; its ticket."""
+    world = World()
+    first = world.joined(world.join(instance="a"))
+    world.sync(first.member_id, 1, [(first.member_id, b"mine")], instance="a")
+    world.held = True
+    return world, world.join(instance="a", fresh="a-2")
+
+
+def test_kip_345_a_static_member_hears_its_new_id_once_another_coordinator_would_know_it() -> None:
+    world, ticket = rejoining()
+    assert ticket not in world.verdicts
+    world.held = False
+    world.drain()
+    assert world.joined(ticket).member_id == "a-2"
+    heir = World()
+    heir.machine.gained(0, 2)
+    heir.machine.load(0, 2, world.log)
+    heir.machine.loaded(0, 2, heir.now)
+    assert heir.machine.heartbeat("g", "a-2", "a", 1, heir.now) is ErrorCode.NONE
+
+
+def test_a_static_member_whose_new_id_cannot_be_written_asks_again() -> None:
+    world, ticket = rejoining()
+    world.held = False
+    world.drain(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert world.joined(ticket).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.held = True
+    ticket = world.join(instance="a", fresh="a-3")
+    world.machine.writes.clear()
+    world.machine.lost(0)
+    world.drain()
+    assert world.joined(ticket).error is ErrorCode.NOT_COORDINATOR
+
+
+def test_of_two_that_come_back_as_the_same_static_member_the_second_stays() -> None:
+    world, first = rejoining()
+    second = world.join(instance="a", fresh="a-3")
+    world.held = False
+    world.drain()
+    assert world.joined(first).error is ErrorCode.FENCED_INSTANCE_ID
+    assert world.joined(second).member_id == "a-3"
+
+
 def test_a_group_takes_no_member_of_another_kind_or_without_common_protocol() -> None:
     world = World()
     world.stable(1)
