@@ -8,6 +8,7 @@ Rules:
 1. A partition is loaded from its log after leadership is gained, in slices; until then COORDINATOR_LOAD_IN_PROGRESS.
 2. After leadership is lost nothing of the partition is kept, and whoever waits hears NOT_COORDINATOR.
 3. An answer never leaves before what it rests on is committed.
+4. A group is dead from when its removal is written: nobody joins it or commits for it any more, unless the write fails.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict) and `writes` (partition, records, token);
 the caller reports a write's end with `written`.
@@ -58,7 +59,8 @@ class Settings(NamedTuple):
 class Shard:
     """One partition of `__consumer_offsets` that this broker leads.
 
-    `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`."""
+    `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`.
+    `unsettled[group]`: keys of which the log holds, or may hold, a value that is not known to be committed."""
 
     def __init__(self, partition: int, epoch: int) -> None:
         self.partition = partition
@@ -66,6 +68,11 @@ class Shard:
         self.loaded = False
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, dict[tuple[str, int], CommittedOffset]] = {}
+        self.unsettled: dict[str, dict[tuple[str, int], None]] = {}
+
+    def keys(self, group: str) -> dict[tuple[str, int], None]:
+        """Every (topic, partition) of which the log may hold a value of the group's."""
+        return dict.fromkeys(self.offsets.get(group, ())) | self.unsettled.get(group, {})
 
 
 class Coordinator:
@@ -245,6 +252,8 @@ class Coordinator:
         group = shard.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         codes = []
         for member_id, instance_id in members:
             code, write = rebalance.leave(
@@ -266,6 +275,8 @@ class Coordinator:
         group = shard.groups.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation < 0 and group.state is GroupState.EMPTY:
             return ErrorCode.NONE
         if generation >= 0 or member_id or instance_id is not None:
@@ -289,12 +300,17 @@ class Coordinator:
         if isinstance(shard, ErrorCode):
             then(shard)
             return
+        shard.unsettled.setdefault(group_id, {}).update(
+            dict.fromkeys((topic, partition) for topic, partition, _ in offsets)
+        )
 
         def visible(error: ErrorCode, now: Now) -> None:
+            # After a failure it may still be committed: the keys stay unsettled.
             if error is ErrorCode.NONE:
                 shard.groups.setdefault(group_id, Group(group_id))
                 for topic, partition, committed in offsets:
                     _set_offset(shard, group_id, (topic, partition), committed)
+                    _settle(shard, group_id, (topic, partition))
             then(error)
 
         self._write(
@@ -346,7 +362,7 @@ class Coordinator:
         return any(not shard.loaded for shard in self.shards.values())
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
-        """Remove an empty group and its offsets."""
+        """Remove an empty group and its offsets; it is dead meanwhile."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -355,20 +371,24 @@ class Coordinator:
         if group is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
             return
+        if group.state is GroupState.DEAD:
+            then(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
         if group.state is not GroupState.EMPTY:
             then(ErrorCode.NON_EMPTY_GROUP)
             return
 
         def gone(error: ErrorCode, now: Now) -> None:
             if error is ErrorCode.NONE:
-                group.state = GroupState.DEAD
-                shard.groups.pop(group_id, None)
+                del shard.groups[group_id]
                 shard.offsets.pop(group_id, None)
+                shard.unsettled.pop(group_id, None)
+            else:
+                group.state = GroupState.EMPTY
             then(error)
 
-        records = [
-            offset_record(group_id, topic, partition, None) for topic, partition in shard.offsets.get(group_id, {})
-        ]
+        group.state = GroupState.DEAD
+        records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
         self._write(shard, [*records, (group_key(group_id), None)], gone)
 
     def forget_topic(self, topic: str) -> None:
@@ -477,6 +497,13 @@ def java_hash(text: str) -> int:
     for index in range(0, len(data), 2):
         value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _settle(shard: Shard, group: str, key: tuple[str, int]) -> None:
+    unsettled = shard.unsettled.get(group, {})
+    unsettled.pop(key, None)
+    if not unsettled:
+        shard.unsettled.pop(group, None)
 
 
 def _set_offset(shard: Shard, group: str, key: tuple[str, int], committed: CommittedOffset | None) -> None:

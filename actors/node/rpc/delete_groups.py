@@ -1,6 +1,7 @@
 """DeleteGroups (42), versions 0 to 2.
 
-Errors, each group its own: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+Errors, each group its own: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE (it is being deleted,
+or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """LeaveGroup (13), versions 0 to 5.
 
 Version notes: 3 several members at once, by member or instance id; 5 reason.
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS at the top; UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID a member (at the
-top before version 3).
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE at the top; UNKNOWN_MEMBER_ID,
+FENCED_INSTANCE_ID a member (at the top before version 3).
 """
 
 from typing import TYPE_CHECKING, Any

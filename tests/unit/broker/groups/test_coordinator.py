@@ -439,6 +439,79 @@ def test_deleting_needs_an_empty_group_and_leaves_tombstones() -> None:
     assert world.machine.group("g") is None and world.machine.fetch("g") == {}
 
 
+def heir_of(world: World) -> World:
+    """Another coordinator, that has loaded what was committed."""
+    heir = World()
+    heir.machine.gained(0, 2)
+    heir.machine.load(0, 2, world.log)
+    heir.machine.loaded(0, 2, heir.now)
+    heir.drain()
+    return heir
+
+
+def deleting() -> tuple[World, list[ErrorCode]]:
+    """An empty group whose removal is written and not committed, and the answers to who asked for that."""
+    world = World()
+    assert commit(world, 5) == [ErrorCode.NONE]
+    world.held = True
+    seen: list[ErrorCode] = []
+    world.machine.delete("g", seen.append)
+    return world, seen
+
+
+def test_nobody_joins_or_commits_for_a_group_that_is_being_deleted() -> None:
+    world, seen = deleting()
+    assert world.joined(world.join(version=3)).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.machine.heartbeat("g", "m", None, 1, world.now) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.machine.leave("g", [("m", None)], world.now) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert commit(world, 6) == commit(world, 6, "m", 1) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    world.machine.delete("g", seen.append)
+    assert seen == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    world.held = False
+    world.drain()
+    assert seen[1:] == [ErrorCode.NONE] and world.machine.group("g") is None
+    assert world.joined(world.join(version=3)).generation == 1, "it is a new group then"
+
+
+def test_a_group_whose_removal_cannot_be_written_goes_on() -> None:
+    world, seen = deleting()
+    world.held = False
+    world.drain(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert seen == [ErrorCode.COORDINATOR_NOT_AVAILABLE] and world.machine.fetch("g")
+    assert world.joined(world.join(version=3)).error is ErrorCode.NONE
+
+
+def test_a_commit_in_flight_when_its_group_is_deleted_does_not_come_back_with_another_coordinator() -> None:
+    world = World()
+    assert commit(world, 5) == [ErrorCode.NONE]
+    world.held = True
+    seen: list[ErrorCode] = []
+    offset = CommittedOffset(7, -1, "", world.now.wall_ms)
+    world.machine.commit("g", [("in flight", 0, offset)], seen.append)
+    world.machine.delete("g", seen.append)
+    world.held = False
+    world.drain()
+    assert seen == [ErrorCode.NONE, ErrorCode.NONE]
+    assert world.machine.fetch("g") == heir_of(world).machine.fetch("g") == {}
+
+
+def test_a_commit_that_timed_out_is_removed_with_its_group() -> None:
+    world = World()
+    assert commit(world, 5) == [ErrorCode.NONE]
+    world.held = True
+    seen: list[ErrorCode] = []
+    world.machine.commit("g", [("late", 0, CommittedOffset(7, -1, "", world.now.wall_ms))], seen.append)
+    (write,) = world.machine.writes
+    world.machine.writes.clear()
+    world.machine.written(write.token, ErrorCode.COORDINATOR_NOT_AVAILABLE, world.now)
+    world.log.extend(write.records)
+    world.held = False
+    world.machine.delete("g", seen.append)
+    world.drain()
+    assert seen == [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE]
+    assert heir_of(world).machine.fetch("g") == {}
+
+
 def test_offsets_of_an_empty_group_expire() -> None:
     world = World()
     commit(world, 5)
