@@ -56,7 +56,9 @@ class Loading:
         if found.cold is not None:
             node.work(found.cold, lambda result: self.go_on(found.offset, result))
         elif not found.records:
-            self._machine.loaded(partition.number, self._shard.epoch, node.now)
+            image = node.broker.image
+            # Whoever took a commit for a topic knew of it before this leadership began: the image is not behind that.
+            self._machine.loaded(partition.number, self._shard.epoch, node.now, lambda topic: image.topic(topic) >= 0)
             node.log.info(f"loaded the groups of {partition!r}")
             self._groups.drain()
         else:

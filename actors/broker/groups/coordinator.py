@@ -60,7 +60,8 @@ class Shard:
     """One partition of `__consumer_offsets` that this broker leads.
 
     `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`.
-    `unsettled[group]`: keys of which the log holds, or may hold, a value that is not known to be committed."""
+    `unsettled[group][(topic, partition)]`: how many values the log holds, or may hold, that are not known to be committed.
+    `forgotten`: topics that were deleted before it was `loaded`."""
 
     def __init__(self, partition: int, epoch: int) -> None:
         self.partition = partition
@@ -68,11 +69,12 @@ class Shard:
         self.loaded = False
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, dict[tuple[str, int], CommittedOffset]] = {}
-        self.unsettled: dict[str, dict[tuple[str, int], None]] = {}
+        self.unsettled: dict[str, dict[tuple[str, int], int]] = {}
+        self.forgotten: set[str] = set()
 
     def keys(self, group: str) -> dict[tuple[str, int], None]:
         """Every (topic, partition) of which the log may hold a value of the group's."""
-        return dict.fromkeys(self.offsets.get(group, ())) | self.unsettled.get(group, {})
+        return dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
 
 
 class Coordinator:
@@ -160,8 +162,11 @@ class Coordinator:
                     shard.groups[line.id] = line.group
         return strange
 
-    def loaded(self, partition: int, epoch: int, now: Now) -> None:
-        """The whole log has been replayed; the shard serves, and its members have a session from now."""
+    def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
+        """The whole log has been replayed; the shard serves, and its members have a session from now.
+
+        `exists`: whether there is a topic of that name. Offsets of others were left by a coordinator that was gone before
+        it could remove them."""
         shard = self.shards.get(partition)
         if shard is None or shard.epoch != epoch:
             return
@@ -172,6 +177,10 @@ class Coordinator:
             for member in group.members.values():
                 rebalance.touch(member, now.mono_ms)
             self._schedule(group)
+        topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
+        for topic in topics:
+            if topic in shard.forgotten or not exists(topic):
+                self._forget(shard, topic)
 
     # ---- membership
 
@@ -300,17 +309,16 @@ class Coordinator:
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        shard.unsettled.setdefault(group_id, {}).update(
-            dict.fromkeys((topic, partition) for topic, partition, _ in offsets)
-        )
+        for topic, partition, _ in offsets:
+            _settle(shard, group_id, (topic, partition), 1)
 
         def visible(error: ErrorCode, now: Now) -> None:
-            # After a failure it may still be committed: the keys stay unsettled.
+            # After a failure they may still be committed: they stay unsettled.
             if error is ErrorCode.NONE:
                 shard.groups.setdefault(group_id, Group(group_id))
                 for topic, partition, committed in offsets:
                     _set_offset(shard, group_id, (topic, partition), committed)
-                    _settle(shard, group_id, (topic, partition))
+                    _settle(shard, group_id, (topic, partition), -1)
             then(error)
 
         self._write(
@@ -331,19 +339,8 @@ class Coordinator:
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
-            return
-
-        def gone(error: ErrorCode, now: Now) -> None:
-            if error is ErrorCode.NONE:
-                for key in partitions:
-                    _set_offset(shard, group_id, key, None)
-            then(error)
-
-        self._write(
-            shard,
-            [offset_record(group_id, topic, partition, None) for topic, partition in partitions],
-            gone,
-        )
+        else:
+            self._remove_offsets(shard, group_id, partitions, then)
 
     # ---- admin
 
@@ -392,14 +389,12 @@ class Coordinator:
         self._write(shard, [*records, (group_key(group_id), None)], gone)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: offsets committed for it go too."""
+        """A topic was deleted: offsets committed for it go too, or on their way there."""
         for shard in self.shards.values():
-            if not shard.loaded:
-                continue
-            for group_id, offsets in list(shard.offsets.items()):
-                keys = [key for key in offsets if key[0] == topic]
-                if keys:
-                    self.delete_offsets(group_id, keys, lambda error: None)
+            if shard.loaded:
+                self._forget(shard, topic)
+            else:
+                shard.forgotten.add(topic)
 
     # ---- time and writes
 
@@ -450,6 +445,23 @@ class Coordinator:
 
     # ---- inside
 
+    def _forget(self, shard: Shard, topic: str) -> None:
+        for group_id in (*shard.offsets, *(id for id in shard.unsettled if id not in shard.offsets)):
+            keys = [key for key in shard.keys(group_id) if key[0] == topic]
+            if keys:
+                self._remove_offsets(shard, group_id, keys, lambda error: None)
+
+    def _remove_offsets(
+        self, shard: Shard, group_id: str, keys: Sequence[tuple[str, int]], then: Callable[[ErrorCode], None]
+    ) -> None:
+        def gone(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                for key in keys:
+                    _set_offset(shard, group_id, key, None)
+            then(error)
+
+        self._write(shard, [offset_record(group_id, topic, partition, None) for topic, partition in keys], gone)
+
     def _write(self, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]) -> None:
         self._next_token += 1
         self._pending[self._next_token] = (shard, then)
@@ -499,11 +511,13 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-def _settle(shard: Shard, group: str, key: tuple[str, int]) -> None:
-    unsettled = shard.unsettled.get(group, {})
-    unsettled.pop(key, None)
+def _settle(shard: Shard, group: str, key: tuple[str, int], more: int) -> None:
+    unsettled = shard.unsettled.setdefault(group, {})
+    unsettled[key] = unsettled.get(key, 0) + more
+    if unsettled[key] <= 0:
+        del unsettled[key]
     if not unsettled:
-        shard.unsettled.pop(group, None)
+        del shard.unsettled[group]
 
 
 def _set_offset(shard: Shard, group: str, key: tuple[str, int], committed: CommittedOffset | None) -> None:

@@ -533,6 +533,49 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     assert world.machine.fetch("g") == {}
 
 
+def test_a_topic_deleted_while_a_shard_is_loading_takes_its_offsets_along() -> None:
+    world = World()
+    commit(world, 5)
+    heir = World()
+    heir.machine.gained(0, 2)
+    heir.machine.load(0, 2, world.log)
+    heir.machine.forget_topic("t")
+    heir.machine.loaded(0, 2, heir.now)
+    heir.drain()
+    assert heir.machine.fetch("g") == {}
+    heir.log[:0] = world.log
+    assert heir_of(heir).machine.fetch("g") == {}
+
+
+def test_offsets_of_a_topic_that_was_gone_before_the_shard_was_gained_are_removed() -> None:
+    world = World()
+    commit(world, 5)
+    heir = World()
+    heir.machine.gained(0, 2)
+    heir.machine.load(0, 2, [*world.log, offset_record("g", "u", 0, CommittedOffset(1, -1, "", 5))])
+    heir.machine.loaded(0, 2, heir.now, lambda topic: topic == "u")
+    heir.drain()
+    offsets = heir.machine.fetch("g")
+    assert not isinstance(offsets, ErrorCode) and list(offsets) == [("u", 0)]
+    assert [record[1] for record in heir.log] == [None]
+
+
+def test_a_commit_in_flight_when_its_topic_is_deleted_goes_too() -> None:
+    world = World()
+    world.held = True
+    seen = commit(world, 5)
+    world.machine.forget_topic("t")
+    later = commit(world, 1)  # for a topic of that name that was made meanwhile
+    world.machine.forget_topic("another")
+    world.held = False
+    world.drain()
+    assert seen == later == [ErrorCode.NONE]
+    assert [value is None for _, value in world.log] == [False, True, False], "in this order"
+    world.machine.forget_topic("t")
+    world.drain()
+    assert world.machine.fetch("g") == heir_of(world).machine.fetch("g") == {}
+
+
 def test_java_hash_places_groups_as_kafka_does() -> None:
     # Values of String.hashCode as the JVM computes them.
     assert java_hash("") == 0
