@@ -39,6 +39,8 @@ class GroupsRole:
         self._next_ticket = 0
         self._verdicts: dict[int, Verdict] = {}
         self._waiting: set[int] = set()
+        self._asked: dict[int, set[int]] = {}
+        """Connection -> tickets of its requests that are not answered yet, while it is there."""
         self._check_ms = 0
 
     # ---- hooks of the broker
@@ -75,14 +77,19 @@ class GroupsRole:
 
     # ---- for the handlers
 
-    def ask(self, begin: Callable[[int], None], reply: Callable[[Verdict], Any]) -> Answer:
-        """Hand a request to the machine under a fresh ticket; answer now, or when its verdict comes."""
+    def ask(self, connection: int, begin: Callable[[int], None], reply: Callable[[Verdict], Any]) -> Answer:
+        """Hand a request to the machine under a fresh ticket; answer now, or when its verdict comes, if the connection
+        still is there then."""
         self._next_ticket += 1
         ticket = self._next_ticket
         self._waiting.add(ticket)
+        if connection not in self._asked:
+            self._asked[connection] = set()
+            self._node.when_closed(connection, "groups", lambda: self._hung_up(connection))
+        self._asked[connection].add(ticket)
         begin(ticket)
         self.drain()
-        return self._answer(ticket, reply)
+        return self._answer(connection, ticket, reply)
 
     def commit(self, start: Callable[[Callable[[ErrorCode], None]], None], reply: Callable[[ErrorCode], Any]) -> Answer:
         """Start a write; answer when it is committed."""
@@ -136,12 +143,19 @@ class GroupsRole:
 
         return then
 
-    def _answer(self, ticket: int, reply: Callable[[Verdict], Any]) -> Answer:
+    def _hung_up(self, connection: int) -> None:
+        for ticket in sorted(self._asked.pop(connection, ())):
+            self._waiting.discard(ticket)
+            self._verdicts.pop(ticket, None)
+            self._node.waiting.signal(("group", ticket))
+
+    def _answer(self, connection: int, ticket: int, reply: Callable[[Verdict], Any]) -> Answer:
         def again(expired: bool) -> Answer:
             verdict = self._verdicts.pop(ticket, None)
             if verdict is None:
                 return Parked([("group", ticket)], NEVER_MS, again)
             self._waiting.discard(ticket)
+            self._asked[connection].discard(ticket)
             return Done(reply(verdict))
 
         return again(False)

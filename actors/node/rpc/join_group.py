@@ -38,6 +38,7 @@ def join_group(node: "Node", request: Any, call: Call) -> Answer:
         fresh_id=f"{name}-{fresh[:8]}-{fresh[8:12]}-{fresh[12:16]}-{fresh[16:20]}-{fresh[20:]}",
     )
     return groups.ask(
+        call.connection,
         lambda ticket: groups.machine.join(request.group_id, ticket, join, node.now),
         lambda verdict: _reply(verdict, call.api_version),
     )

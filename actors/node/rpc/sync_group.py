@@ -21,6 +21,7 @@ def sync_group(node: "Node", request: Any, call: Call) -> Answer:
     assert node.broker is not None
     groups = node.broker.groups
     return groups.ask(
+        call.connection,
         lambda ticket: groups.machine.sync(
             request.group_id,
             ticket,
