@@ -56,6 +56,14 @@ class Settings(NamedTuple):
     retention_ms: int
 
 
+class Pending(NamedTuple):
+    """A write on its way."""
+
+    shard: "Shard"
+    group: str
+    then: Callable[[ErrorCode, Now], None]
+
+
 class Shard:
     """One partition of `__consumer_offsets` that this broker leads.
 
@@ -87,7 +95,7 @@ class Coordinator:
         self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
         self.writes: list[Write] = []
-        self._pending: dict[int, tuple[Shard, Callable[[ErrorCode, Now], None]]] = {}
+        self._pending: dict[int, Pending] = {}
         self._next_token = 0
         self._deadlines: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -134,10 +142,10 @@ class Coordinator:
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
-        for token, (at, then) in sorted(self._pending.items()):
-            if at is shard:
+        for token, pending in sorted(self._pending.items()):
+            if pending.shard is shard:
                 del self._pending[token]
-                then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+                pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
     def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
         """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
@@ -160,6 +168,7 @@ class Coordinator:
                     shard.groups.pop(line.id, None)
                 else:
                     shard.groups[line.id] = line.group
+                    line.group.written = True
         return strange
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
@@ -239,7 +248,7 @@ class Coordinator:
             self.answers,
         )
         if write:
-            self._write(shard, [group_record(group)], self._stabilise(group))
+            self._write_group(shard, group, self._stabilise(group))
         self._schedule(group)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
@@ -323,6 +332,7 @@ class Coordinator:
 
         self._write(
             shard,
+            group_id,
             [offset_record(group_id, topic, partition, committed) for topic, partition, committed in offsets],
             visible,
         )
@@ -359,7 +369,7 @@ class Coordinator:
         return any(not shard.loaded for shard in self.shards.values())
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
-        """Remove an empty group and its offsets; it is dead meanwhile."""
+        """Remove an empty group and its offsets; it is dead meanwhile. Of what was never written nothing is written."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -386,7 +396,13 @@ class Coordinator:
 
         group.state = GroupState.DEAD
         records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
-        self._write(shard, [*records, (group_key(group_id), None)], gone)
+        if group.written:
+            records.append((group_key(group_id), None))
+        if records:
+            self._write(shard, group_id, records, gone)
+        else:
+            del shard.groups[group_id]
+            then(ErrorCode.NONE)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: offsets committed for it go too, or on their way there."""
@@ -423,16 +439,20 @@ class Coordinator:
         return self._deadlines[0][0] if self._deadlines else FAR_MS
 
     def expire_offsets(self, now: Now) -> None:
-        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes)."""
+        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and empty
+        groups that have no others. One that is written to, or has given an id out, is left for the next time."""
+        busy = {(pending.shard.partition, pending.group) for pending in self._pending.values()}
         for shard in [shard for shard in self.shards.values() if shard.loaded]:
-            for group in [group for group in shard.groups.values() if group.state is GroupState.EMPTY]:
+            for group in list(shard.groups.values()):
+                if group.state is not GroupState.EMPTY or group.pending or (shard.partition, group.id) in busy:
+                    continue
                 offsets = shard.offsets.get(group.id, {})
                 old = [
                     key
                     for key, committed in offsets.items()
                     if max(committed.wall_ms, group.state_wall_ms) + self.settings.retention_ms <= now.wall_ms
                 ]
-                if old and len(old) == len(offsets):
+                if len(old) == len(offsets):
                     self.delete(group.id, lambda error: None)
                 elif old:
                     self.delete_offsets(group.id, old, lambda error: None)
@@ -441,7 +461,7 @@ class Coordinator:
         """A write is committed, or failed."""
         pending = self._pending.pop(token, None)
         if pending is not None:
-            pending[1](error, now)
+            pending.then(error, now)
 
     # ---- inside
 
@@ -460,19 +480,27 @@ class Coordinator:
                     _set_offset(shard, group_id, key, None)
             then(error)
 
-        self._write(shard, [offset_record(group_id, topic, partition, None) for topic, partition in keys], gone)
+        self._write(
+            shard, group_id, [offset_record(group_id, topic, partition, None) for topic, partition in keys], gone
+        )
 
-    def _write(self, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]) -> None:
+    def _write_group(self, shard: Shard, group: Group, then: Callable[[ErrorCode, Now], None]) -> None:
+        group.written = True
+        self._write(shard, group.id, [group_record(group)], then)
+
+    def _write(
+        self, shard: Shard, group: str, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]
+    ) -> None:
         self._next_token += 1
-        self._pending[self._next_token] = (shard, then)
+        self._pending[self._next_token] = Pending(shard, group, then)
         self.writes.append(Write(self._next_token, shard.partition, records))
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
         if write:
             group.state_wall_ms = now.wall_ms
-            self._write(
+            self._write_group(
                 shard,
-                [group_record(group)],
+                group,
                 lambda error, now: rebalance.written(group, held or [], error, self.answers),
             )
         self._schedule(group)

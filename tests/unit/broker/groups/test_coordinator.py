@@ -525,6 +525,45 @@ def test_offsets_of_an_empty_group_expire() -> None:
     assert world.machine.fetch("g") == {}
 
 
+def expire(world: World) -> None:
+    world.machine.expire_offsets(world.now)
+    world.drain()
+
+
+def test_an_empty_group_without_offsets_goes_and_leaves_a_tombstone() -> None:
+    world = World()
+    (member,) = world.stable(1)
+    expire(world)
+    assert world.machine.group("g")
+    world.machine.leave("g", [(member, None)], world.now)
+    world.drain()
+    expire(world)
+    assert world.machine.groups() == heir_of(world).machine.groups() == []
+
+
+def test_a_group_that_only_gave_ids_out_goes_when_they_have_lapsed_without_a_trace() -> None:
+    world = World()
+    world.join()
+    expire(world)
+    assert world.machine.group("g"), "whoever has the id may still join"
+    world.pass_time(10_000)
+    expire(world)
+    assert world.machine.groups() == [] and world.log == []
+
+
+def test_old_offsets_do_not_go_with_a_group_that_commits_again() -> None:
+    world = World()
+    commit(world, 5)
+    world.pass_time(1_000_000)
+    world.held = True
+    seen = commit(world, 6)
+    world.machine.expire_offsets(world.now)
+    world.held = False
+    world.drain()
+    offsets = world.machine.fetch("g")
+    assert seen == [ErrorCode.NONE] and not isinstance(offsets, ErrorCode) and offsets["t", 0].offset == 6
+
+
 def test_a_deleted_topic_takes_its_offsets_along() -> None:
     world = World()
     commit(world, 5)
