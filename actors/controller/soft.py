@@ -138,7 +138,7 @@ class Soft:
         self.snapshot_times: dict[int, int] = {}
         """When each controller was last told to snapshot."""
         self.unregistered: set[int] = set()
-        """Brokers whose giving up somebody waits for."""
+        """Brokers whose giving up somebody waits for; until the end of the turn in which it has ended."""
         self.isr_connections: dict[int, int] = {}
         """Per broker the newest connection on which it has sent AlterIsr (R497-52)."""
         self.names: dict[str, set[str]] | None = None

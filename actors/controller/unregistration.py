@@ -4,6 +4,7 @@ from typing import Any
 
 from actors.controller import leases
 from actors.controller.registration import registration_key
+from actors.controller.soft import Soft
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -19,7 +20,6 @@ def unregister_broker(state: State, request: Any, now: Now, random: Random) -> R
     known = state.image.broker(broker) is not None or state.image.counts(broker)[2] > 0
     departure = state.soft.leaving.get(broker)
     if broker in state.soft.unregistered and departure is None:
-        state.soft.unregistered.discard(broker)
         return Result((), kind())
     if not known:
         return Result(
@@ -33,3 +33,9 @@ def unregister_broker(state: State, request: Any, now: Now, random: Random) -> R
     leases.revoke(state.soft, broker, "unregistered", give_up=True)
     late = kind(error_code=int(ErrorCode.REQUEST_TIMED_OUT), error_message=ErrorCode.REQUEST_TIMED_OUT.text)
     return Result((), late, wait=registration_key(broker))
+
+
+def turn_ended(soft: Soft) -> None:
+    """Whoever waited for a giving up that has ended has heard of it in this turn, unless the connection is gone: the next
+    request is a new one, about whatever is registered by then."""
+    soft.unregistered.intersection_update(soft.leaving)

@@ -23,6 +23,7 @@ from actors.controller.refusals import refusal
 from actors.controller.registration import registration_key
 from actors.controller.soft import Lease, Soft
 from actors.controller.state import METADATA_FORMAT, Operation, Result, State
+from actors.controller.unregistration import turn_ended
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
@@ -188,6 +189,7 @@ class ControllerRole:
 
     def end(self) -> None:
         """The turn is over."""
+        turn_ended(self.soft)
 
     # ---- requests
 

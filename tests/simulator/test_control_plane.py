@@ -179,3 +179,29 @@ def test_r500_14_a_standby_refuses_and_names_nobodys_work_done():
     )
     assert lab.client.call(f"c{standby}", "Envelope", 0, envelope).error_code == 41
     assert lab.client.call(f"c{lab.role.me}", "Envelope", 0, envelope).error_code == 42
+
+
+def test_g12_a_broker_that_came_back_is_unregistered_again_though_the_first_asker_hung_up():
+    lab = Lab()
+    lab.create("t", 6)
+    request = message("UnregisterBrokerRequest")(broker_id=3)
+    first, replies = Client(lab.world, "first"), []
+    active = lab.cluster.active()
+    lab.cluster.brokers[3].freeze()
+
+    def hang_up():
+        if 3 in lab.role.soft.unregistered:
+            for id, link in active.peers.items():
+                if link.other(active) is first:
+                    active.node.closed(id, False)
+
+    lab.world.checks.append(hang_up)
+    first.ask(active.name, "UnregisterBroker", 0, request, replies.append)
+    lab.settle(lambda: 3 not in lab.registered())
+    lab.world.checks.remove(hang_up)
+    lab.cluster.brokers[3].thaw()
+    lab.settle(lambda: 3 in lab.registered() and lab.cluster.ready(), 60_000)
+    assert not replies, "nobody heard of the first time"
+    lab.cluster.brokers[3].freeze()
+    assert lab.client.call("b1", "UnregisterBroker", 0, request).error_code == 0
+    assert lab.registered() == [1, 2]

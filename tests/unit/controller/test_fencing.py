@@ -8,7 +8,7 @@ from actors.controller import elections, fencing, leases
 from actors.controller.changes import leave
 from actors.controller.elections import elect_leaders
 from actors.controller.isr import alter_isr
-from actors.controller.unregistration import unregister_broker
+from actors.controller.unregistration import turn_ended, unregister_broker
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import message
 from fastpath.departures import departures
@@ -79,8 +79,27 @@ def test_g12_unregistering_gives_the_last_copy_up():
     c.settle()
     assert c.run(unregister_broker, kind(broker_id=1)).error_code == 0
     assert c.partition("t") == ((), -1, 1) and c.image.broker(1) is None
+    turn_ended(c.soft)
     assert c.run(unregister_broker, kind(broker_id=1)).error_code == 102
     assert c.run(unregister_broker, kind(broker_id=9)).error_code == 102
+
+
+def test_unregistering_is_done_again_for_a_broker_that_came_back_though_nobody_heard_of_the_first_time():
+    c = Cluster(brokers=3)
+    c.topic("t", (1, 2, 3))
+    request = message("UnregisterBrokerRequest")(broker_id=3)
+    c.run(unregister_broker, request)
+    turn_ended(c.soft)
+    c.settle()
+    for _ in "two that waited":
+        assert c.run(unregister_broker, request).error_code == 0
+    turn_ended(c.soft)
+    assert c.run(unregister_broker, request).error_code == 102
+    c.join(3)
+    c.run(unregister_broker, request)
+    assert c.result.wait is not None and 3 in c.soft.leaving
+    c.settle()
+    assert c.image.broker(3) is None and c.run(unregister_broker, request).error_code == 0
 
 
 def test_slices_are_resumed_and_add_up(monkeypatch):
