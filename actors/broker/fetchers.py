@@ -210,6 +210,7 @@ class Fetcher:
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return
+        known = partition.high_watermark  # it stays true of what is fetched when the log begins again a little before it
         try:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
@@ -224,7 +225,7 @@ class Fetcher:
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
             return
         start = log.log_start_offset
-        if partition.follow(data.high_watermark, data.log_start_offset):
+        if partition.follow(max(data.high_watermark, known), data.log_start_offset):
             outcome.advanced.append(partition)
         if log.log_start_offset != start:
             self._changed[partition] = None

@@ -95,3 +95,30 @@ def test_a_follower_that_is_cut_inside_a_batch_begins_again_at_it():
     t.world.run_for(1_000)
     assert t.read() == dict.fromkeys(range(base, base + 10), b"new")
     assert t.fetch(base + 1).error_code == 1
+
+
+def test_a_follower_that_begins_at_the_batch_keeps_its_high_watermark():
+    """A leader that has just started does not know yet what was committed."""
+    t = OneTopic()
+    for _ in range(BATCHES):
+        t.produce(*[bytes(60)] * COUNT)
+    t.delete_records(4)
+    id, third = (id for id in t.cluster.brokers if id != t.leader)
+    follower = t.cluster.brokers[id]
+    _down(t, follower)
+    follower.disk.remove(DIRECTORY)
+    t.cluster.brokers[third].freeze()
+    t.world.run_for(1_000)
+    partition = t.partition(t.leader)
+    partition.high_watermark = 0
+    partition.followers[third].log_end = 0
+    marks = []
+
+    def note(process):
+        if process is follower and process.node.broker.replicas.get("t", 0) is not None:
+            marks.append(t.partition(id).high_watermark)
+
+    t.world.turned.append(note)
+    follower.start()
+    t.until(lambda: marks and t.log(id).log_end_offset == BATCHES * COUNT)
+    assert 4 in marks and marks == sorted(marks)
