@@ -154,6 +154,9 @@ class Partition:
         """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""
         led, leads = self.leads, assignment.leader == self.cluster.me
         again = assignment.leader_epoch > self.leader_epoch
+        if assignment.leader_epoch > self.leader_epoch + 1:
+            # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
+            self.followers = {}
         changed = again or assignment.leader != self.leader
         self.replicas = assignment.replicas
         self.leader, self.leader_epoch = assignment.leader, assignment.leader_epoch

@@ -1,7 +1,9 @@
 """Three brokers: in-sync sets, leader changes, cuts, crashes; every case ends with equal logs."""
 
 from actors.metadata import ops
+from actors.metadata.snapshot import encode
 from actors.ports import Sync
+from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.batch import records
@@ -282,6 +284,29 @@ def test_flush_messages_1_a_follower_waits_for_the_disk_before_it_asks_the_next_
         sync()
     lab.settle()
     assert lab.partition(2).followers[3].log_end == 1
+
+
+def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are() -> None:
+    """One was moved away and back in what the snapshot leaves out, and has thrown its log away."""
+    lab = Lab(3)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    epoch = lab.partition(1).leader_epoch
+    lab.cut.add(1)
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1]], [[1]], leader_epoch=[epoch + 1]))
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]], leader_epoch=[epoch + 2]))
+    assert lab.partition(2).log.log_end_offset == 0
+    pin = lab.broker(2).image.pin()
+    snapshot = b"".join(encode(pin, 1, 2, 0, None))
+    pin.release()
+    lab.cut.clear()
+    lab.seen[1] = len(lab.log)
+    lab.broker(1).load(snapshot, SnapshotId(lab.next_offset, 1))
+    assert lab.partition(1).followers[2].log_end == -1
+    assert "AlterIsr" not in [name for _, name, _ in lab.asked]
+    lab.pass_ms(1_000)
+    assert isr_of(lab) == (1, 2) and content(lab, 2) == [b"a"]
 
 
 def test_r497_36_a_resend_is_the_same_save_for_the_broker_epoch() -> None:
