@@ -210,7 +210,9 @@ class Fetcher:
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return
-        known = partition.high_watermark  # it stays true of what is fetched when the log begins again a little before it
+        known = (
+            partition.high_watermark
+        )  # it stays true of what is fetched when the log begins again a little before it
         try:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))

@@ -92,7 +92,7 @@ class Stop(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """How far the own replay is. `high_watermark`: as far as known from the leader; -1 before the first fetch."""
+    """How far the own replay is. `high_watermark`: as the leader told it to this process; -1: it has not yet."""
 
     next_offset: int
     high_watermark: int

@@ -77,7 +77,8 @@ class BrokerRole:
         self._replica_connections: set[int] = set()
         self._started = False
         self._caught_up = False
-        """The image has once reached the high watermark; only then do partitions follow it: what was before is history."""
+        """The image has once reached what the leader says is committed; only then do partitions follow it. What was before
+        is history, what is on the own disk too: a topic may have been made again under its name since."""
         self._registered = False
         """The registration in the image is of this process; until then it leads nothing, whatever an older one led."""
         self._was_serving = False
@@ -396,7 +397,7 @@ class BrokerRole:
     def _metadata(self) -> Metadata:
         quorum = self.node.quorum
         known = quorum.leader_address() is not None
-        return Metadata(self.image.next_offset, quorum.high_watermark if quorum.high_watermark > 0 else -1, known)
+        return Metadata(self.image.next_offset, quorum.told_high_watermark, known)
 
     def _tick_lifecycle(self, now: Now) -> None:
         beat = self.lifecycle.tick(now, self._metadata()) if self.lifecycle.due(now) else None

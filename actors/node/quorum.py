@@ -174,6 +174,11 @@ class Quorum:
         return self.raft.high_watermark
 
     @property
+    def told_high_watermark(self) -> int:
+        """The newest that a leader has told this process; -1: none yet. The replay may have to go there still."""
+        return self.raft.told_high_watermark
+
+    @property
     def applied(self) -> int:
         """Everything below has been replayed by the roles."""
         return self._applied

@@ -125,6 +125,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
         rejected(core, response.error)
         return
     heard(core)
+    core.told_high_watermark = max(core.told_high_watermark, response.high_watermark)
     fetching.due_ms = core.now_ms
     if response.diverging is not None:
         _truncate(core, response.diverging)

@@ -211,6 +211,7 @@ def advance(core: Core) -> None:
     agreed = core.voters.agreed(held)
     if agreed >= leading.next_offset:
         core.raise_high_watermark(agreed)
+        core.told_high_watermark = max(core.told_high_watermark, agreed)
         if not leading.committed:
             leading.committed = True
             core.out.gained = Leadership(core.epoch, leading.next_offset)

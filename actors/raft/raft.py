@@ -246,6 +246,11 @@ class Raft:
         return self._core.high_watermark
 
     @property
+    def told_high_watermark(self) -> int:
+        """The newest that a leader has told this process; -1: none yet. The replay may have to go there still."""
+        return self._core.told_high_watermark
+
+    @property
     def live_voters(self) -> int:
         """Leader: voters, itself included, that have fetched within the fetch timeout. 0 elsewhere."""
         core = self._core

@@ -194,6 +194,9 @@ class Core:
         self.now = now
         self.high_watermark = max(log.start_offset, min(log.latest.end_offset, log.end_offset))
         """Everything below is committed. Never falls; at most the log's end."""
+        self.told_high_watermark = -1
+        """The newest that a leader has told this process, or that it has reached as one; it may lie beyond the log's end.
+        -1: none yet. What a restart finds on its disk says nothing about what was committed since."""
         self.role = Role.UNATTACHED
         self.hard = hard
         self.patience_ms = NEVER_MS

@@ -7,6 +7,7 @@ import pytest
 from actors.node import metadata_log
 from actors.wire.messages import message
 from tests.simulator.cluster import Client
+from tests.simulator.one_topic import OneTopic
 from tests.simulator.test_control_plane import Lab
 
 BETWEEN = "metadata.log.max.record.bytes.between.snapshots"
@@ -127,3 +128,26 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
         active.input(read)
     lab.settle(lambda: follower.node.quorum.log_end_offset == lab.role.image.next_offset, 20_000)
     assert active.stopped_with is None
+
+
+def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> None:
+    """Its directories are of a later time: a topic may have been made again under its name."""
+    t = OneTopic([1], {}, {BETWEEN: "3000"})
+    quorum = t.cluster.brokers[1].node.quorum
+    client = message("CreateTopicsRequest")
+    number = 0
+    while quorum.latest_snapshot is None or not quorum.latest_snapshot.end_offset:
+        number += 1
+        topic = client.CreatableTopic(name=f"filler-{number}", num_partitions=20, replication_factor=1)
+        assert t.client.call("b2", "CreateTopics", 7, client(topics=[topic])).topics[0].error_code == 0
+        t.world.run_for(100)
+    behind = t.image.next_offset
+    t.drop()
+    t.create([1])
+    assert t.produce(b"precious") == 0
+    assert quorum.latest_snapshot.end_offset <= behind
+    t.stop(1)
+    t.cluster.brokers[1].start()
+    t.until(lambda: t.leader == 1)
+    t.world.run_for(1_000)
+    assert t.read() == {0: b"precious"}

@@ -119,6 +119,10 @@ class Quorum:
     def high_watermark(self) -> int:
         return self.lab.next_offset
 
+    @property
+    def told_high_watermark(self) -> int:
+        return self.lab.next_offset
+
     def leader_address(self) -> tuple[str, int] | None:
         return ("controller", 1) if self.lab.controller_up else None
 
