@@ -210,9 +210,7 @@ class Fetcher:
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return
-        known = (
-            partition.high_watermark
-        )  # it stays true of what is fetched when the log begins again a little before it
+        known = partition.high_watermark
         try:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
@@ -227,6 +225,7 @@ class Fetcher:
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
             return
         start = log.log_start_offset
+        # What was known stays true where the log has begun again a little before it: the batch is there.
         if partition.follow(max(data.high_watermark, known), data.log_start_offset):
             outcome.advanced.append(partition)
         if log.log_start_offset != start:

@@ -19,6 +19,8 @@ FOUND = [
     ("leader_completeness", "", 4000526),
     ("fenced_brokers_serve_nobody", "", 4100306),
     ("fenced_brokers_serve_nobody", "recreated", 400055),
+    ("high_watermark_monotonic", "purged", 410042),
+    ("leader_completeness", "recreated", 420011),
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),
