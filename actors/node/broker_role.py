@@ -90,6 +90,8 @@ class BrokerRole:
         """When to look for the address of a source again that has none."""
         self._syncing: dict[Partition, int] = {}
         """Followed partitions and how many syncs of each are under way: who leads one of them is asked after the last."""
+        self._opened: list[Partition] = []
+        """Replicas that this turn has opened."""
         self._fetch_due_ms = 0
         """When a fetcher has something to ask next, as of the end of the last turn."""
         self.creating: dict[str, None] = {}
@@ -335,6 +337,7 @@ class BrokerRole:
         leader = image.leader(row)
         if leader == self.me and not self._registered:
             leader = NO_LEADER
+        known = self.replicas.get(topic_id, number)
         self.replicas.assign(
             image.topic_name(topic),
             topic_id,
@@ -344,6 +347,8 @@ class BrokerRole:
             ),
             self.node.now.mono_ms,
         )
+        if known is None and (opened := self.replicas.get(topic_id, number)) is not None:
+            self._opened.append(opened)
         return topic_id, number
 
     def _drop(self, partition: Partition) -> None:
@@ -367,6 +372,8 @@ class BrokerRole:
 
     def _after_changes(self) -> None:
         replicas = self.replicas
+        if self._opened:
+            self._sync_opened()
         while replicas.moved:
             partition, part = replicas.moved.pop(0)
             if part is Became.LEADER:
@@ -569,21 +576,9 @@ class BrokerRole:
             self.replicas.replicated(outcome)
             self._after_changes()
             if outcome.flush:
-                for partition in outcome.flush:
-                    self._syncing[partition] = self._syncing.get(partition, 0) + 1
-                self.storage.flush(self.replicas, list(outcome.flush), lambda result: synced(outcome.flush, result))
+                self._sync(list(outcome.flush), lambda: self._fetch(fetcher, self.node.now.mono_ms))
             else:
                 self._fetch(fetcher, now_ms)
-
-        def synced(partitions: Iterable[Partition], result: object) -> None:
-            if isinstance(result, DiskFailed):
-                self.node.stop(1, f"replicated data cannot be made durable: {result}")
-                return
-            for partition in partitions:
-                self._syncing[partition] -= 1
-                if not self._syncing[partition]:
-                    del self._syncing[partition]
-            self._fetch(fetcher, self.node.now.mono_ms)
 
         self.node.channels.peer(
             ("fetch", fetcher.source),
@@ -595,6 +590,37 @@ class BrokerRole:
             17,
             lane=Lane.DATA,
         )
+
+    def _sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
+        """Make replicas durable; until they are, nobody who leads one of them is asked for more."""
+
+        def synced(result: object) -> None:
+            if isinstance(result, DiskFailed):
+                self.node.stop(1, f"replicated data cannot be made durable: {result}")
+                return
+            for partition in partitions:
+                self._syncing[partition] -= 1
+                if not self._syncing[partition]:
+                    del self._syncing[partition]
+            then()
+
+        for partition in partitions:
+            self._syncing[partition] = self._syncing.get(partition, 0) + 1
+        self.storage.flush(self.replicas, partitions, synced)
+
+    def _sync_opened(self) -> None:
+        """What the process before this one had not synced may be in memory only, and counts where the settings want it on
+        the disk."""
+        opened, self._opened = self._opened, []
+        behind = [one for one in opened if one.durable_first and one.log.recovery_point < one.log.log_end_offset]
+
+        def durable() -> None:
+            for partition in behind:
+                self.replicas.advance(partition, self.node.now.mono_ms)
+            self._after_changes()
+
+        if behind:
+            self._sync(behind, durable)
 
     def _cannot_append(self, partition: Partition, error: DiskFailed) -> None:
         self.node.stop(1, f"nothing can be appended to {partition!r} any more: {error}")

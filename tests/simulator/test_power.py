@@ -72,3 +72,16 @@ def test_a_log_that_was_emptied_by_retention_keeps_its_end():
     t.world.run_for(1_000)
     assert (t.log(1).log_start_offset, t.log(1).log_end_offset) == (10, 10)
     assert t.produce(b"next") == 10
+
+
+def test_what_was_acknowledged_before_a_kill_is_read_after_it_where_every_record_is_flushed():
+    """The kill came between the answer and the next checkpoint; nobody writes any more."""
+    t = OneTopic([1], {"flush.messages": "1"})
+    for number in range(10):
+        assert t.produce(b"value") == number
+    process = t.cluster.brokers[1]
+    process.kill()
+    process.start()
+    t.until(lambda: t.cluster.ready() and t.leader == 1)
+    t.world.run_for(1_000)
+    assert t.read() == dict.fromkeys(range(10), b"value")
