@@ -210,9 +210,11 @@ class Fetcher:
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return
-        known = partition.high_watermark
+        known = data.high_watermark
         try:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
+                # The batch is there in a moment, so what is known to be committed stays so.
+                known = max(known, partition.high_watermark)
                 outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
                 outcome.flush[partition] = None
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
@@ -225,8 +227,7 @@ class Fetcher:
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
             return
         start = log.log_start_offset
-        # What was known stays true where the log has begun again a little before it: the batch is there.
-        if partition.follow(max(data.high_watermark, known), data.log_start_offset):
+        if partition.follow(known, data.log_start_offset):
             outcome.advanced.append(partition)
         if log.log_start_offset != start:
             self._changed[partition] = None
