@@ -2,8 +2,10 @@
 
 Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once.
 `__consumer_offsets` is created on the first request, as Kafka does; until a leader of the group's partition is known the
-answer is COORDINATOR_NOT_AVAILABLE. Transactions and share groups have no coordinator here: INVALID_REQUEST for key types
-that are unknown, COORDINATOR_NOT_AVAILABLE for those two.
+answer is COORDINATOR_NOT_AVAILABLE. Transactions and share groups do not exist here: INVALID_REQUEST with a sentence, as for
+key types that are unknown, because who is told that no coordinator is available asks again until its patience ends. Of a
+transaction's coordinator up to version 3: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with the same sentence, because librdkafka,
+which asks in version 2, asks again after every other error; Java's producer would not show the sentence with that one.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED = 4
+NOT_HERE = {
+    TRANSACTION: "transactions are not supported: leave transactional.id out",
+    SHARE: "share groups are not supported: use a consumer group",
+}
+"""Key types of Kafka's that nothing coordinates here."""
 
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
@@ -26,13 +33,22 @@ def find_coordinator(node: "Node", request: Any, call: Call) -> Answer:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(node, request.key_type, request.key, call.listener_name)
-        return Done(Response(error_code=error, error_message=_text(error), node_id=id, host=host, port=port))
+        if request.key_type == TRANSACTION:
+            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return Done(
+            Response(error_code=error, error_message=_text(error, request.key_type), node_id=id, host=host, port=port)
+        )
     coordinators = []
     for key in request.coordinator_keys:
         error, id, host, port = _find(node, request.key_type, key, call.listener_name)
         coordinators.append(
             Response.Coordinator(
-                key=key, error_code=error, error_message=_text(error), node_id=id, host=host, port=port
+                key=key,
+                error_code=error,
+                error_message=_text(error, request.key_type),
+                node_id=id,
+                host=host,
+                port=port,
             )
         )
     return Done(Response(coordinators=coordinators))
@@ -41,10 +57,8 @@ def find_coordinator(node: "Node", request: Any, call: Call) -> Answer:
 def _find(node: "Node", key_type: int, key: str, listener: str) -> tuple[ErrorCode, int, str, int]:
     assert node.broker is not None
     image = node.broker.image
-    if key_type not in (GROUP, TRANSACTION, SHARE):
-        return ErrorCode.INVALID_REQUEST, -1, "", -1
     if key_type != GROUP:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+        return ErrorCode.INVALID_REQUEST, -1, "", -1
     topic = image.topic(TOPIC)
     if topic < 0:
         node.broker.create_internal_topic(TOPIC)
@@ -59,5 +73,5 @@ def _find(node: "Node", key_type: int, key: str, listener: str) -> tuple[ErrorCo
     return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
 
 
-def _text(error: ErrorCode) -> str | None:
-    return None if error is ErrorCode.NONE else text(error)
+def _text(error: ErrorCode, key_type: int) -> str | None:
+    return None if error is ErrorCode.NONE else NOT_HERE.get(key_type) or text(error)

@@ -1,12 +1,13 @@
 """InitProducerId (22), versions 0 to 5: an id for an idempotent producer.
 
 Behaviour: ids come from blocks that the controller gives to this broker; until the first block is here a request waits a
-moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). A transactional id is refused: UNSUPPORTED_VERSION.
+moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). A transactional id is refused for good:
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, after which no client asks again (librdkafka does after nearly all others).
 
 Version notes: 3 and 4 carry the producer's old id and epoch, which mean nothing without transactions, but have to stand
 together.
 
-Errors: INVALID_REQUEST, UNSUPPORTED_VERSION, COORDINATOR_LOAD_IN_PROGRESS.
+Errors: INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_LOAD_IN_PROGRESS.
 
 Skipped: transactions.
 """
@@ -27,9 +28,8 @@ WAIT_MS = 1000
 def init_producer_id(node: "Node", request: Any, call: Call) -> Answer:
     """Give the next id."""
     if request.transactional_id is not None:
-        return Done(
-            _reply(ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.UNSUPPORTED_VERSION)
-        )
+        named = bool(request.transactional_id)
+        return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if named else ErrorCode.INVALID_REQUEST))
     if (request.producer_id >= 0) is not (request.producer_epoch >= 0):
         return Done(_reply(ErrorCode.INVALID_REQUEST))
     return _give(node, node.now.mono_ms + WAIT_MS, False)

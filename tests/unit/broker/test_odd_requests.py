@@ -64,3 +64,29 @@ def test_a_produced_batch_counts_from_zero_and_has_its_sequence() -> None:
         code(lab.call(1, "Produce", 9, kind(acks=-1, timeout_ms=1000, topic_data=topics))) is ErrorCode.INVALID_RECORD
     )
     assert lab.partition(1).log.log_end_offset == 0
+
+
+SENTENCE = "transactions are not supported: leave transactional.id out"
+
+
+@pytest.mark.parametrize(
+    "version, error",
+    [
+        (2, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (4, ErrorCode.INVALID_REQUEST),
+        (6, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_who_looks_for_a_coordinator_of_transactions_is_told_not_to_try_again(version: int, error: ErrorCode) -> None:
+    request = message("FindCoordinatorRequest")(key="tx", key_type=1, coordinator_keys=["tx"] if version >= 4 else [])
+    reply = Lab(1).call(1, "FindCoordinator", version, request).reply
+    (found,) = reply.coordinators if version >= 4 else (reply,)
+    assert (found.error_code, found.error_message, found.node_id) == (error, SENTENCE, -1)
+    assert not error.retriable
+
+
+def test_a_transactional_id_gets_no_producer_id_and_no_hope() -> None:
+    request = message("InitProducerIdRequest")(transactional_id="tx", transaction_timeout_ms=1000)
+    reply = Lab(1).call(1, "InitProducerId", 4, request).reply
+    assert reply.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert reply.producer_id == -1
