@@ -43,10 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--controllers", type=int, metavar="N", help="how many controllers (3)")
     up.add_argument("--brokers", type=int, metavar="N", help="how many brokers (3)")
     up.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
-    up.add_argument("--host", default="127.0.0.1", help="address to bind and to tell clients (127.0.0.1)")
-    up.add_argument(
-        "--port", type=int, default=9092, help="first broker's port; controllers from there +100; 0: any free"
-    )
+    up.add_argument("--host", help="address to bind and to tell clients (127.0.0.1)")
+    up.add_argument("--port", type=int, help="first broker's port (9092); controllers from there +100; 0: any free")
     up.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
     up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
     up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
@@ -175,17 +173,24 @@ def _up(options: argparse.Namespace) -> int:
 
         if level != 2:
             raise ConfigError("a cluster on Ray begins at metadata.format 2: leave --feature out.")
+        if options.host is not None or options.combined:
+            raise ConfigError(
+                "on Ray each node has a process of its own, at its machine's address: leave --host and --combined out."
+            )
         return on_ray.up(options, _properties(options))
     from rich.console import Console
 
-    from actors.host import screen
+    from actors.host import plan, screen
     from actors.host.on_processes import Cluster
 
+    port = options.port
+    if port is None and plan.load(options.dir) is None:
+        port = plan.FIRST_PORT
     console = Console()
     signal.signal(signal.SIGTERM, _interrupt)
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
-        host=options.host, port=options.port, combined=options.combined, format_level=level,
+        host=options.host, port=port, combined=options.combined, format_level=level if options.feature else None,
         detached=options.detach,
     )  # fmt: skip
     began = time.monotonic()

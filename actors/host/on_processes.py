@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any
 
 import actors
+from actors.host import existing, probe, storage
 from actors.host import plan as plans
-from actors.host import probe, storage
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -39,8 +39,9 @@ class Cluster:
     ...     print(cluster.bootstrap_servers)
 
     `dir`: where it lives; None: a fresh directory that goes with the cluster. `config`: settings of every node.
-    `combined`: the first controllers and brokers share processes. `port`: 0 for free ones. An existing directory is
-    started as it is, and `controllers` and `brokers` must fit it or be None.
+    `host`: what to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the first
+    controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is started
+    as it is: whatever is given must fit it.
     """
 
     def __init__(
@@ -50,10 +51,10 @@ class Cluster:
         dir: str | os.PathLike[str] | None = None,
         config: Mapping[str, str] | None = None,
         *,
-        host: str = "127.0.0.1",
-        port: int = 0,
+        host: str | None = None,
+        port: int | None = None,
         combined: bool = False,
-        format_level: int = 2,
+        format_level: int | None = None,
         detached: bool = False,
         start_timeout_s: float = START_TIMEOUT_S,
         on_event: Callable[[dict[str, Any]], None] | None = None,
@@ -235,17 +236,13 @@ class Cluster:
         if found is None:
             return plans.create(
                 self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
-                common=self._config, host=self._host, port=self._port, combined=self._combined, level=self._level,
+                common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
+                level=self._level or 2,
             )  # fmt: skip
-        for what, wanted, have in (
-            ("controllers", controllers, found.controllers),
-            ("brokers", brokers, found.brokers),
-        ):
-            if wanted is not None and wanted != len(have):
-                raise ClusterError(
-                    f"{self.dir} holds a cluster with {len(have)} {what}, not {wanted}: leave --{what} out, or take "
-                    f"another --dir."
-                )
+        existing.agree(
+            found, self._config, controllers=controllers, brokers=brokers,
+            host=self._host, port=self._port, combined=self._combined, level=self._level,
+        )  # fmt: skip
         return found
 
     def _listen(self) -> None:

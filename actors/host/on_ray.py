@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.config import node_config
+from actors.host import existing, storage
 from actors.host import plan as plans
-from actors.host import storage
 from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.on_processes import ClusterError
 
@@ -97,6 +97,10 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     directory = Path(options.dir).absolute()
     directory.mkdir(parents=True, exist_ok=True)
     machines = _machines(ray.nodes())  # type: ignore[no-untyped-call]
+    if (there := plans.load(directory)) is not None:
+        existing.agree(
+            there, common, controllers=options.controllers, brokers=options.brokers, port=options.port
+        )  # fmt: skip
     choice = _chosen(directory) or _choose(directory, options, common, machines)
     actors = {name: _actor(ray, name, choice) for name in choice["nodes"]}
     plan = plans.load(directory)
@@ -179,11 +183,12 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     """Invent ids and addresses; written down before anything is started."""
     controllers = 3 if options.controllers is None else options.controllers
     brokers = 3 if options.brokers is None else options.brokers
-    if options.port == 0:
+    first = plans.FIRST_PORT if options.port is None else options.port
+    if first == 0:
         raise ClusterError("on Ray ports are chosen beforehand: write --port 9092, or another first port.")
     names = [f"controller-{plans.FIRST_CONTROLLER + i}" for i in range(controllers)]
     placed = place(names, machines) | place([f"broker-{1 + i}" for i in range(brokers)], machines)
-    addresses = [(placed[name][0], options.port + (100 + i if i < controllers else i - controllers))
+    addresses = [(placed[name][0], first + (plans.CONTROLLERS_BEHIND + i if i < controllers else i - controllers))
                  for i, name in enumerate(placed)]  # fmt: skip
     files = plans.describe(directory, addresses[:controllers], addresses[controllers:], common)
     random = SystemRandom()

@@ -25,6 +25,9 @@ from actors.host.entropy import SystemRandom, uuid_text
 from actors.host.server import PortTaken
 
 FIRST_CONTROLLER = 1001
+FIRST_PORT = 9092
+CONTROLLERS_BEHIND = 100
+"""The first controller's port is so many behind the first broker's."""
 CLUSTER_JSON = "cluster.json"
 OWN = (
     "process.roles", "broker.id", "controller.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
@@ -132,7 +135,7 @@ def create(
             f"a cluster of {controllers} controllers and {brokers} brokers cannot be: write at least one controller."
         )
     directory.mkdir(parents=True, exist_ok=True)
-    reserved = [reserve(host, port + 100 + i if port else 0) for i in range(controllers)]
+    reserved = [reserve(host, port + CONTROLLERS_BEHIND + i if port else 0) for i in range(controllers)]
     reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
     addresses = [(host, int(sock.getsockname()[1])) for sock in reserved]
     files = describe(directory, addresses[:controllers], addresses[controllers:], common, combined)
@@ -159,9 +162,7 @@ def describe(
     combined: bool = False,
 ) -> dict[str, dict[str, str]]:
     """Properties of every node by its name, from the address of each. Raises ConfigError."""
-    for name in OWN:
-        if name in common:
-            raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")
+    refuse_own(common)
     files: dict[str, dict[str, str]] = {}
     for id, (host, port) in enumerate(controllers, FIRST_CONTROLLER):
         files[f"controller-{id}"] = {
@@ -194,6 +195,13 @@ def describe(
     if METRICS in common:
         _number_metrics(files, common[METRICS])
     return files
+
+
+def refuse_own(common: Mapping[str, str]) -> None:
+    """Raises ConfigError for a setting of OWN."""
+    for name in OWN:
+        if name in common:
+            raise ConfigError(f"{name} differs from node to node: leave it to rayft up, or write files for rayft node.")
 
 
 def _number_metrics(files: Mapping[str, dict[str, str]], first: str) -> None:

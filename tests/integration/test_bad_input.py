@@ -20,8 +20,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
+from actors.host import existing, probe
 from actors.host import plan as plans
-from actors.host import probe
 from actors.host.on_processes import Cluster, ClusterError
 from actors.wire.messages import message
 
@@ -180,6 +180,55 @@ def test_a_setting_that_cannot_be_stops_a_node_with_one_sentence(tmp_path: Path,
     assert ran.returncode == 3, ran.stdout
     assert words in ran.stderr
     assert ran.stderr.strip().count("\n") == 0, "one sentence, no stack"
+
+
+def rayft_up(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`rayft up` where it has to refuse."""
+    return subprocess.run(
+        [sys.executable, "-m", "actors.cli", "up", "--dir", str(directory), *arguments],
+        cwd=ROOT, capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--set num.partitions=6", "node-1.properties has its default for num.partitions, not 6: edit the .properties"),
+        ("--set log.retention.hours=2", "has 1 for log.retention.hours, not 2: edit the .properties files there"),
+        ("--set log.retention.hrs=1", "did you mean log.retention.hours?"),
+        ("--set broker.id=1", "differs from node to node"),
+        ("--port 1", "not 1: leave --port out, or take another --dir"),
+        ("--host 127.0.0.2", "listens on 127.0.0.1, not on 127.0.0.2: leave --host out"),
+        ("--brokers 5", "with 1 brokers, not 5: leave --brokers out"),
+        ("--controllers 3", "with 1 controllers, not 3: leave --controllers out"),
+        ("--feature metadata.format=1", "formatted for metadata.format=2, not 1: leave --feature out"),
+    ],
+)
+def test_what_shapes_a_new_directory_is_refused_for_an_old_one(tmp_path: Path, arguments: str, words: str) -> None:
+    plans.create(tmp_path, 1, 1, common={"log.retention.hours": "1"}, combined=True)
+    ran = rayft_up(tmp_path, *arguments.split())
+    assert ran.returncode == 1
+    assert words in ran.stderr
+    assert ran.stderr.strip().count("\n") == 0
+
+
+def test_combined_is_refused_where_processes_are_apart(tmp_path: Path) -> None:
+    planned(tmp_path)
+    ran = rayft_up(tmp_path, "--combined")
+    assert ran.returncode == 1
+    assert "have processes of their own: leave --combined out" in ran.stderr
+
+
+def test_what_an_old_directory_fulfils_may_be_asked_for_again(tmp_path: Path) -> None:
+    common = {
+        "log.retention.hours": "1",
+        "rayft.metrics.listen": "127.0.0.1:9404",
+        "broker.heartbeat.interval.ms": "500",
+    }
+    plan = plans.create(tmp_path, 1, 2, common=common, host="127.0.0.1")
+    port = plan.brokers[0].address("client")[1]
+    existing.agree(plan, common, controllers=1, brokers=2, host="127.0.0.1", port=port, level=2)
+    existing.agree(plan, {"num.partitions": "1"}, port=0)
 
 
 def test_a_damaged_meta_properties_is_one_sentence(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import rayft
+from actors.config import ConfigError
 from actors.host import probe
 from actors.host.on_processes import Cluster, ClusterError
 
@@ -109,7 +110,7 @@ def test_unknown_nodes_are_named(cluster: Cluster) -> None:
 def test_a_directory_is_used_once_at_a_time(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match=rf"{cluster.dir} is in use by process \d+"):
         Cluster(dir=cluster.dir).start()
-    with pytest.raises(ClusterError, match="holds a cluster with 3 brokers, not 5"):
+    with pytest.raises(ConfigError, match="holds a cluster with 3 brokers, not 5"):
         Cluster(brokers=5, dir=cluster.dir).start()
     ran = command("node", "--config", str(cluster.dir / "broker-1.properties"))
     assert ran.returncode == 3
