@@ -180,7 +180,7 @@ class Fetcher:
                     try:
                         self._take_one(partition, asked, data, now, outcome)
                     except DiskFull as error:
-                        outcome.reports.append(f"cannot append to {partition!r}: {error}")
+                        partition.cluster.without_room[partition.log.disk] = error
                         self._delay(partition, now.mono_ms + DISK_FULL_MS)
                     except DiskFailed as error:
                         outcome.failures.append((partition, error))

@@ -23,7 +23,7 @@ from actors.broker.log.producers import ProducerFault
 from actors.broker.log.segment import Job
 from actors.broker.sessions import Entry
 from actors.config import TopicSettings
-from actors.ports import Buffer, DiskFull
+from actors.ports import Buffer, Disk, DiskFull
 from actors.wire.errors import ErrorCode
 from fastpath.batch import CorruptBatch, Header, InvalidRecord, accept
 
@@ -55,7 +55,7 @@ class Became(enum.Enum):
 class Cluster:
     """What every partition of a broker looks at. Written by the broker's role."""
 
-    __slots__ = ("heard_ms", "lag_ms_max", "me", "registered")
+    __slots__ = ("heard_ms", "lag_ms_max", "me", "registered", "without_room")
 
     def __init__(self, me: int, lag_ms_max: int) -> None:
         self.me = me
@@ -64,6 +64,8 @@ class Cluster:
         self.heard_ms: dict[int, int] = {}
         """Monotonic time of the last fetch of each replica."""
         self.lag_ms_max = lag_ms_max
+        self.without_room: dict[Disk, DiskFull] = {}
+        """Why appends of this turn were refused, by directory."""
 
 
 class Refused(Exception):
@@ -245,6 +247,7 @@ class Partition:
         except ProducerFault as error:
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
+            self.cluster.without_room[log.disk] = error
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
 
     def _check_times(self, headers: Sequence[Header], wall_ms: int) -> None:

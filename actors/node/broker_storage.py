@@ -19,6 +19,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.recovery import recover
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
+from actors.broker.room import Room
 from actors.config import TopicSettings
 from actors.metadata.image import TOPIC_RESOURCE
 from actors.ports import Disk, DiskFailed, DiskFull, Now
@@ -49,6 +50,7 @@ class BrokerStorage:
         self._checkpointed: object = None
         self._written: dict[Partition, None] = {}
         """Appended to, and perhaps to be flushed."""
+        self._room = Room()
 
     # ---- start and stop
 
@@ -203,21 +205,25 @@ class BrokerStorage:
     def written(self, partition: Partition) -> None:
         """A log has grown."""
         self._written[partition] = None
+        if self._room:
+            self._room.taken(partition.log.disk)
 
     def flush(self, replicas: "Replicas", partitions: list[Partition], then: Callable[[Any], None]) -> None:
         """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`. It waits for room
         on a full disk. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the
         log reaches again."""
 
-        def wait(error: DiskFull) -> None:
-            self._node.log.error(f"cannot flush, the disk is full: {error}")
+        def wait(full: dict[Disk, DiskFull]) -> None:
+            self._tell_of_room(full)
             self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
 
         logs = [partition.log for partition in partitions if not partition.removed]
+        flushes = []
         try:
-            flushes = [(log, log.flush(self._node.now.mono_ms)) for log in logs]
+            for log in logs:
+                flushes.append((log, log.flush(self._node.now.mono_ms)))
         except DiskFull as error:
-            wait(error)
+            wait({log.disk: error})
             return
         except DiskFailed as error:
             then(error)
@@ -230,7 +236,7 @@ class BrokerStorage:
         def done(result: object) -> None:
             if isinstance(result, DiskFull):
                 self._forget_checkpoints()
-                wait(result)
+                wait({disk: result for disk, _, _ in replacements})
                 return
             if not isinstance(result, Exception):
                 for log, flush in flushes:
@@ -241,6 +247,8 @@ class BrokerStorage:
 
     def end(self, replicas: "Replicas") -> None:
         """End of a turn: flush what the settings want flushed."""
+        if replicas.cluster.without_room:
+            self._tell_of_room(replicas.cluster.without_room)
         if not self._written:
             return
         now_ms = self._node.now.mono_ms
@@ -261,8 +269,10 @@ class BrokerStorage:
             replicas.advance(partition, self._node.now.mono_ms)
 
     def tick(self, now: Now, replicas: "Replicas") -> None:
-        """Checkpoints and retention when they are due. Not before the partitions follow the image: until then they are not
-        here, and the checkpoints would forget them."""
+        """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the
+        image: until then they are not here, and the checkpoints would forget them."""
+        for disk in self._room.over(now.mono_ms):
+            self._node.log.info(f"there is room in {self._path(disk)} again: appends are taken")
         if now.mono_ms >= self._checkpoint_ms:
             self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
             self._checkpoint(replicas)
@@ -273,7 +283,7 @@ class BrokerStorage:
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        return min(self._checkpoint_ms, self._retention_ms)
+        return min(self._checkpoint_ms, self._retention_ms, self._room.deadline_ms())
 
     def unlink(self, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
@@ -281,6 +291,15 @@ class BrokerStorage:
             self._node.work(lambda: [job() for job in jobs], self._noted)
 
     # ---- inside
+
+    def _tell_of_room(self, refusals: dict[Disk, DiskFull]) -> None:
+        for disk, why in refusals.items():
+            if self._room.refused(disk, self._node.now.mono_ms):
+                self._node.log.error(f"no append to {self._path(disk)} is taken until there is room: {why}")
+        refusals.clear()
+
+    def _path(self, disk: Disk) -> str:
+        return next(path for path, mine in self.paths() if mine is disk)
 
     def _noted(self, result: object) -> None:
         if isinstance(result, Exception):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab
@@ -45,3 +47,27 @@ def test_a_replica_stays_in_the_directory_where_it_is() -> None:
     assert move(lab, path, "t", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert move(lab, path, "none", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert move(lab, path, "elsewhere", 0) == ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("who", [1, 2])
+def test_a_full_directory_is_told_of_once_and_so_is_its_room(who: int) -> None:
+    """Of the leader and of the follower; an append that is small enough to pass in between is no news."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.disks[who].room = 100
+    for _ in range(5):
+        lab.produce(1, b"." * 1000, timeout_ms=100)
+        lab.produce(1, b"a", timeout_ms=100)
+        lab.pass_ms(1000)
+
+    def lines(words: str) -> list[str]:
+        return [line for line in lab.nodes[who].log.lines if words in line]
+
+    assert len(lines("room")) == 1
+    assert lines("no append to /d is taken until there is room: ")
+    lab.disks[who].room = None
+    for _ in range(20):
+        lab.produce(1, b"b", timeout_ms=100)
+        lab.pass_ms(1000)
+    assert len(lines("room")) == 2
+    assert lines("there is room in /d again")
