@@ -52,7 +52,8 @@ class ConfigKey(NamedTuple):
     validator: Check | None
     doc: str
     dynamic: str
-    """`cluster-wide`, `per-broker` or empty: read at start only. Every topic setting is dynamic: `topic`."""
+    """`cluster-wide`: read at run time too, as the default of a topic setting. Empty: read at start only, or never. Every
+    topic setting is dynamic: `topic`."""
     sensitive: bool
     synonyms: tuple[str, ...]
     """For a topic setting: the node's settings that give its default, the strongest first."""
@@ -128,7 +129,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
     ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT,
     ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST,
 )  # fmt: skip
-CLUSTER, BROKER = "cluster-wide", "per-broker"
+CLUSTER = "cluster-wide"
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 
 
@@ -203,10 +204,10 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("broker.id", INT, -1, None, "Id of the broker in this process. One id space with controllers."),
         _key("controller.id", INT, -1, None, "Id of the controller in this process. One id space with brokers."),
         _key("node.id", INT, -1, None, "The one id of a process with one role; stands for broker.id or controller.id."),
-        _key("listeners", LIST, None, None, "Sockets to open: NAME://host:port, separated by commas.", BROKER),
+        _key("listeners", LIST, None, None, "Sockets to open: NAME://host:port, separated by commas."),
         _key("advertised.listeners", LIST, None, None, "What clients are told instead of listeners."),
         _key("listener.security.protocol.map", STRING, None, _PORT_LIST,
-             "Security protocol of each listener name.", BROKER),
+             "Security protocol of each listener name."),
         _key("inter.broker.listener.name", STRING, None, None, "Listener that brokers use among themselves."),
         _key("security.inter.broker.protocol", STRING, "PLAINTEXT",
              one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
@@ -297,16 +298,16 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("log.message.timestamp.before.max.ms", LONG, MAX_LONG, at_least(0), "Oldest timestamp accepted.", CLUSTER),
         _key("log.message.timestamp.after.max.ms", LONG, 3600000, at_least(0), "Furthest future accepted.", CLUSTER),
         _idle("log.cleaner.enable", BOOLEAN, True, None, _NO_COMPACTION),
-        _idle("log.cleaner.backoff.ms", LONG, 15000, at_least(0), _NO_COMPACTION, CLUSTER),
+        _idle("log.cleaner.backoff.ms", LONG, 15000, at_least(0), _NO_COMPACTION),
         _idle("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0), _NO_COMPACTION, CLUSTER),
         _idle("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1), _NO_COMPACTION, CLUSTER),
         _idle("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), _NO_COMPACTION, CLUSTER),
         _idle("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1), _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.threads", INT, 1, at_least(0), _ONE_THREAD, CLUSTER),
-        _idle("log.cleaner.io.buffer.size", INT, 524288, at_least(0), _ONE_THREAD, CLUSTER),
-        _idle("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, _ONE_THREAD, CLUSTER),
-        _idle("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, "no throttle", CLUSTER),
+        _idle("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, _NO_COMPACTION),
+        _idle("log.cleaner.threads", INT, 1, at_least(0), _ONE_THREAD),
+        _idle("log.cleaner.io.buffer.size", INT, 524288, at_least(0), _ONE_THREAD),
+        _idle("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, _ONE_THREAD),
+        _idle("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, "no throttle"),
         _idle("log.local.retention.ms", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
         _idle("log.local.retention.bytes", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
         _idle("log.dir.failure.timeout.ms", LONG, 30000, at_least(1), "a failed directory stops the node at once"),
@@ -321,7 +322,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, at_least(1),
              "How often they are written down."),
         _idle("replica.socket.receive.buffer.bytes", INT, 65536, None, "the system sizes the buffer"),
-        _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker", CLUSTER),
+        _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker"),
         # --- requests and connections
         _key("socket.request.max.bytes", INT, 104857600, at_least(1),
              "Largest request; a larger one closes the connection."),
@@ -333,11 +334,11 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("queued.max.request.bytes", LONG, -1, None, "Bytes waiting in the data lane; -1 for no limit."),
         _key("connections.max.idle.ms", LONG, 600000, None, "A connection without traffic for this long is closed."),
         _key("max.connections", INT, MAX_INT, at_least(0),
-             "Connections of a node; more are closed on arrival.", CLUSTER),
-        _key("max.connections.per.ip", INT, MAX_INT, at_least(0), "Connections of one address.", CLUSTER),
+             "Connections of a node; more are closed on arrival."),
+        _key("max.connections.per.ip", INT, MAX_INT, at_least(0), "Connections of one address."),
         _key("max.connections.per.ip.overrides", STRING, "", None,
-             "address:number pairs, before the general limit.", CLUSTER),
-        _idle("max.connection.creation.rate", INT, MAX_INT, at_least(0), "accepting is not throttled", CLUSTER),
+             "address:number pairs, before the general limit."),
+        _idle("max.connection.creation.rate", INT, MAX_INT, at_least(0), "accepting is not throttled"),
         _idle("request.timeout.ms", INT, 30000, at_least(1), "each request to another node has a limit of its own"),
         _idle("controller.socket.timeout.ms", INT, 30000, at_least(1),
               "each request to a controller has a limit of its own"),
@@ -345,10 +346,10 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "Fetch sessions kept."),
         _key("max.request.partition.size.limit", INT, 2000, at_least(1),
              "Partitions in a DescribeTopicPartitions answer."),
-        _idle("num.network.threads", INT, 3, at_least(1), _ONE_THREAD, CLUSTER),
-        _idle("num.io.threads", INT, 8, at_least(1), _ONE_THREAD, CLUSTER),
-        _idle("background.threads", INT, 10, at_least(1), _ONE_THREAD, CLUSTER),
-        _idle("num.recovery.threads.per.data.dir", INT, 2, at_least(1), _ONE_THREAD, CLUSTER),
+        _idle("num.network.threads", INT, 3, at_least(1), _ONE_THREAD),
+        _idle("num.io.threads", INT, 8, at_least(1), _ONE_THREAD),
+        _idle("background.threads", INT, 10, at_least(1), _ONE_THREAD),
+        _idle("num.recovery.threads.per.data.dir", INT, 2, at_least(1), _ONE_THREAD),
         _idle("num.replica.alter.log.dirs.threads", INT, None, None, _ONE_THREAD),
         _idle("fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _idle("producer.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
@@ -384,7 +385,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("transaction.state.log.min.isr", INT, 2, at_least(1), _NO_TRANSACTIONS),
         _idle("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), _NO_TRANSACTIONS),
         _key("producer.id.expiration.ms", INT, 86400000, at_least(1),
-             "When an unused producer id is forgotten.", CLUSTER),
+             "When an unused producer id is forgotten."),
     ]
 )  # fmt: skip
 

@@ -4,9 +4,9 @@ What this file alone decides: which change of a setting is legal, and what a top
 Rules:
 
 1. Resources are judged one by one; a resource's changes are all made or none.
-2. A topic's value must be one that the topic could be created with. A broker's must be a setting that changes at run
-   time; only a cluster-wide one may be set for the resource "" (all brokers).
-3. Values are kept as text, as they came. Null removes (A35); what nobody set may be removed whatever its name.
+2. A topic's value must be one that the topic could be created with. A broker's, for one or for all (the resource ""), must
+   be a setting that is read at run time.
+3. Values are kept as text, as they came. Null removes (A35), whatever the name and whether anybody set it.
 """
 
 from collections.abc import Callable, Mapping
@@ -197,27 +197,28 @@ def _listed(present: dict[str, str], config: Any) -> str:
 
 
 def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None]) -> None:
-    kind, resource_name = resource
-    if kind == TOPIC:
+    if resource[0] == TOPIC:
         error = topic_config_error({name: value for name, value in changes.items() if value is not None})
         if error is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, error)
         return
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(name)
-        if key is None:
+        if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
             continue
-        _check_broker_config(key, resource_name, value)
+        _check_broker_config(key, value)
 
 
-def _check_broker_config(key: ConfigKey, resource_name: str, value: str | None) -> None:
+def _check_broker_config(key: ConfigKey, value: str) -> None:
     if not key.dynamic:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name}: it is read at start only.")
-    if key.dynamic == "per-broker" and not resource_name:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name} for all brokers: it is a broker's own.")
-    if value is not None:
-        try:
-            key.parse(value)
-        except ConfigError as error:
-            raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        why = (
+            "it is read at start only: change the node's properties file and start it again"
+            if key.effect
+            else ("it has no effect here")
+        )
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name}: {why}.")
+    try:
+        key.parse(value)
+    except ConfigError as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None

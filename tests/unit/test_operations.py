@@ -75,6 +75,12 @@ def test_exit_codes_are_those_of_the_source() -> None:
     assert ID_TAKEN == EXIT_CONFLICT
 
 
+def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
+    """Nothing else of a node's is: a topic's settings are put together anew whenever one of these has changed."""
+    topics = {synonym for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
+    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic} <= topics
+
+
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:
     """What nobody reads does nothing, and its row has to say so."""
     source = "\n".join(path.read_text() for path in (ROOT / "actors").rglob("*.py") if path.name != "settings.py")

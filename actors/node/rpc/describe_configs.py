@@ -79,7 +79,7 @@ def _rows(
             return None, [
                 (BROKER_CONFIGS[name], [Value(name, text, DYNAMIC_DEFAULT)])
                 for name, text in sorted(defaults.items())
-                if name in BROKER_CONFIGS
+                if name in BROKER_CONFIGS and BROKER_CONFIGS[name].dynamic
             ]
         if one.resource_name != str(role.me):
             text = f"this is broker {role.me}; ask broker {one.resource_name} for its own settings"
@@ -93,7 +93,7 @@ def _broker_values(node: "Node", role: "BrokerRole", key: ConfigKey) -> list[Val
     values, name = [], key.name
     for resource, source in ((str(role.me), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
         text = role.image.config(BROKER, resource).get(name)
-        if text is not None:
+        if text is not None and key.dynamic:
             values.append(Value(name, text, source))
     if name in node.config.given:
         values.append(Value(name, node.config.given[name], STATIC))

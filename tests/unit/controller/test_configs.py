@@ -60,6 +60,12 @@ def test_set_delete_append_subtract():
     ([("broker.id", SET, "1")], dict(kind=BROKER, name="1"), 42),
     ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name="1"), 42),  # R291-43
     ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name=""), 42),
+    ([("listeners", SET, "PLAINTEXT://:1")], dict(kind=BROKER, name="1"), 42),
+    ([("max.connections", SET, "1")], dict(kind=BROKER, name=""), 42),
+    ([("max.connections.per.ip", SET, "1")], dict(kind=BROKER, name="1"), 42),
+    ([("max.connections.per.ip.overrides", SET, "127.0.0.1:1")], dict(kind=BROKER, name="1"), 42),
+    ([("producer.id.expiration.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
+    ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 42),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
     ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),
@@ -69,6 +75,18 @@ def test_what_is_legal(changes, fields, code):
     c = cluster()
     assert alter(c, *changes, **fields) == code
     assert bool(c.ops) == (code == 0)
+
+
+def test_a_refusal_says_what_to_do_and_removing_is_never_refused():
+    c = cluster()
+    request = message("IncrementalAlterConfigsRequest")
+    change = request.AlterableConfig(name="max.connections", config_operation=SET, value="9")
+    resource = request.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change])
+    (reply,) = c.run(incremental_alter_configs, request(resources=[resource])).responses
+    assert reply.error_message == (
+        "Cannot update max.connections: it is read at start only: change the node's properties file and start it again."
+    )
+    assert alter(c, ("max.connections", DELETE, None), kind=BROKER, name="1") == 0
 
 
 def test_validate_only_and_no_change_write_nothing():
