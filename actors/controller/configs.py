@@ -24,6 +24,8 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG = 1
+INTERNAL = ("__consumer_offsets",)
+"""Made by the brokers themselves, with settings that nobody chose."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -88,6 +90,23 @@ def unclean_allowed(state: State, topic: int) -> bool:
         if value is not None:
             return value.strip().lower() == "true"
     return state.options.unclean_default
+
+
+def without_effect(op: Any) -> str | None:
+    """What to tell about a topic's setting that is accepted and does nothing, or less than its name says; else None."""
+    if not isinstance(op, ConfigSet) or op.resource_type != TOPIC or op.value is None or op.resource_name in INTERNAL:
+        return None
+    key = TOPIC_CONFIGS[op.name]
+    value = key.parse(op.value)
+    if not key.effect and value != key.default:
+        why = key.doc[0].lower() + key.doc[1:].rstrip(".")
+    elif op.name == "cleanup.policy" and "compact" in value:
+        why = "accepted, but nothing compacts yet: " + (
+            "only its old segments are deleted" if "delete" in value else "the topic keeps every record, and grows"
+        )
+    else:
+        return None
+    return f"{op.name}={op.value} of topic {op.resource_name} is {why}"
 
 
 # ---- operations

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from actors.controller import elections, fencing, leases
-from actors.controller.configs import UNCLEAN
+from actors.controller.configs import UNCLEAN, without_effect
 from actors.controller.options import options
 from actors.controller.refusals import refusal
 from actors.controller.registration import registration_key
@@ -224,6 +224,10 @@ class ControllerRole:
             return Done(refusal(name, request, ErrorCode.NOT_CONTROLLER, node.quorum.leader_id))
         result = operation(self.state(), request, node.now, node.random)
         self._apply(result)
+        for item in result.ops:
+            for op in item if type(item) is list else (item,):
+                if (sentence := without_effect(op)) is not None:
+                    node.log.warning(sentence)
         if result.wait is not None:
             return Parked(
                 [result.wait],

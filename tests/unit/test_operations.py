@@ -28,6 +28,7 @@ def settings() -> str:
     node = [key for key in BROKER_CONFIGS.values() if key.effect]
     idle = [key for key in BROKER_CONFIGS.values() if not key.effect]
     topics = [key for key in TOPIC_CONFIGS.values() if key.effect]
+    unfulfilled = [key for key in TOPIC_CONFIGS.values() if not key.effect and ": " in key.doc]
     names = ", ".join(f"`{key.name}`" for key in idle)
     return (
         "\n"
@@ -36,7 +37,10 @@ def settings() -> str:
         + "in the log.\n\n## Settings of a topic\n\nSet when a topic is made, or later with `kafka-configs.sh`. Unset, "
         + "the node's own setting counts.\n\n"
         + "".join(table(topics))
-        + "\n"
+        + "\nAccepted and without effect; the active controller says so in its log, at WARN, when one is given another "
+        + "value than its\ndefault:\n\n| name | why it does nothing |\n|---|---|\n"
+        + "".join(f"| `{key.name}` | {key.doc.partition(': ')[2]} |\n" for key in unfulfilled)
+        + "\nIt warns of `compact` in `cleanup.policy` as well: there is no log compaction yet.\n\n"
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from actors.config import node_config
 from actors.controller import fencing
+from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
@@ -489,3 +490,32 @@ def test_leaderships_are_given_back_at_the_interval_and_only_where_it_is_wanted(
             host.later(10_000)
             host.turn()
         assert image.leader(row) == expected
+
+
+def test_settings_of_topics_that_do_nothing_are_warned_of():
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    kind = message("CreateTopicsRequest")
+
+    def warned(name: str, **configs: str) -> list[str]:
+        host.lines.clear()
+        made = [kind.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+        one = kind.CreatableTopic(name=name, num_partitions=1, replication_factor=-1, configs=made)
+        host.controller.submit(create_topics, kind(topics=[one]), call(19))
+        return list(host.lines)
+
+    assert warned("a", retention_ms="1", compression_type="producer", cleanup_policy="delete") == []
+    assert warned("b", compression_type="gzip") == [
+        "compression.type=gzip of topic b is accepted, does nothing here: batches keep the codec that they came with"
+    ]
+    (compact,) = warned("c", cleanup_policy="compact")
+    assert "nothing compacts yet: the topic keeps every record, and grows" in compact
+    (both,) = warned("d", cleanup_policy="compact,delete")
+    assert "only its old segments are deleted" in both
+    assert warned("__consumer_offsets", cleanup_policy="compact") == []
+    change = message("IncrementalAlterConfigsRequest")
+    altered = change.AlterableConfig(name="cleanup.policy", config_operation=0, value="compact")
+    resource = change.AlterConfigsResource(resource_type=2, resource_name="a", configs=[altered])
+    host.controller.submit(incremental_alter_configs, change(resources=[resource]), call(44))
+    assert len(host.lines) == 1, host.lines
