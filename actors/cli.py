@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="topics, partitions, brokers, configs, ... changes, records or log; left out: a list",
     )
-    replay.add_argument("--as-of", metavar="WHEN", help="offset (exclusive), 14:02, or 2026-11-21T14:02; left out: now")
+    replay.add_argument(
+        "--as-of", metavar="WHEN", help="offset (exclusive), 14:02, or 2026-11-21T14:02 (UTC); left out: now"
+    )
     replay.add_argument("--since", metavar="WHEN", help="where changes, records and log begin")
     replay.add_argument("--where", default="", metavar="EXPR", help="such as: leader = 5 and isr contains 3")
     replay.add_argument("--columns", metavar="A,B,...", help="only these")

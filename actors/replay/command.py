@@ -131,7 +131,7 @@ class _Asked:
             yield from self._logs()
             return
         counts = [(name, tables.table(name, found).num_rows) for name in tables.TABLES]
-        time = datetime.datetime.fromtimestamp(found.quorum.timestamp_ms / 1000, datetime.UTC).astimezone()
+        time = datetime.datetime.fromtimestamp(found.quorum.timestamp_ms / 1000, datetime.UTC)
         where = f"as of offset {found.image.next_offset}, {time:%Y-%m-%d %H:%M:%S %Z}"
         yield pa.RecordBatch.from_pydict({"table": [name for name, _ in counts], where: [rows for _, rows in counts]})
 
@@ -335,7 +335,7 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime.datetime):
-        return f"{value.astimezone():%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
+        return f"{value.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
     if isinstance(value, pa.MonthDayNano):
         return duration(value)
     if isinstance(value, list):

@@ -229,8 +229,9 @@ def replay(path: str | Path, as_of: Moment = None, family: str | None = None, re
 
 
 def milliseconds(time: datetime.datetime) -> int:
-    """Since 1970; a time without a zone is local."""
-    return int(time.timestamp() * 1000)
+    """Since 1970; a time without a zone is UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
+    return int(aware.timestamp() * 1000)
 
 
 def last_contained_ms(path: Path) -> int:

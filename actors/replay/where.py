@@ -5,7 +5,7 @@
     CONDITION   COLUMN = | != | < | <= | > | >= VALUE | COLUMN contains VALUE | COLUMN is [not] null | [not] COLUMN
 
 This file alone decides it. A time of day is the last such time that is not after the end of the log; a time without a zone
-is local. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL.
+is UTC. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL.
 """
 
 import datetime
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?[Zz]?")
 _PARTS = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", re.IGNORECASE)
 _COMPARED = re.compile(r"(\w+)\s*(<=|>=|!=|==|=|<|>|\bcontains\b)\s*(.+)", re.IGNORECASE)
 _NULL = re.compile(r"(\w+)\s+is\s+(not\s+)?null", re.IGNORECASE)
@@ -33,22 +33,22 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def moment(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
-    """What WHEN means; `end`: time of the log's last record. Raises ValueError with a sentence."""
+    """What WHEN means; UTC where it names no zone. `end`: time of the log's last record. Raises ValueError."""
     if text.isdecimal():
         return int(text)
     clock = _CLOCK.fullmatch(text)
     try:
         if clock:
-            last = (end or datetime.datetime.now(datetime.UTC)).astimezone()
+            last = (end or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
             time = datetime.time(int(clock[1]), int(clock[2]), int(clock[3] or 0))
-            found = datetime.datetime.combine(last.date(), time).astimezone()
+            found = datetime.datetime.combine(last.date(), time, datetime.UTC)
             return found if found <= last else found - datetime.timedelta(days=1)
         found = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
             f"{text!r} is no moment: write an offset, a time of day such as 14:02, or 2026-11-21T14:02."
         ) from None
-    return found.astimezone()
+    return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
 
 
 def moment_is_clock(text: str) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from actors import cli
 from actors.replay import source, tables
+from actors.replay.moment import milliseconds
 from actors.replay.where import Where, moment
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
@@ -162,15 +163,18 @@ def test_compact_writes_a_checkpoint_and_never_where_the_log_is(path: Path, tmp_
     assert len(list(path.iterdir())) == 1
 
 
-def test_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "TZ", "Europe/Berlin")
     time.tzset()
     try:
-        end = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)  # 14:30 there
+        end = datetime.datetime(2026, 11, 21, 14, 30, tzinfo=datetime.UTC)  # 15:30 there
         assert moment("1998182") == 1998182
-        assert moment("14:02", end) == datetime.datetime(2026, 11, 21, 13, 2, tzinfo=datetime.UTC)
-        assert moment("14:31:05", end) == datetime.datetime(2026, 11, 20, 13, 31, 5, tzinfo=datetime.UTC)
-        assert moment("2026-11-21") == datetime.datetime(2026, 11, 20, 23, tzinfo=datetime.UTC)
+        assert moment("14:02", end) == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
+        assert moment("14:02Z", end) == moment("14:02:00z", end) == moment("14:02", end)
+        assert moment("14:31:05", end) == datetime.datetime(2026, 11, 20, 14, 31, 5, tzinfo=datetime.UTC)
+        assert moment("2026-11-21") == datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+        assert moment("2026-11-21T14:02+01:00") == datetime.datetime(2026, 11, 21, 13, 2, tzinfo=datetime.UTC)
+        assert milliseconds(datetime.datetime(1970, 1, 1, 1)) == 3_600_000
         assert moment("2026-11-21T14:02Z") == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
         for text in ("25:00", "yesterday", "14:02 pm"):
             with pytest.raises(ValueError, match="is no moment"):

@@ -19,7 +19,7 @@ def test_readme(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     if "--sql" in words:
         pytest.importorskip("duckdb", reason="the sql extra is not installed")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("TZ", "America/New_York")
     time.tzset()
     try:
         assert cli.main(shlex.split(words)) == 0
