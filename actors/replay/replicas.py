@@ -13,7 +13,8 @@ This file alone decides what is wrong with replicas of a log:
 | behind | the log ends below the high watermark: right for a replica out of the ISR, wrong for one in it |
 
 The high watermark of a partition is the highest that a node wrote down; where none did (the metadata log), it is the lowest
-end of the replicas. Logs are compared from the highest of their beginnings on: retention runs on every node by itself.
+end of the replicas. Logs are compared from the highest of their beginnings on, those that are empty not at all: retention
+runs on every node by itself.
 Logs that were compacted by key differ rightly; give topics to leave them out. Knows Spark only by the session it is given.
 """
 
@@ -60,6 +61,7 @@ fault string"
 )
 PROBLEMS_SQL = "topic string, partition int, node string, problem string, offset long, sentence string"
 BATCH = ("base_offset", "last_offset", "epoch", "crc", "size")
+NOTHING = np.empty((0, len(BATCH)), np.int64)
 SHOWN = 10
 """Problems of one kind that are told of a replica."""
 
@@ -102,6 +104,8 @@ def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] =
     """Compare the logs under several nodes' directories; only `topics` if given. Raises NothingToRead."""
     splits: list[tuple[str, Split]] = []
     high: dict[Key, int] = {}
+    last: dict[tuple[Key, str], int] = {}
+    held: set[Key] = set()
     replicas: set[tuple[str, Key]] = set()
     for node, path in nodes.items():
         logs = [log for log in files.partitions(path) if log.segments and (not topics or log.topic in topics)]
@@ -110,13 +114,18 @@ def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] =
         for log in logs:
             key = (log.topic, log.number)
             replicas.add((node, key))
+            last[key, node] = log.segments[-1].base_offset
+            if any(path.stat().st_size for path in log.files):
+                held.add(key)
             known = high_watermarks(log.files[0].parent.parent / HIGH_WATERMARKS)
             high[key] = max(high.get(key, -1), known.get(key, -1))
     frame = session.range(0, len(splits), 1, max(len(splits), 1)).mapInArrow(_Scan(splits), SCAN_SQL)
-    judge = _Judge(high, {key: sorted(node for node, of in replicas if of == key) for key in high})
+    judge = _Judge(high, {key: sorted(node for node, of in replicas if of == key) for key in high}, last)
     rows = frame.groupBy("topic", "partition").applyInArrow(lambda table: judge(table), PROBLEMS_SQL).collect()
-    found = sorted(Problem(*(row[name] for name in PROBLEMS.names)) for row in rows)
-    return Verdict(len(high), len(replicas), tuple(found))
+    found = [Problem(*(row[name] for name in PROBLEMS.names)) for row in rows]
+    for key in high.keys() - held:  # they have no row that a job could group
+        found += judge.compared(key, dict.fromkeys(judge.nodes[key], NOTHING))
+    return Verdict(len(high), len(replicas), tuple(sorted(found)))
 
 
 class _Scan:
@@ -162,9 +171,13 @@ class _Scan:
 class _Judge:
     """All batches of all replicas of one partition -> what is wrong."""
 
-    def __init__(self, high: Mapping[Key, int], nodes: Mapping[Key, Sequence[str]]) -> None:
+    def __init__(
+        self, high: Mapping[Key, int], nodes: Mapping[Key, Sequence[str]], last: Mapping[tuple[Key, str], int]
+    ) -> None:
         self.high = high
         self.nodes = nodes
+        self.last = last
+        """Where the last segment of a node's log begins. The log ends there if that is empty, as retention leaves it."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         key = (table.column("topic")[0].as_py(), table.column("partition")[0].as_py())
@@ -178,8 +191,13 @@ class _Judge:
             own = own.filter(own.column("fault").is_null()).sort_by("base_offset")
             logs[node] = np.stack([own.column(name).to_numpy().astype(np.int64) for name in BATCH], axis=1)
             found += _order(key, node, logs[node])
-        found += _compared(key, logs, self.high[key])
+        found += self.compared(key, logs)
         return pa.Table.from_pylist([one._asdict() for one in found], PROBLEMS)
+
+    def compared(self, key: Key, logs: Mapping[str, Any]) -> Iterator[Problem]:
+        """What the replicas say about each other; `logs`: the columns of BATCH of each."""
+        ends = {node: max(int(log[-1, 1]) + 1 if len(log) else 0, self.last[key, node]) for node, log in logs.items()}
+        return _compared(key, logs, ends, self.high[key])
 
 
 def _order(key: Key, node: str, log: Any) -> Iterator[Problem]:
@@ -191,15 +209,15 @@ def _order(key: Key, node: str, log: Any) -> Iterator[Problem]:
         yield Problem(*key, node, "epochs", int(log[at + 1, 0]), sentence)
 
 
-def _compared(key: Key, logs: Mapping[str, Any], high: int) -> Iterator[Problem]:
+def _compared(key: Key, logs: Mapping[str, Any], ends: Mapping[str, int], high: int) -> Iterator[Problem]:
     """What replicas say about each other: what most of them hold is right, the lowest node's where they are even."""
-    ends = {node: int(log[-1, 1]) + 1 if len(log) else 0 for node, log in logs.items()}
     end = high if high >= 0 else min(ends.values())
     begin = max((int(log[0, 0]) for log in logs.values() if len(log)), default=0)
     held: dict[str, set[tuple[int, ...]]] = {}
     for node, log in logs.items():
         within = log[(log[:, 0] >= begin) & (log[:, 1] < end)]
-        held[node] = set(map(tuple, within.tolist()))
+        if len(log):
+            held[node] = set(map(tuple, within.tolist()))
         if ends[node] < end:
             sentence = f"the log ends at {ends[node]}, the high watermark is {end}"
             yield Problem(*key, node, "behind", ends[node], sentence)

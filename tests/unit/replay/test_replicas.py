@@ -107,3 +107,20 @@ def test_without_a_high_watermark_the_shortest_replica_says_how_far(nodes: Nodes
         (path / HIGH_WATERMARKS).unlink()
     append(nodes["a"], "orders", 0, 100, 120)
     assert check(Session(), nodes).problems == ()
+
+
+def emptied(nodes: Nodes, name: str, offset: int) -> None:
+    segment(nodes, name).unlink()
+    (nodes[name] / "orders-1" / f"{offset:020}.log").write_bytes(b"")
+
+
+def test_a_log_that_retention_has_emptied_ends_where_its_empty_segment_begins(nodes: Nodes) -> None:
+    emptied(nodes, "b", 100)
+    assert check(Session(), nodes).problems == ()
+    for name in "ac":
+        emptied(nodes, name, 100)
+    assert check(Session(), nodes).problems == (), "of all of them, too"
+    segment(nodes, "b").parent.joinpath(f"{100:020}.log").unlink()
+    emptied_earlier = nodes["b"] / "orders-1" / f"{40:020}.log"
+    emptied_earlier.write_bytes(b"")
+    assert told(check(Session(), nodes)) == [("orders", 1, "b", "behind", 40)]
