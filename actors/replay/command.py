@@ -276,15 +276,15 @@ def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
     return count
 
 
-def plain(value: Any) -> str:
-    """What JSON has no word for."""
+def plain(value: Any) -> str | dict[str, str]:
+    """What JSON has no word for. Bytes that are UTF-8 are a text; others an object, which no text looks like."""
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     if isinstance(value, bytes):
         try:
             return value.decode()
         except UnicodeDecodeError:
-            return base64.b64encode(value).decode()
+            return {"base64": base64.b64encode(value).decode()}
     return str(value)
 
 
@@ -342,7 +342,8 @@ def cell(value: Any) -> str:
         return " ".join(cell(one) for one in value)
     if isinstance(value, dict):
         return ":".join(cell(one) for one in value.values() if one is not None)
-    return plain(value)
+    found = plain(value)
+    return found if isinstance(found, str) else f"base64:{found['base64']}"
 
 
 def duration(value: Any) -> str:

@@ -17,6 +17,7 @@ from actors import cli
 from actors.replay import source, tables
 from actors.replay.moment import milliseconds
 from actors.replay.where import Where, moment
+from fastpath.batch import Builder
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 
@@ -138,6 +139,22 @@ def test_a_topics_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert rows(capsys, path) == [{"topic": "orders", "partition": 3, "first_offset": 0, "end_offset": 140}]
     assert len(rows(capsys, tmp_path, "--table", "log", "--topic", "orders", "--limit", 9)) == 9
     assert "no log of invoices" in refused(capsys, tmp_path, "--table", "log", "--topic", "invoices")
+
+
+def test_bytes_that_are_no_text_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = Builder(0, 5)
+    values = [b"plain", b"cGxhaW4=", b"\xff\x00", None]
+    for value in values:
+        builder.append(None, value, 1)
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(bytes(builder.build()))
+    words = (tmp_path / "orders-0", "--table", "log", "--columns", "value")
+    assert [row["value"] for row in rows(capsys, *words)] == ["plain", "cGxhaW4=", {"base64": "/wA="}, None]
+    out = tmp_path / "out.jsonl"
+    assert cli.main(["replay", *map(str, words), "--out", str(out)]) == 0
+    assert json.loads(out.read_text().splitlines()[2]) == {"value": {"base64": "/wA="}}
+    assert cli.main(["replay", *map(str, words)]) == 0
+    assert "base64:/wA=" in capsys.readouterr().out
 
 
 def test_damage_stops_or_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
