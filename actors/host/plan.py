@@ -188,9 +188,8 @@ def describe(
         own["controller.listeners"] = "CONTROLLER"
         own["controller.connect"] = connect
         own["log.dirs"] = str(directory.absolute() / name)
-        for setting in ("default", "offsets.topic", "transaction.state.log"):
+        for setting in ("default", "offsets.topic"):
             own[f"{setting}.replication.factor"] = str(replicas)
-        own["transaction.state.log.min.isr"] = str(max(1, replicas - 1))
         own.update(common)
     if METRICS in common:
         _number_metrics(files, common[METRICS])

@@ -67,7 +67,7 @@ def serve(
         return REFUSED, str(error)
     config = config.with_ports(listeners.ports())
     for notice in config.notices:
-        log.info(notice)
+        log.warning(notice)
     loop = Loop(config, listeners, log)
     if main_thread:
         loop.signals()

@@ -10,7 +10,8 @@ Rules:
    once the first time, then with a growing pause while it keeps ending within ten seconds.
 2. Commands come as lines of JSON on standard input, events go as lines of JSON to standard output. End of input means
    that whoever started the cluster is gone: everything stops, unless the cluster is detached.
-3. Stopping: brokers first (controlled shutdown needs controllers), then the rest. Who takes too long is killed.
+3. Each node that is started again, or that stays away, is a line in the supervisor's log (standard error), with why.
+4. Stopping: brokers first (controlled shutdown needs controllers), then the rest. Who takes too long is killed.
 """
 
 import contextlib
@@ -30,6 +31,7 @@ from typing import Any
 from actors.config import ConfigError
 from actors.host import plan as plans
 from actors.host import storage
+from actors.host.serve import Journal
 from actors.host.server import PortTaken
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
@@ -56,6 +58,8 @@ class Child:
         self.running = False
         self.listening: set[str] = set()
         self.sentence = ""
+        self.why = ""
+        """Why it is started again."""
 
     @property
     def ready(self) -> bool:
@@ -71,6 +75,7 @@ class Supervisor:
         self.plan = plan
         self.children = [Child(member) for member in plan.members]
         self._detached = detached
+        self._log = Journal(sys.stderr)
         self._cluster_id = storage.check(plan.members[0].config)[0].cluster_id
         self._selector = selectors.DefaultSelector()
         self._input = b""
@@ -100,6 +105,7 @@ class Supervisor:
             for child in self.children:
                 if child.due_s is not None and child.due_s <= now and self._stopping is None:
                     self._fork(child)
+                    self._log.warning(f"{child.member.name} is started again, as process {child.pid}: {child.why}")
                     self._publish()
             if self._stopping is not None and now >= self._stop_due_s:
                 self._stop_due_s = now + next(self._stopping, 1e9)
@@ -138,7 +144,7 @@ class Supervisor:
 
     def _become(self, child: Child, write: int) -> int:
         """The new process: nothing of the parent's but its memory."""
-        from actors.host.serve import Journal, serve
+        from actors.host.serve import serve
 
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -185,9 +191,11 @@ class Supervisor:
         child.pid, child.running = 0, False
         child.listening.clear()
         tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
-        if self._stopping is not None or child.held:
+        child.why = "somebody asked for it" if child.restart else _reason(code, child.sentence)
+        if self._stopping is not None:
             return
-        if code in FINAL_CODES and not child.restart:
+        if child.held or (code in FINAL_CODES and not child.restart):
+            self._log.warning(f"{child.member.name} is not started again: {_reason(code, child.sentence)}")
             return
         child.restart = False
         quick = code not in FINAL_CODES and time.monotonic() - child.started_s < QUICK_S
@@ -279,14 +287,21 @@ class Supervisor:
             if do == "hold":
                 child.held = True
             elif do == "start" and not child.pid:
-                child.held, child.due_s = False, 0.0
+                child.held, child.due_s, child.why = False, 0.0, "somebody asked for it"
             elif do == "restart":
                 child.held, child.restart = False, True
                 if child.pid:
                     self._signal(child, signal.SIGTERM)
                 else:
-                    child.due_s = 0.0
+                    child.due_s, child.why = 0.0, "somebody asked for it"
         tell(event="done", do=do, id=id)
+
+
+def _reason(code: int, sentence: str) -> str:
+    """How a process ended, for people; `code` as of `os.waitstatus_to_exitcode`."""
+    if code < 0:
+        return f"it was ended by signal {-code} ({signal.strsignal(-code)})"
+    return f"it ended with code {code}" + (f": {sentence}" if sentence else "")
 
 
 def tell(**event: Any) -> None:

@@ -231,6 +231,19 @@ def test_what_an_old_directory_fulfils_may_be_asked_for_again(tmp_path: Path) ->
     existing.agree(plan, {"num.partitions": "1"}, port=0)
 
 
+def test_a_setting_without_effect_is_a_warning(tmp_path: Path) -> None:
+    planned(tmp_path, num_io_threads="9")
+    file = tmp_path / "broker-1.properties"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "actors.cli", "node", "--config", str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.kill()
+    assert " WARN  num.io.threads has no effect. Accepted, does nothing here: one thread serves a whole node." in first
+
+
 def test_a_damaged_meta_properties_is_one_sentence(tmp_path: Path) -> None:
     planned(tmp_path)
     meta = tmp_path / "broker-1" / "meta.properties"

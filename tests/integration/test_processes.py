@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -56,6 +57,7 @@ def test_who_is_there(cluster: Cluster) -> None:
     assert len(cluster.bootstrap_servers.split(",")) == 3
     assert set(cluster.pids) == {1, 2, 3, 1001, 1002, 1003}
     assert cluster.leader_id() in cluster.controller_ids
+    assert "has no effect" not in cluster.log(1), "of what was written for them, no node complains"
     described = json.loads((cluster.dir / "cluster.json").read_text())
     assert described["cluster_id"] == cluster.cluster_id
     assert described["bootstrap_servers"] == cluster.bootstrap_servers
@@ -82,6 +84,9 @@ def test_a_killed_broker_comes_back_on_its_port(cluster: Cluster) -> None:
     assert cluster.address(2) == address
     assert probe.listens(address)
     until(lambda: json.loads((cluster.dir / "cluster.json").read_text())["brokers"][1]["pid"] == cluster.pids[2])
+    line = (cluster.dir / "supervisor.log").read_text().splitlines()[-1]
+    told = f"broker-2 is started again, as process {cluster.pids[2]}: it was ended by signal 9 (Killed)"
+    assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d \S+ WARN  {re.escape(told)}", line)
 
 
 def test_a_killed_leader_is_replaced_and_comes_back(cluster: Cluster) -> None:
