@@ -103,10 +103,20 @@ def read(path: str) -> Directory | None:
         values = properties(file.read_text("latin-1"))
     except FileNotFoundError:
         return None
-    if values.get("version") != "1":
+    version = values.get("version", "")
+    if version == "0":
         raise StorageError(
-            f"{file} has version {values.get('version', 'none')}, as clusters with ZooKeeper write it: their data cannot be "
-            f"taken over; give this node an empty directory."
+            f"{file} has version 0, as clusters with ZooKeeper write it: their data cannot be taken over; give this node "
+            f"an empty directory."
+        )
+    if version.isdecimal() and version != "1":
+        raise StorageError(
+            f"{file} has version {version}, and only 1 is known here: run the release that wrote it, or give this node an "
+            f"empty directory."
+        )
+    if version != "1":
+        raise StorageError(
+            f"{file} is damaged (it has no version): restore it from a copy, or format an empty directory."
         )
     if FAMILY not in values:
         raise StorageError(

@@ -197,3 +197,19 @@ def test_ids_are_never_reserved_ones_and_never_look_like_options() -> None:
         assert uuid_bytes(uuid_text(value)) == value
         assert not uuid_text(value).startswith("-")
         assert int.from_bytes(value, "big") >= 100
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("version=0\nbroker.id=1\n", "as clusters with ZooKeeper write it"),
+        ("version=7\n", "has version 7, and only 1 is known here"),
+        ("\x00\xff garbage\n", "is damaged"),
+        ("version=one\n", "is damaged"),
+        ("", "is damaged"),
+    ],
+)
+def test_other_versions_and_garbage_are_told_apart(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "meta.properties").write_text(content, "latin-1")
+    with pytest.raises(StorageError, match=words):
+        storage.read(str(tmp_path))
