@@ -56,12 +56,28 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:
+    _refuse(given)
     asked = _Asked(given, progress)
     if given.table is not None and given.table not in EVERY:
         raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
     if given.sql:
         return sql.query(given.sql, {name: asked.maker(name) for name in EVERY})
     return asked.rows(given.table) if given.table else asked.summary()
+
+
+def _refuse(given: argparse.Namespace) -> None:
+    """Words that would be ignored beside the others."""
+    if given.limit is not None and given.limit < 0:
+        raise ValueError(f"--limit {given.limit} is no number of rows: write 1 or more, or 0 for all.")
+    if given.sql:
+        for option, value in (("--table", given.table), ("--where", given.where), ("--columns", given.columns)):
+            if value:
+                raise ValueError(f"{option} does nothing beside --sql: leave it out, and say it in the query.")
+    elif given.since is not None and given.table not in LONG:
+        what = f"the table {given.table}" if given.table else "the list of tables"
+        raise ValueError(
+            f"--since does nothing for {what}, which is as of one moment: leave it out, or ask for {', '.join(LONG)}."
+        )
 
 
 class _Progress:

@@ -114,6 +114,23 @@ def test_sql_over_the_tables_that_it_names(path: Path, capsys: pytest.CaptureFix
     assert "syntax error" in refused(capsys, path, "--sql", "selec")
 
 
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (("--sql", "select 1", "--table", "topics"), "--table does nothing beside --sql"),
+        (("--sql", "select 1", "--where", "leader = 1"), "--where does nothing beside --sql"),
+        (("--sql", "select 1", "--columns", "leader"), "--columns does nothing beside --sql"),
+        (("--table", "partitions", "--since", "3"), "--since does nothing for the table partitions"),
+        (("--since", "3"), "--since does nothing for the list of tables"),
+        (("--table", "topics", "--limit", "-3"), "--limit -3 is no number of rows"),
+    ],
+)
+def test_words_that_would_be_ignored_are_refused(
+    path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
+) -> None:
+    assert sentence in refused(capsys, path, *words)
+
+
 def test_files_hold_what_the_table_holds(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = tables.state(path, 13, ["partitions"])["partitions"]
     for name in ("out.parquet", "out.arrow", "out.jsonl"):
