@@ -158,7 +158,12 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     """The file and the options on top of it."""
     from actors.config import ConfigError, properties
 
-    found = properties(options.config.read_text("latin-1")) if options.config else {}
+    try:
+        found = properties(options.config.read_text("latin-1")) if options.config else {}
+    except OSError as error:
+        raise ConfigError(
+            f"--config {options.config} cannot be read ({error.strerror}): name a properties file."
+        ) from None
     for pair in options.set:
         name, equals, value = pair.partition("=")
         if not equals:

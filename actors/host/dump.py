@@ -16,8 +16,11 @@ SHOWN_BYTES = 200
 
 
 def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
-    """Print a file. Raises OSError, and ValueError for bytes that are no batch."""
-    data = path.read_bytes()
+    """Print a file. Raises ValueError for one that cannot be read, and for bytes that are no batch."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}): name log files or checkpoints.") from None
     family = _family(path)
     out.write(f"{path}: {len(data)} bytes{', metadata, ' + family if family else ''}\n")
     position = 0

@@ -42,5 +42,7 @@ def uuid_bytes(text: str) -> bytes:
     except (binascii.Error, ValueError):
         value = b""
     if len(value) != 16:
-        raise ValueError(f"{text} is not an id: write 22 characters of URL-safe base64, as `rayft format` prints them.")
+        raise ValueError(
+            f"{text} is not an id: write 22 characters of URL-safe base64, as `rayft random-id` prints them."
+        )
     return value

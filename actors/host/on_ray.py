@@ -186,6 +186,7 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     first = plans.FIRST_PORT if options.port is None else options.port
     if first == 0:
         raise ClusterError("on Ray ports are chosen beforehand: write --port 9092, or another first port.")
+    plans.refuse_shape(controllers, brokers, first)
     names = [f"controller-{plans.FIRST_CONTROLLER + i}" for i in range(controllers)]
     placed = place(names, machines) | place([f"broker-{1 + i}" for i in range(brokers)], machines)
     addresses = [(placed[name][0], first + (plans.CONTROLLERS_BEHIND + i if i < controllers else i - controllers))

@@ -25,7 +25,7 @@ from actors.host.entropy import SystemRandom, uuid_text
 from actors.host.server import PortTaken
 
 FIRST_CONTROLLER = 1001
-FIRST_PORT = 9092
+FIRST_PORT, LAST_PORT = 9092, 65535
 CONTROLLERS_BEHIND = 100
 """The first controller's port is so many behind the first broker's."""
 CLUSTER_JSON = "cluster.json"
@@ -130,11 +130,13 @@ def create(
     """Invent a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers and from
     `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; nothing is left then
     that a second try would stumble over."""
-    if controllers < 1 or brokers < 0:
+    refuse_shape(controllers, brokers, port)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise ConfigError(
-            f"a cluster of {controllers} controllers and {brokers} brokers cannot be: write at least one controller."
-        )
-    directory.mkdir(parents=True, exist_ok=True)
+            f"{directory} cannot be a directory ({error.strerror}): name another one with --dir."
+        ) from None
     reserved = [reserve(host, port + CONTROLLERS_BEHIND + i if port else 0) for i in range(controllers)]
     reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
     addresses = [(host, int(sock.getsockname()[1])) for sock in reserved]
@@ -145,6 +147,20 @@ def create(
     for sock in reserved:
         sock.close()
     return made
+
+
+def refuse_shape(controllers: int, brokers: int, port: int) -> None:
+    """Raises ConfigError for numbers of nodes that cannot be, and for a first port whose last neighbour is none."""
+    if controllers < 1:
+        raise ConfigError(f"a cluster of {controllers} controllers cannot be: write --controllers 1 or more.")
+    if brokers < 0:
+        raise ConfigError(f"a cluster of {brokers} brokers cannot be: write --brokers 0 or more.")
+    last = LAST_PORT - max(brokers - 1, CONTROLLERS_BEHIND + controllers - 1)
+    if not 0 <= port <= last:
+        raise ConfigError(
+            f"--port {port} is not possible: write a number from 1 to {last}, which leaves room for every node's, or 0 for "
+            f"any free ports."
+        )
 
 
 def write(directory: Path, files: Mapping[str, Mapping[str, str]]) -> None:

@@ -212,6 +212,34 @@ def test_what_shapes_a_new_directory_is_refused_for_an_old_one(tmp_path: Path, a
     assert ran.stderr.strip().count("\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("up --dir {new} --brokers -1", "a cluster of -1 brokers cannot be: write --brokers 0 or more."),
+        ("up --dir {new} --controllers 0", "a cluster of 0 controllers cannot be: write --controllers 1 or more."),
+        ("up --dir {new} --port 99999", "--port 99999 is not possible: write a number from 1 to 65433,"),
+        ("up --dir {new} --port -1", "--port -1 is not possible"),
+        ("up --dir /dev/null", "/dev/null cannot be a directory (File exists): name another one with --dir."),
+        ("up --dir {new} --config {new}", "cannot be read (No such file or directory): name a properties file."),
+        ("node --config {new}", "cannot be read (No such file or directory): name a properties file."),
+        ("dump /tmp", "/tmp cannot be read (Is a directory): name log files or checkpoints."),
+        ("dump {new}", "cannot be read (No such file or directory): name log files or checkpoints."),
+        ("format --config {file} --cluster-id short", "as `rayft random-id` prints them."),
+    ],
+)
+def test_words_that_cannot_be_are_one_sentence_that_helps(tmp_path: Path, words: str, sentence: str) -> None:
+    file = tmp_path / "broker.properties"
+    file.write_text(f"process.roles=broker\nbroker.id=1\ncontroller.connect=1001@h:1\nlog.dirs={tmp_path / 'd'}\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "actors.cli", *words.format(new=tmp_path / "new", file=file).split()],
+        cwd=ROOT, capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert ran.returncode in (1, 3)
+    assert sentence in ran.stderr
+    assert "Errno" not in ran.stderr
+    assert ran.stderr.strip().count("\n") == 0
+
+
 def test_combined_is_refused_where_processes_are_apart(tmp_path: Path) -> None:
     planned(tmp_path)
     ran = rayft_up(tmp_path, "--combined")
