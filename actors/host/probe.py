@@ -119,10 +119,10 @@ def metrics(address: tuple[str, int]) -> dict[str, float]:
         raise NoAnswer(f"{address[0]}:{address[1]} showed no metrics: {error}") from None
 
 
-def listens(address: tuple[str, int]) -> bool:
-    """Whether somebody accepts there."""
+def serves(address: tuple[str, int]) -> bool:
+    """Whether a node answers clients there. The port of a fenced broker takes a connection too, and closes it at once."""
     try:
-        socket.create_connection(address, timeout=TIMEOUT_S).close()
-    except OSError:
+        ask(address, "ApiVersions", message("ApiVersionsRequest")(), 0)
+    except NoAnswer:
         return False
     return True

@@ -43,7 +43,7 @@ def state(directory: Path) -> dict[str, Any]:
     active = []
     for row in found["brokers"]:
         address = (row["host"], row["port"])
-        serves = row["pid"] is not None and probe.listens(address)
+        serves = row["pid"] is not None and probe.serves(address)
         row["state"] = "active" if serves else "down" if row["pid"] is None else "fenced"
         row["lag"] = end - quorum.observers[row["id"]] if row["id"] in quorum.observers else None
         active += [address] if serves else []

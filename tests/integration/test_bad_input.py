@@ -582,10 +582,10 @@ def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -
         )  # fmt: skip
         with other:
             try:
-                until(lambda: probe.listens(("127.0.0.1", port)), "the other has the id")
+                until(lambda: probe.serves(("127.0.0.1", port)), "the other has the id")
                 until(lambda: "ACTIVE -> FENCED" in cluster.log(1), "the loser is fenced")
                 fenced = time.monotonic()
-                assert not probe.listens(cluster.address(1)), "it serves nobody"
+                assert not probe.serves(cluster.address(1)), "it serves nobody"
                 until(lambda: 1 not in cluster.pids, "the loser ends", 60)
                 assert time.monotonic() - fenced > 2 * lease_s, "it waits, for the other may be about to go"
                 until(lambda: any(one["event"] == "ended" for one in events), "the supervisor tells")
@@ -593,6 +593,6 @@ def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -
                 assert f"process {loser} ends: another process has held this broker id" in cluster.log(1)
                 time.sleep(1.5)
                 assert 1 not in cluster.pids, "and stays away"
-                assert probe.listens(("127.0.0.1", port))
+                assert probe.serves(("127.0.0.1", port))
             finally:
                 other.kill()

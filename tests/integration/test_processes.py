@@ -82,7 +82,7 @@ def test_a_killed_broker_comes_back_on_its_port(cluster: Cluster) -> None:
     cluster.wait_ready(2)
     assert cluster.pids[2] != before
     assert cluster.address(2) == address
-    assert probe.listens(address)
+    assert probe.serves(address)
     until(lambda: json.loads((cluster.dir / "cluster.json").read_text())["brokers"][1]["pid"] == cluster.pids[2])
     line = (cluster.dir / "supervisor.log").read_text().splitlines()[-1]
     told = f"broker-2 is started again, as process {cluster.pids[2]}: it was ended by signal 9 (Killed)"
@@ -245,7 +245,7 @@ def test_one_node_by_hand(tmp_path: Path) -> None:
         [sys.executable, "-m", "actors.cli", "node", "--config", str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     with process:
-        until(lambda: probe.listens(("127.0.0.1", ports[0])))
+        until(lambda: probe.serves(("127.0.0.1", ports[0])))
         assert probe.quorum([("127.0.0.1", ports[1])]).leader_id == 1001
         process.terminate()
         output, _ = process.communicate(timeout=30)

@@ -46,12 +46,12 @@ def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str]
     while (tmp_path / "broker-1.log").read_text().count("serves clients") < 2:
         assert time.monotonic() < deadline, "Ray did not start the broker again"
         time.sleep(0.1)
-    assert probe.listens(address)
+    assert probe.serves(address)
 
     epoch = probe.quorum(controllers).leader_epoch
     ran = rayft("down", "--timeout", "10")
     assert ran.stdout.strip() == "stopped", ran.stderr
-    assert not probe.listens(address)
+    assert not probe.serves(address)
     assert rayft("up").returncode == 0
     assert probe.quorum(controllers).leader_epoch > epoch, "the same quorum, from the same directory"
     assert json.loads((tmp_path / "cluster.json").read_text())["cluster_id"] == described["cluster_id"]
@@ -86,7 +86,7 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
             time.sleep(8)
             assert storage.holder(str(directory)) is None
             assert log.read_text().count("metadata log: observer") == starts, "Ray did not start it again"
-            assert probe.listens(("127.0.0.1", port))
+            assert probe.serves(("127.0.0.1", port))
         finally:
             other.kill()
             rayft("down", "--timeout", "10")
