@@ -1,5 +1,5 @@
 """An ISR changes by its leader's wish, and a leader is replaced for a reason (KIP-497: only the leader's AlterIsr on the
-newest version, fencing, controlled shutdown and the preferred replica's return change a partition).
+newest version, fencing, controlled shutdown, the preferred replica's return and a reassignment change a partition).
 
 Looked at when the change is committed. The leader does not know of it by then, so it still has the wish, for that topic id,
 on the version before. Who was fenced, stops or gives up a damaged replica leaves without anybody's wish.
@@ -13,8 +13,8 @@ from tests.simulator.checkers.metadata_log import partitions
 from tests.simulator.cluster import Cluster
 
 Key = tuple[bytes, int]
-State = tuple[int, frozenset[int], int]
-"""(version, ISR, leader) of a partition."""
+State = tuple[int, frozenset[int], int, tuple[int, ...]]
+"""(version, ISR, leader, replicas) of a partition."""
 
 
 class IsrWishes:
@@ -27,12 +27,12 @@ class IsrWishes:
     def metadata(self, image: Image, batch: Any) -> None:
         """A batch was committed: look at every partition."""
         for key, row in partitions(image):
-            now = image.leader_epoch(row), frozenset(image.isr(row)), image.leader(row)
+            now = image.leader_epoch(row), frozenset(image.isr(row)), image.leader(row), tuple(image.replicas(row))
             before = self._known.get(key)
             if now == before:
                 continue
             self._known[key] = now
-            if before is None or before[2] < 0 or now[2] < 0 or now[0] != before[0] + 1:
+            if before is None or before[2] < 0 or now[2] < 0 or now[0] != before[0] + 1 or now[3] != before[3]:
                 continue
             if now[2] == before[2]:
                 self._wished(image, key, before, now)
@@ -44,7 +44,7 @@ class IsrWishes:
                 )
 
     def _wished(self, image: Image, key: Key, before: State, now: State) -> None:
-        version, members, leader = before
+        version, members, leader, _ = before
         if not now[1] - members and not any(self._well(image, broker, key) for broker in members - now[1]):
             return
         if not self._well(image, leader, key):

@@ -10,6 +10,7 @@ from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import Producers
 from actors.broker.partition import Assignment, Became, Partition
 from actors.node import broker_storage
+from actors.node.broker_role import BrokerRole
 from fastpath import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -115,6 +116,20 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
             del node.sync
 
     return [instead(broker_storage.BrokerStorage, "close", hasty)]
+
+
+@mistake("reassigned")
+def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
+    """A broker that is no replica any more leaves the directory where it is, under its name."""
+    drop = BrokerRole._drop
+
+    def only_deleted(role: BrokerRole, partition: Partition) -> None:
+        if role.image.topic_by_id(partition.topic_id) < 0:
+            drop(role, partition)
+        else:
+            role.replicas.remove(partition)
+
+    return [instead(BrokerRole, "_drop", only_deleted)]
 
 
 @mistake("purged")

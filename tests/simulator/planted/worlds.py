@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tests.simulator.clients.member import Member
+from tests.simulator.clients.moves import move
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import churn, recreate
@@ -60,6 +61,15 @@ async def _recreating(client: Client, pause_ms: int, factor: int) -> None:
         client.spawn(recreate(client, f"{client.name}-{number}", pause_ms // 5, factor))
 
 
+async def _moving(client: Client, pause_ms: int, factor: int) -> None:
+    """Partitions move between brokers all the time, those of topics that come and go too."""
+    names = [f"{client.name}-{number}" for number in range(2)]
+    for name in names:
+        client.spawn(recreate(client, name, pause_ms // 2, 1))
+    client.spawn(move(client, ["t0", "t1"], pause_ms // 20))
+    client.spawn(move(client, names, pause_ms // 20))
+
+
 async def _looking(client: Client, pause_ms: int, factor: int) -> None:
     """Somebody who asks for a group's offsets all the time."""
     onlooker = Member(client, "group", "t0", 2)
@@ -86,6 +96,10 @@ RECREATED = {
 GROUPS = {"coordinator dies": 8, "kill": 1, "long freeze": 2, "slow link": 2}
 PURGED = {
     "disk lost": 4, "kill": 4, "broker loses power": 4, "leader falls behind": 2, "orderly restart": 2, "rot": 1,
+}  # fmt: skip
+REASSIGNED = {
+    "orderly restart": 5, "kill": 4, "broker loses power": 3, "leader falls behind": 2, "follower freezes": 2,
+    "disk lost": 1,
 }  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 QUIET = {
@@ -148,6 +162,13 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=PURGED),
         faulty_ms=15_000,
         purge_ms=200,
+    ),
+    "reassigned": Kind(
+        _shape("reassigned", [_topic("t0", 1, 3, 1, 1_000), PAIR], BY_HALF, brokers=4, churn=True, purge=True),
+        partial(AimedFaults, menu=REASSIGNED),
+        faulty_ms=15_000,
+        operator=_moving,
+        purge_ms=1_000,
     ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),
