@@ -40,7 +40,7 @@ def learn(
     producers: Producers | None = None,
     now_ms: int = -1,
 ) -> None:
-    """Enter every batch from `offset` on into the tables given. Blocking."""
+    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking."""
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
         for data, found in pieces(segment, position):
@@ -51,7 +51,7 @@ def learn(
 
 
 def _learn_epochs(epochs: EpochCache, found: Columns, offset: int) -> None:
-    wanted = found["base_offset"] >= offset
+    wanted = found["last_offset"] >= offset
     epoch, base_offset = found["epoch"][wanted], found["base_offset"][wanted]
     if len(epoch):
         for row in np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1)):

@@ -154,12 +154,16 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
         # Behind the recovery point the batches say it, and an entry of the file may be in their way.
         log.epochs.truncate_end(unsure)
         log.epochs.truncate_start(log.log_start_offset)
-        epochs_from = unsure
+        # The table may know of deleted records that the checkpoint has not heard of: they are there again.
+        whole = log.epochs.epoch_at(log.log_start_offset) >= 0
     except (FileNotFoundError, CorruptCheckpoint):
+        whole = False
+    if not whole:
         log.epochs = EpochCache()
-        epochs_from = log.log_start_offset
+    epochs_from = unsure if whole else log.log_start_offset
     if epochs_from < log.log_end_offset:
         learn(log.segments_from(epochs_from), epochs_from, epochs=log.epochs)
+        log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
     # Without any snapshot there was no producer when the segment of the recovery point began: a roll writes one.
     log.drop_snapshots_above(log.log_end_offset)
     if clean and not log.snapshots:

@@ -188,6 +188,21 @@ def test_epochs_are_read_back_without_their_file() -> None:
     assert (again.epochs.epochs, again.epochs.starts) == expected
 
 
+@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize("start", [0, 1, 3, 4])
+def test_epochs_reach_back_to_records_whose_deletion_no_checkpoint_knows(start: int, clean: bool) -> None:
+    """The table was written after the deletion, the checkpoint of the log's start before it."""
+    log = new()
+    for epoch in (1, 2, 2, 4):
+        put(log, build(3), epoch=epoch)
+    log.delete_records(10)
+    flush(log)
+    assert (log.epochs.epochs, log.epochs.starts) == ([4], [10])
+    again = reopen(log, recovery_point=12, clean=clean, log_start_offset=start).log
+    expected = ([1, 2, 4], [start, 3, 9]) if start < 3 else ([2, 4], [start, 9])
+    assert (again.epochs.epochs, again.epochs.starts) == expected
+
+
 def test_an_epoch_that_wrote_nothing_does_not_hide_later_batches() -> None:
     log = new()
     put(log, build(2), epoch=1)
