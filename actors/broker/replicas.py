@@ -45,6 +45,8 @@ class Replicas:
         self.flushes: list[Flush] = []
         self.moved: list[tuple[Partition, Became]] = []
         """Partitions that changed their part; FOLLOWER also for those that are gone."""
+        self.opened: list[Partition] = []
+        """Those that are here now and were not."""
         self.reports: list[str] = []
         self.unreadable: dict[Partition, None] = {}
         """Partitions with a damaged segment, until they are gone from here."""
@@ -70,6 +72,7 @@ class Replicas:
             partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
             self.by_id.setdefault(topic_id, {})[number] = partition
             self.by_name[topic] = self.by_id[topic_id]
+            self.opened.append(partition)
         source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
         part, row = partition.apply(assignment, mono_ms)
         self._follow(partition, source, epoch)

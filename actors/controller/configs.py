@@ -234,7 +234,7 @@ def _check_broker_config(key: ConfigKey, value: str) -> None:
         why = (
             "it is read at start only: change the node's properties file and start it again"
             if key.effect
-            else ("it has no effect here")
+            else "it has no effect here"
         )
         raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name}: {why}.")
     try:

@@ -90,8 +90,6 @@ class BrokerRole:
         """When to look for the address of a source again that has none."""
         self._syncing: dict[Partition, int] = {}
         """Followed partitions and how many syncs of each are under way: who leads one of them is asked after the last."""
-        self._opened: list[Partition] = []
-        """Replicas that this turn has opened."""
         self._fetch_due_ms = 0
         """When a fetcher has something to ask next, as of the end of the last turn."""
         self.creating: dict[str, None] = {}
@@ -116,6 +114,7 @@ class BrokerRole:
         """Replace the image by a snapshot and diff everything."""
         self.image = Image()
         self._snapshots.load(self.image, data, snapshot)
+        self.groups.count_partitions()
         if self._caught_up:
             self._diff_all()
 
@@ -139,6 +138,7 @@ class BrokerRole:
     def committed(self, high_watermark: int) -> None:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
+        self.groups.count_partitions()
         self._catch_up()
         self._after_changes()
 
@@ -337,7 +337,6 @@ class BrokerRole:
         leader = image.leader(row)
         if leader == self.me and not self._registered:
             leader = NO_LEADER
-        known = self.replicas.get(topic_id, number)
         self.replicas.assign(
             image.topic_name(topic),
             topic_id,
@@ -347,8 +346,6 @@ class BrokerRole:
             ),
             self.node.now.mono_ms,
         )
-        if known is None and (opened := self.replicas.get(topic_id, number)) is not None:
-            self._opened.append(opened)
         return topic_id, number
 
     def _drop(self, partition: Partition) -> None:
@@ -372,7 +369,7 @@ class BrokerRole:
 
     def _after_changes(self) -> None:
         replicas = self.replicas
-        if self._opened:
+        if replicas.opened:
             self._sync_opened()
         while replicas.moved:
             partition, part = replicas.moved.pop(0)
@@ -611,7 +608,7 @@ class BrokerRole:
     def _sync_opened(self) -> None:
         """What the process before this one had not synced may be in memory only, and counts where the settings want it on
         the disk."""
-        opened, self._opened = self._opened, []
+        opened, self.replicas.opened = self.replicas.opened, []
         behind = [one for one in opened if one.durable_first and one.log.recovery_point < one.log.log_end_offset]
 
         def durable() -> None:

@@ -5,40 +5,27 @@ newest checkpoint, or when anything at all has come and `metadata.log.max.snapsh
 is a controller too the controller does, as the active one says; the two share the log.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from actors.metadata.image import Image
 from actors.node.snapshotting import Snapshotting
-from actors.ports import Batch, Buffer, Now
+from actors.ports import Now
 
 if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-class BrokerSnapshots:
+class BrokerSnapshots(Snapshotting):
     """The snapshots of a broker's image."""
 
     def __init__(self, node: "Node") -> None:
-        self._node = node
-        self._taking = Snapshotting(node)
+        super().__init__(node)
         self._own = node.controller is None and node.storage.family == "drafts"
         """Whether this role takes any; nothing writes the released family."""
         self._bytes_max = node.config.value("metadata.log.max.record.bytes.between.snapshots")
         self._interval_ms = node.config.value("metadata.log.max.snapshot.interval.ms")
         self._since_ms = -1
         """When the newest one began, or when this process first looked."""
-
-    def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
-        """Fill an empty image from a snapshot."""
-        self._taking.load(image, data, snapshot)
-
-    def replayed(self, batch: Batch) -> None:
-        """A batch is committed, and in the image."""
-        self._taking.replayed(batch)
-
-    def committed(self, high_watermark: int) -> None:
-        """The high watermark, after the replays of a turn."""
-        self._taking.committed(high_watermark)
 
     def tick(self, image: Image, now: Now) -> None:
         """Begin one if it is due. `image` ends where a batch does."""
@@ -50,4 +37,4 @@ class BrokerSnapshots:
         grown = quorum.bytes_since_snapshot
         if grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms):
             self._since_ms = now.mono_ms
-            self._taking.take(image)
+            self.take(image)

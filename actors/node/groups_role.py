@@ -48,8 +48,16 @@ class GroupsRole:
     def became_leader(self, topic: str, partition: int, epoch: int) -> None:
         """This broker leads a partition in a new epoch."""
         if topic == TOPIC:
-            self._count_partitions()
+            self.count_partitions()
             self._gain(partition, epoch)
+
+    def count_partitions(self) -> None:
+        """The image has moved: the topic itself says where a group is found; the configuration, only until it exists."""
+        image = self._broker.image
+        topic = image.topic(TOPIC)
+        for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
+            self._gain(partition, epoch)
+        self.drain()
 
     def resigned(self, topic: str, partition: int) -> None:
         """It leads it no more."""
@@ -63,8 +71,7 @@ class GroupsRole:
         self.drain()
 
     def tick(self, now: Now) -> None:
-        """Time, and what the image says now."""
-        self._count_partitions()
+        """Time."""
         self.machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._node.config.value("offsets.retention.check.interval.ms")
@@ -159,14 +166,6 @@ class GroupsRole:
             return Done(reply(verdict))
 
         return again(False)
-
-    def _count_partitions(self) -> None:
-        """The topic itself says where a group is found; the configuration, only until it exists."""
-        image = self._broker.image
-        topic = image.topic(TOPIC)
-        for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
-            self._gain(partition, epoch)
-        self.drain()
 
     def _gain(self, partition: int, epoch: int) -> None:
         self.machine.gained(partition, epoch)
