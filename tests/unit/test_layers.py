@@ -43,6 +43,7 @@ MORE: dict[str, set[str]] = {
     "actors.host.on_ray": {"ray", "yaml"},
     "actors.host.screen": {"rich"},
     "actors.replay.spark": {"pyspark"},
+    "actors.replay.workers": {"pyspark"},
     "actors.replay.ray": {"ray"},
     "actors.replay.held": {"ray"},
     "actors.replay.sql": {"duckdb"},

@@ -207,6 +207,30 @@ def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, t
         java_.java_home()
 
 
+READS_AND_STOPS_EARLY = """
+import sys
+from actors.replay import spark
+session = spark.session("quiet", "local[2]", "1g")
+session.sparkContext.setLogLevel("ERROR")
+frame = session.read.format("rayft").option("chunkBytes", "5000").load(sys.argv[1])
+assert len(frame.limit(3).collect()) == 3
+assert session.range(4).mapInArrow(lambda batches: batches, "id long").count() == 4
+print(session.conf.get("spark.python.unix.domain.socket.enabled", "false"))
+session.stop()
+"""
+
+
+@pytest.mark.usefixtures("session")
+def test_a_worker_whose_jvm_wants_no_more_ends_in_silence(tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 30_000, 50)
+    ran = subprocess.run(
+        [sys.executable, "-c", READS_AND_STOPS_EARLY, str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0 and "Traceback" not in ran.stderr, ran.stderr
+    assert ran.stdout.strip() == str(spark.pyspark.__version__ >= "4.1").lower()
+
+
 def test_spark_finds_the_source_by_itself() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", "import pyspark_rayft as found; print(found.DefaultSource.name())"],
