@@ -27,7 +27,7 @@ from actors.replay.log import Reading
 from actors.replay.moment import Moment
 from actors.replay.source import Source, Split
 
-SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 64 << 20
+SPLIT_BYTES_MIN, SPLIT_BYTES_MAX = 4 << 20, 128 << 20
 SPLITS_A_CORE = 3
 TOLD = (*tables.TABLES, "changes")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -164,9 +164,10 @@ def read(
 
 
 def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:
-    """The splits of one file: headers are read, no CRC."""
+    """The splits of one file, of about equal size: headers are read, no CRC."""
     data = mapped(path)
     position, stop = 0, len(data)
+    bytes_max = -(-stop // max(-(-stop // bytes_max), 1))
     while position < stop:
         begin, base, after, records = position, -1, 0, 0
         end = position
