@@ -5,7 +5,8 @@
 (metadata) a metadata log of 10 million records of Apache Kafka's; (topics) 10 million records of 100 bytes in 6 partitions,
 written by Apache Kafka's producer into Apache Kafka; (lz4, zstd) the same compressed. All readers read the same files,
 Spark's kafka source through the broker that wrote them. Two cores for each; the best of the rounds counts, one before them
-does not. `--scale 0.1` takes a tenth. MB are those of the records' values, or of the metadata log's file.
+does not. Spark's kafka source and rayft on Spark take turns. `--scale 0.1` takes a tenth. MB are those of the records'
+values, or of the metadata log's file.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,9 +86,16 @@ class Log(NamedTuple):
 
 def best(rounds: int, action: Callable[[], object]) -> Spent:
     """Of some rounds behind one that does not count: the shortest by the clock, and the least CPU."""
-    action()
-    found = [once(action) for _ in range(rounds)]
-    return Spent(min(one.seconds for one in found), min(one.cpu_seconds for one in found))
+    return in_turn(rounds, lambda: once(action))[0]
+
+
+def in_turn(rounds: int, *passes: Callable[[], Spent]) -> list[Spent]:
+    """The best of each, one round of each behind the other: a machine that gets slower does so for all of them."""
+    found = [[one() for one in passes] for _ in range(rounds + 1)][1:]
+    return [
+        Spent(min(spent.seconds for spent in each), min(spent.cpu_seconds for spent in each))
+        for each in zip(*found, strict=True)
+    ]
 
 
 def once(action: Callable[[], object], others: Sequence[int] = ()) -> Spent:
@@ -177,18 +186,22 @@ def one_process(log: Log, rounds: int) -> Iterator[Figure]:
     yield Figure(log.case, "rayft, one process", log.records, log.bytes, best(rounds, read))
 
 
-def on_spark(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
-    """Files, then an Arrow file that holds the same, mapped."""
+def on_spark(log: Log, rounds: int, session: Any, own: spark_kafka.Source | None = None) -> Iterator[Figure]:
+    """Files, in turn with Spark's kafka source where there is one; then an Arrow file that holds the same, mapped."""
 
     def frame(**options: str) -> Any:
         return session.read.format("rayft").options(**options).load()
 
-    yield Figure(
-        log.case, "rayft on Spark", log.records, log.bytes, best(rounds, lambda: spark_kafka.noop(frame(**log.options)))
-    )
+    files = frame(**log.options)
+    readers = {"rayft on Spark": lambda: once(lambda: spark_kafka.noop(files))}
+    if own is not None:
+        readers[f"Spark's kafka source {spark_kafka.VERSION}"] = lambda: Spent(*own.round())
+    for reader, spent in zip(readers, in_turn(rounds, *readers.values()), strict=True):
+        yield Figure(log.case, reader, log.records, log.bytes, spent)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         place = shared.write(question(log.options), Path(folder) / "shared.arrow")
-        spent = best(rounds, lambda: spark_kafka.noop(frame(shared=place)))
+        mapped = frame(shared=place)
+        spent = best(rounds, lambda: spark_kafka.noop(mapped))
     yield Figure(log.case, "rayft on Spark, mapped Arrow file", log.records, log.bytes, spent)
 
 
@@ -222,12 +235,12 @@ def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
         held.close(place)
 
 
-def own_source(log: Log, rounds: int, kafka: apache.ApacheKafka, connector: Path) -> Iterator[Figure]:
-    """Spark's kafka source."""
+def own_source(log: Log, kafka: apache.ApacheKafka, folder: Path | None) -> AbstractContextManager[Any]:
+    """Spark's kafka source, ready for its rounds, or None where it could not be fetched."""
+    if folder is None:
+        return nullcontext()
     brokers = [process.pid for process in kafka.processes.values()]
-    found = spark_kafka.rounds(connector, kafka.bootstrap_servers, f"bench-{log.case}", rounds + 1, brokers)[1:]
-    spent = Spent(min(seconds for seconds, _ in found), min(used for _, used in found))
-    yield Figure(log.case, f"Spark's kafka source {spark_kafka.VERSION}", log.records, log.bytes, spent)
+    return spark_kafka.Source(folder, kafka.bootstrap_servers, f"bench-{log.case}", brokers)
 
 
 # ---- the run ------------------------------------------------------------------------------------------------------
@@ -257,11 +270,10 @@ def measured(options: argparse.Namespace, work: Path) -> Iterator[Figure]:
         for case in [case for case in CASES[1:] if case in options.only]:
             with apache.ApacheKafka(config={"log.segment.bytes": str(512 << 20)}) as kafka:
                 log = topic_log(kafka, work, case, records)
-                if connector := spark_kafka.fetched(Path(options.connector)):
-                    yield from own_source(log, options.rounds, kafka, connector)
                 for reader in (dump_log, one_process):
                     yield from reader(log, options.rounds)
-                yield from on_spark(log, options.rounds, session)
+                with own_source(log, kafka, spark_kafka.fetched(Path(options.connector))) as own:
+                    yield from on_spark(log, options.rounds, session, own)
                 yield from on_ray(log, options.rounds, session)
     finally:
         ray.shutdown()

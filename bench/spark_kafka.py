@@ -1,7 +1,8 @@
 """Spark's own kafka source: fetched as it is published, and measured in a process and a PySpark of its own.
 
-`python -m bench.spark_kafka SERVERS TOPIC ROUNDS [PID ...]` prints seconds and CPU seconds, those of the processes given
-included, of every round as JSON. What counts is one pass over all columns of the topic into Spark's `noop` sink.
+`python -m bench.spark_kafka SERVERS TOPIC [PID ...]` makes a round for every line that it is given, and prints its seconds
+and CPU seconds, those of the processes given included, as JSON. A round is one pass over all columns of the topic into
+Spark's `noop` sink.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,19 +41,49 @@ def fetched(folder: Path) -> Path | None:
     return folder
 
 
-def rounds(folder: Path, servers: str, topic: str, count: int, brokers: Sequence[int]) -> list[tuple[float, float]]:
-    """Seconds, and CPU seconds with the brokers', of every round, in a process of its own."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(folder / "pyspark"), str(ROOT)]),
-        "SPARK_HOME": str(folder / "pyspark" / "pyspark"),
-        "PYSPARK_PYTHON": sys.executable,
-        "RAYFT_CONNECTOR": str(folder / "libs"),
-    }
-    command = [sys.executable, "-m", "bench.spark_kafka", servers, topic, str(count), *map(str, brokers)]
-    ran = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise RuntimeError(f"Spark's kafka source failed:\n{ran.stderr[-3000:]}")
-    return [(seconds, used) for seconds, used in json.loads(ran.stdout.splitlines()[-1])]
+class Source:
+    """The kafka source on a topic, in a process of its own that waits between rounds.
+
+    Raises RuntimeError with what it printed when it ends by itself.
+    """
+
+    def __init__(self, folder: Path, servers: str, topic: str, brokers: Sequence[int]) -> None:
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(folder / "pyspark"), str(ROOT)]),
+            "SPARK_HOME": str(folder / "pyspark" / "pyspark"),
+            "PYSPARK_PYTHON": sys.executable,
+            "RAYFT_CONNECTOR": str(folder / "libs"),
+        }
+        command = [sys.executable, "-m", "bench.spark_kafka", servers, topic, *map(str, brokers)]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115, closed in __exit__
+        self._process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+
+    def round(self) -> tuple[float, float]:
+        """One pass: its seconds, and the CPU seconds of the process and the brokers."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            seconds, used = json.loads(self._process.stdout.readline())
+        except (OSError, ValueError):
+            self._errors.seek(0)
+            raise RuntimeError(f"Spark's kafka source failed:\n{self._errors.read()[-3000:]}") from None
+        return seconds, used
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+        self._errors.close()
 
 
 def noop(frame: Any) -> None:
@@ -59,7 +91,7 @@ def noop(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def main(servers: str, topic: str, count: int, brokers: Sequence[int]) -> None:
+def main(servers: str, topic: str, brokers: Sequence[int]) -> None:
     """In the process of its own."""
     from pyspark.sql import SparkSession
 
@@ -70,14 +102,12 @@ def main(servers: str, topic: str, count: int, brokers: Sequence[int]) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
     frame = reader.option("startingOffsets", "earliest").option("endingOffsets", "latest").load()
-    found = []
-    for _ in range(count):
+    for _ in sys.stdin:
         began, before = time.perf_counter(), cpu.seconds(brokers)
         noop(frame)
-        found.append((time.perf_counter() - began, cpu.seconds(brokers) - before))
-    print(json.dumps(found))
+        print(json.dumps((time.perf_counter() - began, cpu.seconds(brokers) - before)), flush=True)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), [int(pid) for pid in sys.argv[4:]])
+    main(sys.argv[1], sys.argv[2], [int(pid) for pid in sys.argv[3:]])
