@@ -75,7 +75,8 @@ class GroupsRole:
         self.machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._node.config.value("offsets.retention.check.interval.ms")
-            self.machine.expire_offsets(now)
+            image = self._broker.image
+            self.machine.expire_offsets(now, lambda topic: image.topic(topic) >= 0)
         self.drain()
 
     def deadline_ms(self) -> int:

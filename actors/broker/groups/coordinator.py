@@ -186,10 +186,7 @@ class Coordinator:
             for member in group.members.values():
                 rebalance.touch(member, now.mono_ms)
             self._schedule(group)
-        topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
-        for topic in topics:
-            if topic in shard.forgotten or not exists(topic):
-                self._forget(shard, topic)
+        self._forget_missing(shard, lambda topic: topic not in shard.forgotten and exists(topic))
 
     # ---- membership
 
@@ -438,11 +435,17 @@ class Coordinator:
         """When `tick` has something to do."""
         return self._deadlines[0][0] if self._deadlines else FAR_MS
 
-    def expire_offsets(self, now: Now) -> None:
+    def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and empty
-        groups that have no others. One that is written to, or has given an id out, is left for the next time."""
+        groups that have no others. One that is written to, or has given an id out, is left for the next time.
+
+        Offsets for topics that do not exist go as well: their removal has failed, or this broker has learned of the deletion
+        from a snapshot, which does not tell."""
+        loaded = [shard for shard in self.shards.values() if shard.loaded]
+        for shard in loaded:
+            self._forget_missing(shard, exists)
         busy = {(pending.shard.partition, pending.group) for pending in self._pending.values()}
-        for shard in [shard for shard in self.shards.values() if shard.loaded]:
+        for shard in loaded:
             for group in list(shard.groups.values()):
                 if group.state is not GroupState.EMPTY or group.pending or (shard.partition, group.id) in busy:
                     continue
@@ -464,6 +467,12 @@ class Coordinator:
             pending.then(error, now)
 
     # ---- inside
+
+    def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
+        topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
+        for topic in topics:
+            if not exists(topic):
+                self._forget(shard, topic)
 
     def _forget(self, shard: Shard, topic: str) -> None:
         for group_id in (*shard.offsets, *(id for id in shard.unsettled if id not in shard.offsets)):

@@ -572,6 +572,23 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     assert world.machine.fetch("g") == {}
 
 
+def test_offsets_of_a_deleted_topic_whose_removal_failed_go_later() -> None:
+    world = World()
+    commit(world, 5)
+    world.held = True
+    world.machine.forget_topic("t")
+    (write,) = world.machine.writes
+    world.machine.writes.clear()
+    world.machine.written(write.token, ErrorCode.COORDINATOR_NOT_AVAILABLE, world.now)
+    world.held = False
+    world.machine.expire_offsets(world.now, lambda topic: True)
+    world.drain()
+    assert world.machine.fetch("g"), "a topic of that name is there again"
+    world.machine.expire_offsets(world.now, lambda topic: topic != "t")
+    world.drain()
+    assert world.machine.fetch("g") == heir_of(world).machine.fetch("g") == {}
+
+
 def test_a_topic_deleted_while_a_shard_is_loading_takes_its_offsets_along() -> None:
     world = World()
     commit(world, 5)
