@@ -5,7 +5,8 @@ This file alone decides in which state this broker is, when it sends a heartbeat
 1. Only TRANSITIONS changes the state. SHUTDOWN is final and nothing returns to INITIAL (R631-188).
 2. A lease is a *length*: end - start of one answer, counted on the monotonic clock from the moment of sending (A22). It ends
    here without any message (R631-146). An answer that comes after that end grants nothing.
-3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself says so first, TargetState FENCED (A23).
+3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself, or was told to, says so first,
+   TargetState FENCED (A23).
 4. NextState 0 orders nothing; with an error only NextState FENCED is obeyed; NOT_CONTROLLER changes nothing (A14, A24).
 5. Being ACTIVE is not yet serving: the own replay must have reached the broker epoch, which is the offset of the record
    that made this broker known (DESIGN section 7).
@@ -260,6 +261,7 @@ class Lifecycle:
             # Level 1 ends the winning phase by the first answer: epoch 0 is always stale (A18).
             self.epoch = max(self.epoch, answer.epoch)
         elif self.state is State.ACTIVE:
+            self._tell_fenced = self._stopping_since_ms < 0
             self._move(Event.REVOKED, why, now)
 
     def _note_rival(self, answer: Answer, now: Now) -> None:

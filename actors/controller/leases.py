@@ -29,6 +29,7 @@ def renew(lease: Lease, offset: int, now: Now, lease_ms: int) -> None:
     """An accepted heartbeat buys one lease period from now (R631-145), and never takes time away."""
     lease.expires_ms = max(lease.expires_ms, now.mono_ms + lease_ms)
     lease.offset = max(lease.offset, offset)
+    lease.refused = False
 
 
 def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give_up: bool = False) -> None:

@@ -243,6 +243,15 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
     return decide
 
 
+def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
+    """Stale metadata. A holder that does not hear this serves until its lease ends, so it is not fenced before; one that
+    does says FENCED at once (`_release`)."""
+    if claim.lease is not None and claim.holder:
+        claim.lease.refused = True
+        return Result((), _reply(state, FENCED))
+    return _refuse(ErrorCode.NONE)(state, claim, now)
+
+
 def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
     return Result((), _reply(state, claim.request.target_state))
 
@@ -250,10 +259,12 @@ def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
 def _release(state: State, claim: Claim, now: Now) -> Result:
     """A process that is known by its id has its logs as they were: it stays in its ISRs until it is back under a new epoch,
     or its lease has ended. Else, after a time without a quorum, all would leave one behind the other, and the last one to
-    be left in an ISR might be one that has lost its data meanwhile."""
+    be left in an ISR might be one that has lost its data meanwhile. One that was told to fence itself leaves them now."""
     lease = claim.lease
     assert lease is not None
-    if claim.request.incarnation_id == lease.incarnation_id != NO_ID:
+    if lease.refused:
+        leases.revoke(state.soft, claim.request.broker_id, "stale metadata")
+    elif claim.request.incarnation_id == lease.incarnation_id != NO_ID:
         lease.given_up = True
     else:
         leases.revoke(state.soft, claim.request.broker_id, "given up")
@@ -384,7 +395,7 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("R631-165: the holder wants to stop", _wants_to_stop, _shut_down),
     ("A16: features", _lacks_features, _refuse(ErrorCode.UNSUPPORTED_VERSION)),
     ("A17, A20: a stale newcomer to an id that is taken", _stale_successor, _rely_on_neither),
-    ("A17: stale metadata", _stale, _refuse(ErrorCode.NONE)),
+    ("A17: stale metadata", _stale, _refuse_renewal),
     ("A15: a retry of the newest registration", _retry_of_newest, _renew),
     ("A19 (3): the holder renews", _holder, _renew),
     ("A23: back under a new epoch, the same process", _returning, _register),

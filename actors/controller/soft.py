@@ -14,7 +14,16 @@ from actors.metadata.image import Image
 class Lease:
     """A broker's live lease. Invariant: the broker is registered in the image under `epoch`, or was one op ago."""
 
-    __slots__ = ("connection", "epoch", "expires_ms", "given_up", "incarnation_id", "offset", "record_offset")
+    __slots__ = (
+        "connection",
+        "epoch",
+        "expires_ms",
+        "given_up",
+        "incarnation_id",
+        "offset",
+        "record_offset",
+        "refused",
+    )
 
     def __init__(self, epoch: int, incarnation_id: bytes, expires_ms: int, record_offset: int, offset: int) -> None:
         self.epoch = epoch
@@ -29,6 +38,8 @@ class Lease:
         """The newest one on which its holder was granted it; -1: none yet."""
         self.given_up = False
         """The broker has fenced itself and says so (A23): it serves again under a new epoch only, if it returns in time."""
+        self.refused = False
+        """Renewal was refused since it was last granted (A17): the broker is fenced as soon as it says that it heard so."""
 
 
 class Departure(NamedTuple):

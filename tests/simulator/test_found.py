@@ -17,6 +17,7 @@ FOUND = [
     ("leader_completeness", "", 200076),
     ("leader_completeness", "", 200085),
     ("leader_completeness", "", 4000526),
+    ("fenced_brokers_serve_nobody", "", 4001060),
     ("fenced_brokers_serve_nobody", "", 4100306),
     ("fenced_brokers_serve_nobody", "recreated", 400055),
     ("high_watermark_monotonic", "purged", 410042),

@@ -215,6 +215,29 @@ def test_r631_158_a_broker_that_does_not_apply_its_metadata_is_fenced() -> None:
     assert state(lab, 3) == FENCED and lab.world.time_us - began >= LEASE_MS * 1000
 
 
+def test_r631_158_who_cannot_hear_that_it_is_refused_is_not_fenced_while_it_serves() -> None:
+    lab = Lab()
+    node: Any = lab.cluster.brokers[3].node
+    node.broker.replay = lambda batch: None
+
+    def check() -> None:
+        active: Any = lab.cluster.active()
+        if active is not None and active.node.controller.image.broker(3) is None:
+            assert state(lab, 3) != ACTIVE
+
+    lab.world.checks.append(check)
+    for number in range(60):
+        if number == 20:  # the last heartbeat but one was granted, the next one will be refused
+            for name in [name for name in lab.world.processes if name.startswith("c")]:
+                lab.world.block(name, "b3")
+        assert lab.create(f"t{number}", factor=2, broker="b1").error_code == 0
+        lab.world.run_for(1000)
+        active: Any = lab.cluster.active()
+        if active.node.controller.image.broker(3) is None:
+            break
+    assert 39 <= number < 59, "when the lease ended that was granted at 20"
+
+
 def test_r631_048_098_nobody_but_the_active_controller_is_ahead_of_what_is_committed() -> None:
     lab = Lab()
 

@@ -283,8 +283,25 @@ def test_a17_staleness_by_time():
     c.mono_ms = here + 19_000
     assert c.beat(1, cur_metadata_offset=10).next_state == ACTIVE
     c.mono_ms = here + 21_000
+    ends_ms = c.soft.leases[1].expires_ms
     assert told(c.beat(1, cur_metadata_offset=10)) == (0, FENCED, -1)
-    assert 1 in c.soft.leaving  # R631-160: told to fence, so the lease is over
+    assert c.soft.leases[1].expires_ms == ends_ms and 1 not in c.soft.leaving  # it may not have heard
+    assert told(c.beat(1, target=FENCED)) == (0, FENCED, -1)
+    assert 1 in c.soft.leaving  # R631-160: it has
+
+
+def test_a17_who_is_refused_without_hearing_it_and_catches_up_was_never_fenced():
+    c = Cluster(brokers=2)
+    c.later(3000)
+    c.held = 50
+    c.soft.commits.note(c.mono_ms, 50, 60_000)
+    c.mono_ms += 19_000
+    c.beat(1, cur_metadata_offset=10)
+    c.mono_ms += 2000
+    assert c.beat(1, cur_metadata_offset=10).next_state == FENCED
+    assert told(c.beat(1, cur_metadata_offset=60)) == (0, ACTIVE, c.epochs[1])
+    c.beat(1, target=FENCED, incarnation_id=bytes([1]) * 16)
+    assert 1 not in c.soft.leaving  # A23: later, and by itself
 
 
 def test_a17_an_overtaken_heartbeat_takes_nothing_back():
