@@ -23,6 +23,7 @@ FOUND = [
     ("high_watermark_monotonic", "purged", 410042),
     ("leader_completeness", "recreated", 420011),
     ("liveness", "reassigned", 440029),
+    ("replicas_identical", "", 4500136),
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),

@@ -21,7 +21,7 @@ Key = tuple[bytes, int]
 class Committed:
     """The committed batches of one partition."""
 
-    __slots__ = ("batches", "end", "ends")
+    __slots__ = ("batches", "end", "ends", "unseen")
 
     def __init__(self) -> None:
         self.batches: dict[int, tuple[int, bytes]] = {}
@@ -31,6 +31,8 @@ class Committed:
         self.ends: dict[int, int] = {}
         """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark. A leader must have what
         was committed in older epochs; one that learns late that it leads lacks what others have committed since."""
+        self.unseen: list[tuple[int, int]] = []
+        """[first, behind) of offsets that rot hid where they were committed first: whoever shows them next counts."""
 
     def end_before(self, epoch: int) -> int:
         """What was committed under older epochs than this."""
@@ -103,6 +105,8 @@ class CommittedData:
             for header in found:
                 self._batch(process, partition, committed, header, read.data, rotten)
             offset = read.next_offset
+        if rotten and offset < end:
+            committed.unseen.append((offset, end))
         return offset
 
     def _batch(
@@ -114,7 +118,7 @@ class CommittedData:
             if known[1] != content and not rotten:
                 raise Violation(self.name, self._differs(process, partition, header))
             return
-        if header.base_offset < committed.end:
+        if header.base_offset < committed.end and not any(a <= header.base_offset < b for a, b in committed.unseen):
             if rotten:
                 return
             raise Violation(self.name, self._differs(process, partition, header))
