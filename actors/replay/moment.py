@@ -104,7 +104,13 @@ class Replay:
 
     def batches(self) -> Iterator[Met]:
         """Load the checkpoint, then every batch behind it, each to be replayed before the next is asked for."""
-        start = self._load()
+        loaded = self._load()
+        if loaded is None and not self.log.segments:
+            raise NothingToRead(
+                f"{self.log.files[0].parent} holds no log, and no checkpoint that can be read and is not past the moment: "
+                f"ask for a later moment."
+            )
+        start = loaded or 0
         if self.log.segments and self.log.segments[0].base_offset > start:
             raise NothingToRead(
                 f"{self.log.segments[0].path.parent} begins at offset {self.log.segments[0].base_offset} and no "
@@ -191,15 +197,18 @@ class Replay:
             elif isinstance(control, Voters):
                 self.quorum = self.quorum._replace(voters=control)
 
-    def _load(self) -> int:
-        """The newest checkpoint that is not past the moment; the offset that the log is wanted from."""
+    def _load(self) -> int | None:
+        """The newest checkpoint that is not past the moment; the offset that the log is wanted from. None: there is none."""
         for one in sorted(self.log.checkpoints, key=lambda one: one.end_offset, reverse=True):
-            if not self._before(one):
-                continue
             data = mapped(one.path)
             image = Image()
             try:
+                if not self._before(one):
+                    continue
                 loaded = load(data, image, one.end_offset, self.family)
+            except CorruptLog as error:
+                self.reading.damaged(one.path, 0, len(data), error.reason)
+                continue
             except CorruptMetadata as error:
                 self.reading.damaged(one.path, 0, len(data), str(error))
                 continue
@@ -207,7 +216,7 @@ class Replay:
             self.image = image
             self.quorum = Quorum(-1, one.epoch, loaded.last_timestamp_ms, loaded.voters, loaded.kraft_version)
             return one.end_offset
-        return 0
+        return None
 
     def _before(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is not past the moment, and the log goes on where it ends."""

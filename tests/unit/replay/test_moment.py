@@ -83,6 +83,29 @@ def test_a_damaged_checkpoint_is_fatal_or_passed_over(tmp_path: Path) -> None:
     assert [one.path for one in told] == [str(bad)]
 
 
+def test_before_the_only_checkpoint_nothing_is_guessed(tmp_path: Path) -> None:
+    folder = logs.write(tmp_path, logs.batches(logs.ops(), 1))
+    made = compact(folder, 15).write(tmp_path)
+    assert partitions(made) == partitions(folder, 15) == partitions(made, 15)
+    early = datetime.datetime.fromtimestamp(1, datetime.UTC)
+    for when in (14, early):
+        with pytest.raises(replay.NothingToRead, match="no checkpoint"):
+            partitions(made, when)
+
+
+def test_a_damaged_checkpoint_is_passed_over_at_a_time_too(tmp_path: Path) -> None:
+    folder = logs.write(tmp_path, logs.batches(logs.ops(), 1))
+    bad = folder / f"{15:020}-{3:010}.checkpoint"
+    bad.write_bytes(b"\0" * 100)
+    told: list[replay.Damage] = []
+    eight = datetime.datetime.fromtimestamp(8, datetime.UTC)
+    state = replay.state(folder, eight, ["partitions"], on_damage=told.append)
+    assert state["partitions"] == replay.state(folder, 14, ["partitions"], on_damage=told.append)["partitions"]
+    assert [one.path for one in told] == [str(bad)]
+    with pytest.raises(replay.CorruptLog, match=str(bad)):
+        partitions(folder, eight)
+
+
 def transactions(tmp_path: Path, edge: tuple[int, int, str, dict[str, object]] | None) -> Path:
     topic = (2, 0, "TopicRecord", {"name": "a", "topic_id": logs.TOPIC})
     feature = (12, 0, "FeatureLevelRecord", {"name": "f", "feature_level": 1})
