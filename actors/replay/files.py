@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastpath import batch
-from fastpath.scan import scan
+from fastpath.scan import resync, scan
 
 METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 """Topic of the metadata -> family."""
@@ -138,13 +138,30 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
 
 def furthest(logs: list[Partition]) -> list[Partition]:
     """Of the copies that several nodes have of a log, the one that reaches furthest."""
-    best: dict[tuple[str, int], tuple[tuple[int, int], Partition]] = {}
+    copies: dict[tuple[str, int], list[Partition]] = {}
     for log in logs:
-        last = log.segments[-1] if log.segments else None
-        reach = (last.base_offset, last.path.stat().st_size) if last else (-1, 0)
-        if (log.topic, log.number) not in best or best[log.topic, log.number][0] < reach:
-            best[log.topic, log.number] = reach, log
-    return [log for _, log in best.values()]
+        copies.setdefault((log.topic, log.number), []).append(log)
+    return [of[0] if len(of) == 1 else _furthest(of) for of in copies.values()]
+
+
+def _furthest(copies: list[Partition]) -> Partition:
+    """Nodes roll their segments each by itself: only where the last ones begin alike do their sizes say it all."""
+    if len({log.segments[-1].base_offset if log.segments else -1 for log in copies}) == 1:
+        return max(copies, key=lambda log: log.segments[-1].path.stat().st_size if log.segments else 0)
+    return max(copies, key=_end)
+
+
+def _end(log: Partition) -> int:
+    """Offset behind the last batch, -1 where there is no segment; no CRC is looked at."""
+    for segment in reversed(log.segments):
+        data, position, end = mapped(segment.path), 0, -1
+        while position < len(data):
+            headers, position, fault = scan(data, position, len(data), False)
+            end = int(headers[-1]["last_offset"]) + 1 if len(headers) else end
+            position = position if fault is None else resync(data, position + 1, len(data))
+        if end >= 0:
+            return max(end, log.segments[-1].base_offset)
+    return log.segments[-1].base_offset if log.segments else -1
 
 
 def _children(path: Path) -> list[Path]:

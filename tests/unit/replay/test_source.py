@@ -141,6 +141,17 @@ def test_of_several_copies_the_one_counts_that_reaches_furthest(tmp_path: Path) 
     assert replay.open(tmp_path).ends() == {("__kafka_metadata", 0): 15}
 
 
+def test_a_copy_that_rolled_earlier_does_not_reach_further(tmp_path: Path) -> None:
+    ahead, lagging = write(tmp_path / "broker-1", 20), write(tmp_path / "broker-2", 20)  # segments at 0 and 70
+    (ahead / f"{70:020}.log").write_bytes(b"")
+    with (ahead / f"{0:020}.log").open("ab") as file:
+        file.write((lagging / f"{70:020}.log").read_bytes())
+    (ahead / f"{70:020}.log").unlink()
+    (lagging / f"{70:020}.log").write_bytes(b"")
+    assert replay.open(tmp_path).ends() == {("orders", 3): 140}, "one segment to 140, before two that end at 70"
+    assert offsets(replay.open(tmp_path).splits()) == list(range(140))
+
+
 def test_a_directory_that_holds_checkpoints_only() -> None:
     state = replay.state(GOLDEN.parents[1] / "snapshots", None, ["controllers", "brokers"])
     assert [(row["controller"], row["voter"]) for row in state["controllers"].to_pylist()] == [
