@@ -26,7 +26,10 @@ BOOTSTRAP = "bootstrap.checkpoint"
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_DIRECTORY = re.compile(r"(.+)-(\d+)")
+_ASIDE = r"\.[0-9a-f]{32}-(?:delete|future|stray)"
+"""Behind the name of a directory that is no partition's any longer, or not yet."""
+_DIRECTORY = re.compile(rf"(.+)-(\d+)(?:{_ASIDE})?")
+_SET_ASIDE = re.compile(rf".+{_ASIDE}")
 
 
 class CorruptLog(ValueError):
@@ -165,7 +168,8 @@ def _end(log: Partition) -> int:
 
 
 def _children(path: Path) -> list[Path]:
-    return sorted(child for child in path.iterdir() if child.is_dir())
+    """Directories in this one, but those that a node has set aside."""
+    return sorted(child for child in path.iterdir() if child.is_dir() and not _SET_ASIDE.fullmatch(child.name))
 
 
 def _of_file(path: Path) -> Partition:
@@ -180,7 +184,7 @@ def _of_file(path: Path) -> Partition:
 
 
 def _of_directory(path: Path) -> Iterator[Partition]:
-    """The partition whose directory this is; none for another directory, or one that is being deleted."""
+    """The partition whose directory this is; none for another directory."""
     directory = _DIRECTORY.fullmatch(path.name)
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
     found = [(int(match[1]), path / name) for name in names if (match := _SEGMENT.fullmatch(name))]

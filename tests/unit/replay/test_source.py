@@ -152,6 +152,15 @@ def test_a_copy_that_rolled_earlier_does_not_reach_further(tmp_path: Path) -> No
     assert offsets(replay.open(tmp_path).splits()) == list(range(140))
 
 
+@pytest.mark.parametrize("suffix", ["delete", "future", "stray"])
+def test_what_is_set_aside_beside_the_logs_is_no_log(tmp_path: Path, suffix: str) -> None:
+    write(tmp_path / "broker-1")
+    aside = write(tmp_path / "broker-1", name=f"orders-3.{'0af1' * 8}-{suffix}")
+    for path in (tmp_path / "broker-1", tmp_path):
+        assert replay.open(path).keys == [("orders", 3)]
+    assert replay.open(aside).keys == [("orders", 3)], "it is read where it is asked for by itself"
+
+
 def test_a_directory_that_holds_checkpoints_only() -> None:
     state = replay.state(GOLDEN.parents[1] / "snapshots", None, ["controllers", "brokers"])
     assert [(row["controller"], row["voter"]) for row in state["controllers"].to_pylist()] == [
