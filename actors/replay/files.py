@@ -101,7 +101,7 @@ class Partition(NamedTuple):
 
 def partitions(path: str | Path) -> list[Partition]:
     """What lies under a path, by topic and number. Raises NothingToRead, FileNotFoundError."""
-    path = Path(path)
+    path = Path(os.path.abspath(path))  # `.` has a name then, and a split is read from anywhere
     if path.is_file():
         found = [_of_file(path)]
     elif not path.exists():

@@ -161,6 +161,20 @@ def test_what_is_set_aside_beside_the_logs_is_no_log(tmp_path: Path, suffix: str
     assert replay.open(aside).keys == [("orders", 3)], "it is read where it is asked for by itself"
 
 
+def test_a_path_that_begins_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "broker-1")
+    metadata = logs.write(tmp_path / "controller-1", logs.batches(logs.ops(), 1))
+    monkeypatch.chdir(folder)
+    (split, *_) = replay.open(".").splits()
+    assert (split.topic, split.partition) == ("orders", 3)
+    assert replay.open(f"{70:020}.log").keys == replay.open("..").keys == [("orders", 3)]
+    monkeypatch.chdir(metadata)
+    assert replay.open(".").table == replay.open("..").table == "records"
+    assert replay.state(".") == replay.state(metadata)
+    monkeypatch.chdir("/")
+    assert offsets([split]) == list(range(split.base_offset, split.next_offset)), "a split is read from anywhere"
+
+
 def test_a_directory_that_holds_checkpoints_only() -> None:
     state = replay.state(GOLDEN.parents[1] / "snapshots", None, ["controllers", "brokers"])
     assert [(row["controller"], row["voter"]) for row in state["controllers"].to_pylist()] == [
