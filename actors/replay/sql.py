@@ -1,7 +1,8 @@
 """SQL over the tables, by duckdb.
 
-This file alone decides what a query sees: the tables whose names stand in it. A long table (`records`, `changes`, `log`)
-streams through when it is named once, and is held in memory when it is named again.
+This file alone decides what a query sees: the tables that it reads, as duckdb finds them; a word in a text or an alias is
+none. A long table (`records`, `changes`, `log`) streams through when its name stands there once, and is held in memory when
+it stands there again, or where duckdb makes several statements of the query (PIVOT), each of which may read it.
 """
 
 import re
@@ -21,11 +22,12 @@ def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatch
         raise ValueError("SQL needs duckdb: pip install 'rayft[sql]'.") from None
     connection: Any
     with duckdb.connect() as connection:
+        once = _read_once(connection, text)
         for name, make in tables.items():
             times = len(re.findall(rf"\b{name}\b", text, re.IGNORECASE))
-            if times:
+            if times and (once is None or name in once):
                 made: Any = make()
-                held = times > 1 and not isinstance(made, pa.Table)
+                held = (times > 1 or once is None) and not isinstance(made, pa.Table)
                 connection.register(name, made.read_all() if held else made)
         try:
             found = connection.sql(text)
@@ -35,3 +37,13 @@ def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatch
             yield from stream(ROWS)
         except duckdb.Error as error:
             raise ValueError(f"{error}") from error
+
+
+def _read_once(connection: Any, text: str) -> frozenset[str] | None:
+    """Names of the tables that one statement reads, in lower case; None for what is not one statement."""
+    import duckdb
+
+    try:
+        return frozenset(name.lower() for name in connection.get_table_names(text))
+    except duckdb.Error:
+        return None

@@ -114,6 +114,26 @@ def test_sql_over_the_tables_that_it_names(path: Path, capsys: pytest.CaptureFix
     assert "syntax error" in refused(capsys, path, "--sql", "selec")
 
 
+def test_sql_that_only_speaks_of_a_tables_name(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("duckdb", reason="the sql extra is not installed")
+    broker = write(tmp_path / "broker-1").parent  # holds no metadata log
+    query = "select count(*) as records, 'changes of topics' as why from log"
+    assert rows(capsys, broker, "--sql", query) == [{"records": 140, "why": "changes of topics"}]
+    query = "select topic from topics where topic != 'log' order by all"
+    assert rows(capsys, path, "--sql", query) == [{"topic": "orders"}, {"topic": "payments"}]
+    assert "holds 0 metadata logs" in refused(capsys, broker, "--sql", "select * from changes")
+
+
+def test_sql_that_reads_a_long_table_twice_without_naming_it_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("duckdb", reason="the sql extra is not installed")
+    broker = write(tmp_path / "broker-1").parent
+    assert rows(capsys, broker, "--sql", "pivot log on partition using count(*) group by topic") == [
+        {"topic": "orders", "3": 140}
+    ]
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [
