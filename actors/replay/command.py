@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -256,7 +257,8 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
 
 
 def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
-    """Rows into a new file or a new directory of Parquet files, by the name's ending; how many."""
+    """Rows into a new file or a new directory of Parquet files, by the name's ending; how many. It is there as a whole or
+    not at all."""
     count = 0
 
     def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -272,24 +274,31 @@ def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
     first = next(rows, None)
     if first is None:
         raise ValueError("there are no rows, not even columns: nothing was written.")
-    found = counted(chain([first], rows))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as room:
+        made = Path(room) / path.name
+        _write(counted(chain([first], rows)), first.schema, made)
+        made.rename(path)
+    return count
+
+
+def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> None:
     if path.suffix == ".parquet":
         import pyarrow.dataset
 
-        reader = pa.RecordBatchReader.from_batches(first.schema, found)
+        reader = pa.RecordBatchReader.from_batches(schema, found)
         pyarrow.dataset.write_dataset(
             reader, path, format="parquet", basename_template="part-{i}.parquet", max_rows_per_file=PART_ROWS,
             max_rows_per_group=PART_ROWS // 4, existing_data_behavior="error", use_threads=False,
         )  # fmt: skip
     elif path.suffix == ".arrow":
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, first.schema) as out:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as out:
             for one in found:
                 out.write_batch(one)
     else:
         with path.open("w") as lines:
             for one in found:
                 lines.writelines(json.dumps(row, default=plain, ensure_ascii=False) + "\n" for row in one.to_pylist())
-    return count
 
 
 def plain(value: Any) -> str | dict[str, str]:

@@ -194,6 +194,22 @@ def test_bytes_that_are_no_text_are_marked(tmp_path: Path, capsys: pytest.Captur
     assert "base64:/wA=" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["log.parquet", "log.arrow", "log.jsonl"])
+def test_what_fails_midway_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    folder = write(tmp_path / "broker-1")
+    last = folder / f"{70:020}.log"
+    data = bytearray(last.read_bytes())
+    data[-1] ^= 1
+    last.write_bytes(data)
+    out = tmp_path / "new" / name
+    words = (folder, "--table", "log", "--columns", "offset", "--out", out)
+    assert "CRC" in refused(capsys, *words)
+    assert not out.exists() and not list(out.parent.iterdir()), "a part would look like the whole"
+    last.unlink()
+    assert cli.main(["replay", *map(str, words)]) == 0
+    assert [one.name for one in out.parent.iterdir()] == [name]
+
+
 def test_damage_stops_or_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (split, *_) = source.open(path).splits(1)[1:]
     (file,) = path.glob("*.log")
