@@ -144,15 +144,18 @@ class _Asked:
         """How many rows each table has, and of what."""
         try:
             found = self.moment()
-        except files.NothingToRead:
-            yield from self._logs()
+        except files.NothingToRead as error:
+            try:
+                yield self._logs()
+            except files.NothingToRead:
+                raise error from None
             return
         counts = [(name, tables.table(name, found).num_rows) for name in tables.TABLES]
         time = datetime.datetime.fromtimestamp(found.quorum.timestamp_ms / 1000, datetime.UTC)
         where = f"as of offset {found.image.next_offset}, {time:%Y-%m-%d %H:%M:%S %Z}"
         yield pa.RecordBatch.from_pydict({"table": [name for name, _ in counts], where: [rows for _, rows in counts]})
 
-    def _logs(self) -> Iterator[pa.RecordBatch]:
+    def _logs(self) -> pa.RecordBatch:
         found = source.open(self.given.path, "log", self.given.topic)
         begin, end = found.beginnings(), found.ends()
         rows = [
@@ -164,7 +167,7 @@ class _Asked:
             }
             for topic, number in found.keys
         ]
-        yield pa.RecordBatch.from_pylist(rows)
+        return pa.RecordBatch.from_pylist(rows)
 
     def moment(self) -> Replay:
         """The metadata as of --as-of, replayed once."""

@@ -210,6 +210,13 @@ def test_what_fails_midway_leaves_no_file(tmp_path: Path, capsys: pytest.Capture
     assert [one.name for one in out.parent.iterdir()] == [name]
 
 
+def test_the_list_of_tables_says_why_there_is_none(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (segment,) = path.glob("*.log")
+    segment.write_bytes(b"".join(bytes(one.data) for one in logs.batches(logs.ops(), 4)[2:]))
+    segment.rename(path / f"{5:020}.log")
+    assert "begins at offset 5 and no checkpoint" in refused(capsys, path)
+
+
 def test_damage_stops_or_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (split, *_) = source.open(path).splits(1)[1:]
     (file,) = path.glob("*.log")
