@@ -235,7 +235,7 @@ def told(asked: Question, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows of a table that is told as a whole, in this process. `changes` takes the bounds of offsets and times."""
     on_damage = _skipped if asked.skip_damage else None
     if asked.table == "changes":
-        since: Moment = asked.first_offset or _time(asked.first_us)
+        since: Moment = asked.first_offset or _time(asked.first_us)  # and what the other bound leaves of them: _mask
         until: Moment = asked.end_offset if asked.end_offset >= 0 else _time(asked.end_us)
         reading = Reading.of(asked.verify, on_damage)
         batches = history.changes(asked.path, since, until, asked.kinds, asked.family, reading)
@@ -264,5 +264,7 @@ def _mask(asked: Question, batch: pa.RecordBatch, table: str) -> Any:
         if asked.end_us is not None:
             mask = pc.and_(mask, pc.less(time, asked.end_us))
     if asked.types is not None and table == "records":
+        if asked.table == "changes" and (asked.first_us, asked.end_us) != (None, None):
+            batch = batch.filter(_mask(asked, batch, "changes"))
         mask = pc.and_(mask, pc.is_in(batch.column("type"), pa.array(sorted(asked.types), pa.string())))
     return mask

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.replay.question import Question, answer, narrowed, question
+from actors.replay.question import Question, answer, narrowed, question, told
+from tests.unit.replay import logs
 from tests.unit.replay.written import NOW_MS, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -119,5 +120,22 @@ def test_damage_is_skipped_and_said(path: str, capsys: pytest.CaptureFixture[str
     file.write_bytes(data)
     whole = rows(question({"path": path, "topics": "clicks", "damage": "skip"}), "offset")
     assert len(whole) == 90 and str(file) in capsys.readouterr().out
+def test_bounds_of_changes_are_those_of_every_table(tmp_path: Path) -> None:
+    path = logs.write(tmp_path, logs.batches(logs.ops(), 1))
+
+    def found(**bounds: str) -> list[tuple[int, float]]:
+        asked = question({"path": str(path), "table": "changes", **bounds})
+        batches = told(asked, ("offset", "timestamp"))
+        return [(row["offset"], row["timestamp"].timestamp()) for batch in batches for row in batch.to_pylist()]
+
+    every = found()
+    assert {time for _, time in every} >= {7, 8, 9, 11}
+    eight, eleven = "1970-01-01T00:00:08", "1970-01-01T00:00:11"
+    assert found(endTime=eight) == [one for one in every if one[1] < 8], "ends are exclusive"
+    assert found(startTime=eight, endTime=eleven) == [one for one in every if 8 <= one[1] < 11]
+    assert found(startOffset="3", startTime=eight) == [one for one in every if one[0] >= 3 and one[1] >= 8]
+    assert found(endOffset="12", endTime=eight) == [one for one in every if one[0] < 12 and one[1] < 8]
+
+
     with pytest.raises(ValueError, match="CRC"):
         rows(question({"path": path, "topics": "clicks"}), "offset")
