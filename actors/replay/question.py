@@ -110,9 +110,19 @@ def question(options: Mapping[str, str]) -> Question:
             values[found[0]] = found[1](text)
         except ValueError as error:
             raise ValueError(f"option {name}={text!r}: {error}") from error
+    _refuse(options, values.get("table"))
     if not values.get("path"):
         raise ValueError("give the path of a log: a file, or the directory of a partition, a node or a cluster")
     return Question(**values)
+
+
+def _refuse(options: Mapping[str, str], table: str | None) -> None:
+    """Options that would be ignored."""
+    meant = ("log", "records") if table is None else (table,)
+    for name in options:
+        about = ABOUT.get(_OPTIONS[name.lower()][0])
+        if about is not None and not set(about) & set(meant):
+            raise ValueError(f"option {name} does nothing for {table or 'a log'}: it is about {', '.join(about)}")
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -179,6 +189,16 @@ NAMES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "chunkBytes": ("chunk_bytes", _bytes),
 }
 _OPTIONS = {name.lower(): found for name, found in NAMES.items()}
+_ROWS = ("log", "records", "changes")
+ABOUT: dict[str, tuple[str, ...]] = {
+    "topics": ("log",),
+    "partitions": ("log",),
+    "as_of": tables.TABLES,
+    "kinds": ("changes",),
+    "types": ("records",),
+    **dict.fromkeys(("first_offset", "end_offset", "first_us", "end_us"), _ROWS),
+}
+"""What an option sets -> the tables that it says something about; the others: about every table."""
 
 
 # ---- comparisons --------------------------------------------------------------------------------------------------
@@ -244,6 +264,8 @@ def told(asked: Question, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         found = tables.state(asked.path, asked.as_of, [name], asked.family, asked.verify, on_damage)
         batches = iter(found[name].to_batches())
     for batch in batches:
+        if asked.table == "changes" and (asked.first_us, asked.end_us) != (None, None):
+            batch = batch.filter(_mask(asked, batch, "changes"))
         yield batch.select(list(columns))
 
 
@@ -264,7 +286,5 @@ def _mask(asked: Question, batch: pa.RecordBatch, table: str) -> Any:
         if asked.end_us is not None:
             mask = pc.and_(mask, pc.less(time, asked.end_us))
     if asked.types is not None and table == "records":
-        if asked.table == "changes" and (asked.first_us, asked.end_us) != (None, None):
-            batch = batch.filter(_mask(asked, batch, "changes"))
         mask = pc.and_(mask, pc.is_in(batch.column("type"), pa.array(sorted(asked.types), pa.string())))
     return mask

@@ -101,6 +101,13 @@ def test_types_of_metadata_records() -> None:
         ({"path": "x", "startOffset": "-1"}, "offsets are 0 or above"),
         ({"path": "x", "splitBytes": "0"}, "above 0"),
         ({"path": "x", "startTime": "noon"}, "option startTime='noon'"),
+        ({"path": "x", "asof": "7"}, "asof does nothing for a log: it is about topics, partitions, "),
+        ({"path": "x", "table": "changes", "asOf": "7"}, "asOf does nothing for changes"),
+        ({"path": "x", "table": "log", "types": "TopicRecord"}, "types does nothing for log: it is about records$"),
+        ({"path": "x", "table": "records", "topics": "orders"}, "topics does nothing for records"),
+        ({"path": "x", "table": "partitions", "topics": "orders"}, "topics does nothing for partitions"),
+        ({"path": "x", "table": "brokers", "endTime": "2026-11-21"}, "endTime does nothing for brokers"),
+        ({"path": "x", "kinds": "isr"}, "kinds does nothing for a log: it is about changes$"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, str], sentence: str) -> None:
@@ -113,13 +120,6 @@ def test_times_without_a_zone_are_utc(path: str) -> None:
     assert rows(question({"path": path, "topics": "clicks", "startTime": text}), "offset") == [(98,), (99,)]
 
 
-def test_damage_is_skipped_and_said(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path(path) / "clicks-0" / f"{0:020}.log"
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    whole = rows(question({"path": path, "topics": "clicks", "damage": "skip"}), "offset")
-    assert len(whole) == 90 and str(file) in capsys.readouterr().out
 def test_bounds_of_changes_are_those_of_every_table(tmp_path: Path) -> None:
     path = logs.write(tmp_path, logs.batches(logs.ops(), 1))
 
@@ -137,5 +137,12 @@ def test_bounds_of_changes_are_those_of_every_table(tmp_path: Path) -> None:
     assert found(endOffset="12", endTime=eight) == [one for one in every if one[0] < 12 and one[1] < 8]
 
 
+def test_damage_is_skipped_and_said(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = Path(path) / "clicks-0" / f"{0:020}.log"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    whole = rows(question({"path": path, "topics": "clicks", "damage": "skip"}), "offset")
+    assert len(whole) == 90 and str(file) in capsys.readouterr().out
     with pytest.raises(ValueError, match="CRC"):
         rows(question({"path": path, "topics": "clicks"}), "offset")
