@@ -15,13 +15,15 @@ maxBytesPerTrigger, until, failOnDataLoss.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from actors.replay.files import CorruptLog, NothingToRead
 from actors.replay.question import question, split_bytes
 from actors.replay.source import Key, Source, Split
 
+T = TypeVar("T")
 Position = dict[str, int]
 OPTIONS = {name.lower(): name for name in
            ("startingOffsets", "maxRecordsPerTrigger", "maxBytesPerTrigger", "until", "failOnDataLoss")}  # fmt: skip
@@ -73,24 +75,29 @@ class Followed:
         """Where a new query begins."""
         if self.starting == "latest":
             return self.now()
+        earliest = self._looked(lambda found: _position(found.beginnings()))
         if self.starting == "earliest":
-            return _position(self.opened().beginnings())
+            return earliest
         given = json.loads(self.starting)
         if not isinstance(given, dict) or not all(isinstance(offset, int) for offset in given.values()):
             raise ValueError('startingOffsets: write earliest, latest or JSON like {"orders-0": 17}')
-        return _position(self.opened().beginnings()) | given
+        return earliest | given
 
     def now(self) -> Position:
         """Behind the last record that may be read now."""
-        for left in reversed(range(TRIES)):
+        return self._looked(lambda found: self._ends(found, found.ends()))
+
+    def _ends(self, found: Source, ends: Mapping[Key, int]) -> Position:
+        return _position(_held_back(found, ends) if self.until == UNTIL[1] else ends)
+
+    def _looked(self, look: Callable[[Source], T]) -> T:
+        """What one sees there, with another look where a file went before it was opened."""
+        for _ in range(TRIES - 1):
             try:
-                found = self.opened()
-                ends = found.ends()
-                return _position(_held_back(found, ends) if self.until == UNTIL[1] else ends)
+                return look(self.opened())
             except FileNotFoundError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
+                pass
+        return look(self.opened())
 
     def freeze(self) -> None:
         """From now on nothing newer than this is there."""
@@ -98,32 +105,27 @@ class Followed:
 
     def latest(self, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
         """How far a turn from `start` goes, in at most so many records or about so many bytes."""
-        ends = self.now()
+        return self._looked(lambda found: self._latest(found, start, records_max, bytes_max))
+
+    def _latest(self, found: Source, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
+        reached = found.ends()
+        ends = self._ends(found, reached)
         if self.frozen is not None:
             ends = {name: min(ends.get(name, end), end) for name, end in self.frozen.items()}
-        begun = _position(self.opened().beginnings())
+        begun = _position(found.beginnings())
         low = {name: start.get(name, begun.get(name, 0)) for name in ends}
         ahead = {name: end for name, end in ends.items() if end > low[name]}
         if records_max is not None:
             ahead = _share(low, ahead, records_max)
         elif bytes_max is not None:
-            ahead = self._bytes(low, ahead, bytes_max)
+            ahead = _bytes(found, low, ahead, bytes_max)
         return {**start, **{name: max(low[name], ahead.get(name, 0)) for name in ends}}
-
-    def _bytes(self, low: Position, ahead: Position, bytes_max: int) -> Position:
-        """Of each log that has something, a first split of its share."""
-        found = self.opened()
-        names = {key: _name(key) for key in found.keys if _name(key) in ahead}
-        found = found._replace(logs=tuple(log for log in found.logs if (log.topic, log.number) in names))
-        first, end = ({key: place[name] for key, name in names.items()} for place in (low, ahead))
-        reached: Position = {}
-        for split in found.splits(max(bytes_max // max(len(names), 1), 1), first, end):
-            reached.setdefault(_name((split.topic, split.partition)), split.next_offset)
-        return {name: min(reached.get(name, end), end) for name, end in ahead.items()}
 
     def splits(self, start: Position, end: Position) -> list[Split]:
         """The records between two positions. Raises DataLoss."""
-        found = self.opened()
+        return self._looked(lambda found: self._splits(found, start, end))
+
+    def _splits(self, found: Source, start: Position, end: Position) -> list[Split]:
         begun, ends = found.beginnings(), found.ends()
         first: dict[Key, int] = {}
         for key in found.keys:
@@ -176,6 +178,17 @@ def _share(low: Position, ahead: Position, records_max: int) -> Position:
     for name in sorted(ahead, key=lambda name: low[name] - ahead[name])[: records_max - sum(shares.values())]:
         shares[name] += 1
     return {name: low[name] + share for name, share in shares.items()}
+
+
+def _bytes(found: Source, low: Position, ahead: Position, bytes_max: int) -> Position:
+    """Of each log that has something, a first split of its share."""
+    names = {key: _name(key) for key in found.keys if _name(key) in ahead}
+    found = found._replace(logs=tuple(log for log in found.logs if (log.topic, log.number) in names))
+    first, end = ({key: place[name] for key, name in names.items()} for place in (low, ahead))
+    reached: Position = {}
+    for split in found.splits(max(bytes_max // max(len(names), 1), 1), first, end):
+        reached.setdefault(_name((split.topic, split.partition)), split.next_offset)
+    return {name: min(reached.get(name, end), end) for name, end in ahead.items()}
 
 
 def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:

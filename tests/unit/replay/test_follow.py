@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,32 @@ def test_records_that_went_before_they_were_read(tmp_path: Path) -> None:
     with pytest.raises(DataLoss, match="orders-0 are gone"):
         one.splits({}, end)
     assert values(careless, {}, end) == [b"1:%d" % offset for offset in range(20)]
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(tmp_path, "orders", 0, 0, 20)
+    append(tmp_path, "orders", 1, 0, 20)
+    one = followed(tmp_path)
+    opened, stale = one.opened, one.opened()
+    (tmp_path / "orders-0" / f"{0:020}.log").unlink()
+    (tmp_path / "orders-0" / f"{20:020}.log").write_bytes(b"")
+    seen: list[Any] = []
+
+    def late() -> Any:
+        seen.append(stale if not seen else opened())
+        return seen[-1]
+
+    monkeypatch.setattr(one, "opened", late)
+    for look in (
+        lambda: one.now() == one.beginning() | {"orders-1": 20} == {"orders-0": 20, "orders-1": 20},
+        lambda: one.latest({"orders-1": 5}, None, 1) == {"orders-0": 20, "orders-1": 10},
+        lambda: [split.partition for split in one.splits({"orders-0": 20}, {"orders-0": 20, "orders-1": 20})] == [1],
+    ):
+        seen.clear()
+        assert look() and len(seen) > 1
+    seen.clear()
+    with pytest.raises(DataLoss, match="offsets 0 to 19 were deleted"):
+        one.splits({"orders-0": 0}, {"orders-0": 20, "orders-1": 20})
 
 
 def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
