@@ -93,7 +93,7 @@ class Source(NamedTuple):
         found: dict[Key, int] = {}
         for log in self.logs:
             for segment in reversed(log.segments):
-                last = [one.next_offset for one in _cut(segment.path, 1 << 62, _NOTHING)]
+                last = [one.next_offset for one in _cut(segment.path, 1 << 62, _NOTHING) if one.base_offset >= 0]
                 found[log.topic, log.number] = last[-1] if last else max(segment.base_offset, 0)
                 if last:
                     break

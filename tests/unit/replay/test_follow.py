@@ -154,6 +154,12 @@ def test_a_file_that_vanishes_while_it_is_looked_at(tmp_path: Path, monkeypatch:
         one.splits({"orders-0": 0}, {"orders-0": 20, "orders-1": 20})
 
 
+def test_a_last_segment_without_one_sound_batch(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 20)
+    path.with_name(f"{20:020}.log").write_bytes(b"\1" * 100)
+    assert followed(tmp_path).now() == {"orders-0": 20}
+
+
 def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
     append(tmp_path, "clicks", 0, 0, 5)
     one = followed(tmp_path)
