@@ -181,13 +181,14 @@ def _share(low: Position, ahead: Position, records_max: int) -> Position:
 
 
 def _bytes(found: Source, low: Position, ahead: Position, bytes_max: int) -> Position:
-    """Of each log that has something, a first split of its share."""
+    """Of each log that has something, a first split of its share: the first that has a batch, not only damage."""
     names = {key: _name(key) for key in found.keys if _name(key) in ahead}
     found = found._replace(logs=tuple(log for log in found.logs if (log.topic, log.number) in names))
     first, end = ({key: place[name] for key, name in names.items()} for place in (low, ahead))
     reached: Position = {}
     for split in found.splits(max(bytes_max // max(len(names), 1), 1), first, end):
-        reached.setdefault(_name((split.topic, split.partition)), split.next_offset)
+        if split.base_offset >= 0:
+            reached.setdefault(_name((split.topic, split.partition)), split.next_offset)
     return {name: min(reached.get(name, end), end) for name, end in ahead.items()}
 
 

@@ -154,6 +154,18 @@ def test_a_file_that_vanishes_while_it_is_looked_at(tmp_path: Path, monkeypatch:
         one.splits({"orders-0": 0}, {"orders-0": 20, "orders-1": 20})
 
 
+def test_damage_before_a_position_does_not_hold_a_turn_up(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 40)
+    data = bytearray(path.read_bytes())
+    data[16] = 7  # the magic of the first batch
+    path.write_bytes(data)
+    one = followed(tmp_path, damage="skip")
+    start, turns = one.beginning(), 0
+    while (end := one.latest(start, None, 1)) != start and turns < 10:
+        start, turns = end, turns + 1
+    assert (start, turns) == ({"orders-0": 40}, 3)
+
+
 def test_a_last_segment_without_one_sound_batch(tmp_path: Path) -> None:
     path = append(tmp_path, "orders", 0, 0, 20)
     path.with_name(f"{20:020}.log").write_bytes(b"\1" * 100)
