@@ -51,7 +51,7 @@ class Followed:
         self.asked = question(others)
         if self.asked.first_offset or self.asked.end_offset >= 0:
             raise ValueError("a stream has no startOffset and endOffset: write startingOffsets")
-        self.starting = own.get("startingOffsets", "earliest")
+        self.starting = _starting(own.get("startingOffsets", "earliest"))
         self.until = own.get("until", UNTIL[0])
         if self.until not in UNTIL:
             raise ValueError(f"until={self.until!r}: write {' or '.join(UNTIL)}")
@@ -76,12 +76,7 @@ class Followed:
         if self.starting == "latest":
             return self.now()
         earliest = self._looked(lambda found: _position(found.beginnings()))
-        if self.starting == "earliest":
-            return earliest
-        given = json.loads(self.starting)
-        if not isinstance(given, dict) or not all(isinstance(offset, int) for offset in given.values()):
-            raise ValueError('startingOffsets: write earliest, latest or JSON like {"orders-0": 17}')
-        return earliest | given
+        return earliest if isinstance(self.starting, str) else earliest | self.starting
 
     def now(self) -> Position:
         """Behind the last record that may be read now."""
@@ -151,6 +146,18 @@ class Followed:
     def _lost(self, sentence: str) -> None:
         if self.fail_on_data_loss:
             raise DataLoss(f"{sentence}. Write failOnDataLoss=false to go on without them.")
+
+
+def _starting(text: str) -> str | Position:
+    if text in ("earliest", "latest"):
+        return text
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not all(type(offset) is int and offset >= 0 for offset in given.values()):
+        raise ValueError(f'startingOffsets={text!r}: write earliest, latest or JSON like {{"orders-0": 17}}')
+    return given
 
 
 def _limit(own: Mapping[str, str], name: str) -> int | None:

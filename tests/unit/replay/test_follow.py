@@ -94,8 +94,9 @@ def test_where_a_query_begins(tmp_path: Path) -> None:
     append(tmp_path, "orders", 0, 0, 20)
     assert followed(tmp_path, startingOffsets="latest").beginning() == {"orders-0": 20}
     assert followed(tmp_path, startingOffsets='{"orders-0": 7}').beginning() == {"orders-0": 7}
-    with pytest.raises(ValueError, match="write earliest"):
-        followed(tmp_path, startingOffsets="[1]").beginning()
+    for text in ("[1]", "newest", '{"orders-0": -1}', '{"orders-0": true}', '{"orders-0": "7"}'):
+        with pytest.raises(ValueError, match="write earliest"):
+            followed(tmp_path, startingOffsets=text)
 
 
 def test_the_high_watermark_holds_back_what_a_failover_may_take(tmp_path: Path) -> None:
