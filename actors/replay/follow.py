@@ -99,11 +99,13 @@ class Followed:
         self.frozen = self.now()
 
     def latest(self, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
-        """How far a turn from `start` goes, in at most so many records or about so many bytes."""
+        """How far a turn from `start` goes, in at most so many records or about so many bytes. Raises DataLoss."""
         return self._looked(lambda found: self._latest(found, start, records_max, bytes_max))
 
     def _latest(self, found: Source, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
         reached = found.ends()
+        for key, end in reached.items():
+            self._reached(_name(key), start.get(_name(key), 0), end)
         ends = self._ends(found, reached)
         if self.frozen is not None:
             ends = {name: min(ends.get(name, end), end) for name, end in self.frozen.items()}
@@ -128,6 +130,8 @@ class Followed:
             first[key] = start.get(name, begun.get(key, 0))
             if end.get(name, 0) > first[key]:
                 self._complete(name, first[key], end[name], begun.get(key, 0), ends.get(key, 0))
+            else:
+                self._reached(name, start.get(name, 0), ends.get(key, 0))
         if lost := sorted(
             name for name in end if end[name] > start.get(name, 0) and name not in map(_name, found.keys)
         ):
@@ -142,6 +146,13 @@ class Followed:
             self._lost(f"{name}: offsets {first} to {begun - 1} were deleted before they were read")
         if behind < end:
             self._lost(f"{name}: the log ends at {behind} and offset {end - 1} was seen: it was truncated")
+
+    def _reached(self, name: str, seen: int, behind: int) -> None:
+        if behind < seen:
+            self._lost(
+                f"{name}: the log ends at {behind}, below {seen}, up to where it was seen: "
+                f"it was truncated, or is another of that name"
+            )
 
     def _lost(self, sentence: str) -> None:
         if self.fail_on_data_loss:

@@ -129,6 +129,28 @@ def test_records_that_went_before_they_were_read(tmp_path: Path) -> None:
     assert values(careless, {}, end) == [b"1:%d" % offset for offset in range(20)]
 
 
+def test_a_log_that_became_shorter_than_what_was_seen(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 20)
+    append(tmp_path, "orders", 1, 0, 20)
+    seen = followed(tmp_path).latest({}, None, None)
+    path.unlink()
+    append(tmp_path, "orders", 0, 0, 10)  # by a new leader, or of another topic of that name
+    append(tmp_path, "orders", 1, 20, 30)
+    one, careless = followed(tmp_path), followed(tmp_path, failOnDataLoss="false")
+    with pytest.raises(DataLoss, match="orders-0: the log ends at 10, below 20"):
+        one.latest(seen, None, None)
+    with pytest.raises(DataLoss, match="orders-0: the log ends at 10, below 20"):
+        one.splits(seen, {"orders-0": 10, "orders-1": 30})
+    end = careless.latest(seen, None, None)
+    assert end == {"orders-0": 20, "orders-1": 30}, "a position does not go back"
+    assert values(careless, seen, end) == [b"1:%d" % offset for offset in range(20, 30)]
+    held = followed(tmp_path, until="highWatermark")
+    (tmp_path / HIGH_WATERMARKS).write_text("0\n2\norders 0 5\norders 1 5\n")
+    assert held.latest({"orders-0": 10, "orders-1": 30}, None, None) == {"orders-0": 10, "orders-1": 30}, (
+        "a high watermark that was written down late says nothing about the log"
+    )
+
+
 def test_a_file_that_vanishes_while_it_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, "orders", 0, 0, 20)
     append(tmp_path, "orders", 1, 0, 20)
