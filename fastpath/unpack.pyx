@@ -34,6 +34,7 @@ cdef enum:                              # whose memory is at a place of Rooms
     VALUES = 6                          # and two more
     PLACES = 9
 
+cdef int64_t LAST_MS = 9223372036854775     # that microseconds reach
 
 cdef struct Varied:                     # one column of bytes
     int32_t* offsets                    # rows + 1
@@ -94,7 +95,8 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
     """Columns of the records of some batches, as a dict of numpy arrays.
 
     `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
-    KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds; `timestamp_type` int32
+    KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds (the last that there
+    are for times beyond); `timestamp_type` int32
     (0 create time, 1 append time); `key`, `value`: (offsets int32, data uint8, validity bits uint8, nulls); `headers`:
     (offsets, name offsets, name data, value offsets, value data, absent bytes). Their memory but that of headers is of
     `rooms`, where it goes back to. Raises CorruptBatch (`position`: index of the batch) for records that make no sense
@@ -161,7 +163,7 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
                         offset_column[row] = h[batch].base_offset + record.offset_delta
                     if want & WANT_TIMESTAMP:
                         time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
-                        timestamp_column[row] = time * 1000
+                        timestamp_column[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
                     if want & WANT_TYPE:
                         type_column[row] = append_time
                     if want & WANT_KEY:

@@ -103,6 +103,30 @@ def test_any_log_equals_the_slow_reader(
     ]
 
 
+@pytest.mark.parametrize("attributes", [0, 8])
+@pytest.mark.parametrize(
+    ("time_ms", "expected_us"),
+    [
+        (-1, -1000),
+        (1_700_000_000_000_000, 1_700_000_000_000_000_000),
+        (1_700_000_000_000_000_000, 9_223_372_036_854_775_000),  # nanoseconds, by a producer that is wrong
+        (1 << 62, 9_223_372_036_854_775_000),
+        (-(1 << 62), -9_223_372_036_854_775_000),
+    ],
+)
+def test_times_that_microseconds_do_not_reach_are_the_last_that_they_do(
+    tmp_path: Path, time_ms: int, expected_us: int, attributes: int
+) -> None:
+    builder = Builder(0, 1, timestamp_ms=time_ms)
+    builder.append(None, b"v", time_ms)
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(sealed(bytes(builder.build()), attributes))
+    (split,) = replay.open(path, "log").splits()
+    (one,) = replay.read(split)
+    assert one["timestamp"].cast("int64").to_pylist() == [expected_us]
+
+
 def test_markers_of_transactions_are_no_records(tmp_path: Path) -> None:
     builder = Builder(0, 1, producer_id=7, producer_epoch=0)
     builder.append(b"\0\0\0\1", b"\0\0\0\0\0\0")
