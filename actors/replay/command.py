@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
@@ -253,7 +254,7 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
         progress.console.print(f"{count} rows in {given.out}", soft_wrap=True)
     elif given.json:
         for one in rows:
-            for row in one.to_pylist():
+            for row in listed(one):
                 print(json.dumps(row, default=plain, ensure_ascii=False))
     else:
         _show(rows, SCREEN_ROWS if given.limit is None else given.limit, progress)
@@ -301,7 +302,30 @@ def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> No
     else:
         with path.open("w") as lines:
             for one in found:
-                lines.writelines(json.dumps(row, default=plain, ensure_ascii=False) + "\n" for row in one.to_pylist())
+                lines.writelines(json.dumps(row, default=plain, ensure_ascii=False) + "\n" for row in listed(one))
+
+
+def listed(some: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as Python has them; a time beyond Python's calendar, as producers write that count in another unit, as text."""
+    try:
+        rows = some.to_pylist()
+    except OverflowError:
+        kinds = {one.name: one.type for one in some.schema if pa.types.is_timestamp(one.type)}
+        numbers = pa.schema([pa.field(one.name, pa.int64() if one.name in kinds else one.type) for one in some.schema])
+        rows = some.cast(numbers).to_pylist()
+        for row in rows:
+            row.update({name: _calendar(row[name], kind.unit) for name, kind in kinds.items()})
+    rows: list[dict[str, Any]]
+    return rows
+
+
+def _calendar(since_1970: int | None, unit: str) -> datetime.datetime | str | None:
+    if since_1970 is None:
+        return None
+    count: Any = np.datetime64
+    found = count(since_1970, unit)
+    time = found.item()
+    return time.replace(tzinfo=datetime.UTC) if isinstance(time, datetime.datetime) else f"{found}+00:00"
 
 
 def plain(value: Any) -> str | dict[str, str]:
@@ -333,7 +357,7 @@ def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> No
         names = names or one.schema.names
         wanted = one.num_rows if limit == 0 else limit - len(shown)
         more = one.num_rows > wanted
-        shown += one.slice(0, wanted).to_pylist()
+        shown += listed(one.slice(0, wanted))
         if more:
             break
     progress.bar.stop()

@@ -169,6 +169,23 @@ def test_files_hold_what_the_table_holds(path: Path, tmp_path: Path, capsys: pyt
     assert "write DIR.parquet" in refused(capsys, path, "--table", "topics", "--out", tmp_path / "out.xls")
 
 
+def test_times_beyond_the_calendar_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "orders-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    builder = Builder(0, 1)
+    for time_ms in (1_700_000_000_000, 1_700_000_000_000_000, -62_135_596_800_001):  # the second in microseconds
+        builder.append(None, b"v", time_ms)
+    path.write_bytes(bytes(builder.build()))
+    texts = ["2023-11-14T22:13:20+00:00", "55840-11-08T22:13:20.000000+00:00", "0000-12-31T23:59:59.999000+00:00"]
+    words = (path, "--table", "log", "--columns", "timestamp,offset")
+    assert rows(capsys, *words) == [{"timestamp": text, "offset": at} for at, text in enumerate(texts)]
+    assert cli.main(["replay", *map(str, words), "--out", str(tmp_path / "log.jsonl")]) == 0
+    assert [json.loads(line)["timestamp"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == texts
+    capsys.readouterr()
+    assert cli.main(["replay", *map(str, words)]) == 0
+    assert "2023-11-14 22:13:20.000" in (shown := capsys.readouterr().out) and texts[1] in shown
+
+
 def test_a_topics_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path)
     found = rows(capsys, path, "--table", "log", "--where", "value contains 13", "--columns", "offset,value")
