@@ -5,14 +5,15 @@
 
 | frame | a row is |
 |---|---|
-| history | a time in which a partition's leader, ISR and replicas stayed the same: since, until, leader, isr, replicas |
+| history | a time with the same leader, ISR and replicas of a partition: since, until, leader, isr, replicas, leader_known |
 | partitions | a partition: seconds under-replicated and without a leader, how often leader and ISR changed |
 | brokers | a broker: how often it went, most within the window, ISRs that it left, whether it flaps |
 
 This file alone decides how changes become periods. Changes are told by history.py; they are grouped by topic, each group one
 task. Rules: a period ends with the next change, with the topic, or with the audit; what a partition was created with is what
-its first change says it was before, else what it is at the end; a partition counts from its topic's creation on. A broker
-flaps that went at least `flaps` times within the window. Knows Spark only by the session it is given.
+its first change says it was before, else what it is at the end; of a topic that went, what never changed is not known, and
+no time without a leader; a partition counts from its topic's creation on. A broker flaps that went at least `flaps` times
+within the window. Knows Spark only by the session it is given.
 """
 
 import datetime
@@ -38,10 +39,11 @@ HISTORY = pa.schema(
         ("leader", pa.int32()),
         ("isr", IDS),
         ("replicas", IDS),
+        ("leader_known", pa.bool_()),
     ]
 )
 HISTORY_SQL = "topic string, partition int, offset long, since timestamp, until timestamp, leader int, isr array<int>, \
-replicas array<int>"
+replicas array<int>, leader_known boolean"
 END = 1 << 62
 FLAPS, WINDOW_S = 3, 600
 Times = tuple[datetime.datetime, datetime.datetime]
@@ -96,9 +98,9 @@ def _time(milliseconds: int) -> datetime.datetime:
 PARTITIONS = """
 SELECT topic, partition,
        sum(if(size(isr) < size(replicas), seconds, 0)) AS under_replicated_s,
-       sum(if(leader IS NULL OR leader < 0, seconds, 0)) AS leaderless_s,
+       sum(if(leader_known AND (leader IS NULL OR leader < 0), seconds, 0)) AS leaderless_s,
        count_if(NOT leader <=> leader_before) - 1 AS leader_changes,
-       count_if(NOT sort_array(isr) <=> sort_array(isr_before)) - 1 AS isr_changes,
+       greatest(count_if(NOT sort_array(isr) <=> sort_array(isr_before)) - 1, 0) AS isr_changes,
        max_by(leader, offset) AS leader, max_by(isr, offset) AS isr,
        max_by(size(isr) < size(replicas), offset) AS under_replicated
 FROM (SELECT *, (unix_micros(until) - unix_micros(since)) / 1e6 AS seconds,
@@ -151,6 +153,7 @@ class _Life:
     def at_end(self, field: str, value: Any) -> None:
         """What a field that never changed was all the time."""
         if field not in self.known:
+            self.known.add(field)
             self.values[field] = [value] * len(self.marks)
 
     def rows(self, topic: str, partition: int, until: datetime.datetime) -> Iterator[dict[str, Any]]:
@@ -159,7 +162,7 @@ class _Life:
             following = self.marks[index + 1][1] if index + 1 < len(self.marks) else until
             yield {
                 "topic": topic, "partition": partition, "offset": offset, "since": since, "until": following,
-                **{field: values[index] for field, values in self.values.items()},
+                **{field: values[index] for field, values in self.values.items()}, "leader_known": "leader" in self.known,
             }  # fmt: skip
 
 

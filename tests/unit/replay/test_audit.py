@@ -80,6 +80,23 @@ def test_the_audit_up_to_an_offset(session: Any, path: Path) -> None:
     assert [(row["topic"], row["isr"], row["under_replicated"]) for row in rows] == [("a", [1, 3], True)] * 2
 
 
+def test_the_audit_of_topics_that_went(session: Any, tmp_path: Path) -> None:
+    ops = [
+        FeatureSet("metadata.format", 2),
+        *(broker(number, 1 + number) for number in (1, 2, 3)),
+        TopicSet("a", A),
+        PartitionsSet(A, range(2), [[1, 2, 3]] * 2, [[1, 2, 3]] * 2),  # 6
+        PartitionsChanged.many([A], [0], [[1, 3]], [1], [1]),  # 7: the ISR only
+        PartitionsChanged.many([A], [1], [[1, 2, 3]], [2], [1]),  # 8: the leader only
+        TopicGone(A, "a"),  # 9
+        FeatureSet("other", 1),  # 10
+    ]
+    found = audit.audit(session, logs.write(tmp_path, logs.batches(ops, 1)))
+    rows = [row.asDict() for row in found.partitions.orderBy("partition").collect()]
+    assert [(row["leaderless_s"], row["leader_changes"], row["isr_changes"]) for row in rows] == [(0, 0, 1), (0, 1, 0)]
+    assert [row["under_replicated_s"] for row in rows] == [pytest.approx(9 - 7), 0]
+
+
 def event(offset: int, kind: str, old: Any, new: Any, partition: int | None = 0) -> dict[str, Any]:
     lists = isinstance(old, list) or isinstance(new, list)
     time = datetime.datetime.fromtimestamp(min(offset, 100), datetime.UTC)
