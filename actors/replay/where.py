@@ -5,7 +5,8 @@
     CONDITION   COLUMN = | != | < | <= | > | >= VALUE | COLUMN contains VALUE | COLUMN is [not] null | [not] COLUMN
 
 This file alone decides it. A time of day is the last such time that is not after the end of the log; a time without a zone
-is UTC. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL.
+is UTC. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL, and
+refused: words behind a value (`or ...`) are no part of it.
 """
 
 import datetime
@@ -20,6 +21,8 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?[Zz]?")
 _PARTS = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""", re.IGNORECASE)
 _COMPARED = re.compile(r"(\w+)\s*(<=|>=|!=|==|=|<|>|\bcontains\b)\s*(.+)", re.IGNORECASE)
 _NULL = re.compile(r"(\w+)\s+is\s+(not\s+)?null", re.IGNORECASE)
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_WORD = re.compile(r"""[^\s'"]\S*|\d{4}-\d\d-\d\d \S+""")
 _PLAIN = re.compile(r"(not\s+)?(\w+)", re.IGNORECASE)
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
@@ -83,14 +86,23 @@ def _condition(text: str) -> tuple[str, Callable[[pa.ChunkedArray], Any]]:
         return null[1], (pc.is_valid if null[2] else pc.is_null)
     compared = _COMPARED.fullmatch(text)
     if compared:
-        column, how, given = compared[1], compared[2].lower(), compared[3].strip()
-        if given[:1] in "'\"" and given[-1:] == given[:1] and len(given) > 1:
-            given = given[1:-1]
+        column, how, given = compared[1], compared[2].lower(), _value(compared[3].strip())
         return column, lambda values: _holds(column, values, how, given)
     plain = _PLAIN.fullmatch(text)
     if plain:
         return plain[2], lambda values: _flag(plain[2], values, bool(plain[1]))
     raise ValueError(f"{text!r} is no condition: write, for example, leader = 5 and isr contains 3.")
+
+
+def _value(text: str) -> str:
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        return str(quoted[1] if quoted[2] is None else quoted[2])
+    if not _WORD.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no value: write a number, a word, a time or 'a text in quotes'; more than that is SQL (--sql)."
+        )
+    return text
 
 
 def _flag(column: str, values: pa.ChunkedArray, negated: bool) -> Any:

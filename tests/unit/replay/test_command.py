@@ -54,6 +54,7 @@ def test_who_led_what_at_an_offset_and_now(path: Path, capsys: pytest.CaptureFix
         ("topic contains rde AND leader_epoch<1", [2]),
         ("leader is not null and partition is null", []),
         ('topic = "a and b"', []),
+        ("topic != 'orders or payments' and partition = 3", [3]),
     ],
 )
 def test_conditions(path: Path, capsys: pytest.CaptureFixture[str], where: str, found: list[int]) -> None:
@@ -70,6 +71,10 @@ def test_conditions(path: Path, capsys: pytest.CaptureFixture[str], where: str, 
         ("leader = five", "'five' does not compare with leader"),
         ("leader contains 5", "no list and no text"),
         ("leader", "is not true or false"),
+        ("topic = orders or topic = payments", "is SQL"),
+        ("topic contains a or topic contains b", "is SQL"),
+        ("topic = 'orders' or topic = 'payments'", "is SQL"),
+        ("topic = 'orders and partition = 1", "is SQL"),
     ],
 )
 def test_conditions_that_mean_nothing(
