@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ class _Asked:
         self.given = given
         self.progress = progress
         self.reading = reading(given, progress)
-        self.where = Where(given.where)
+        self.where = Where(given.where, lambda: self._last)
         self.columns = given.columns.split(",") if given.columns else None
         self._replayed: Replay | None = None
 
@@ -178,6 +179,13 @@ class _Asked:
             which = files.family(log, self.given.family)
             self._replayed = Replay(log, which, self.reading, self._when(self.given.as_of, log)).run()
         return self._replayed
+
+    @cached_property
+    def _last(self) -> datetime.datetime | None:
+        """When the last batch of all that is asked about was appended."""
+        path, topics = self.given.path, tuple(self.given.topic)
+        logs = files.topic_logs(path, topics) if self.given.table == "log" else [files.metadata_log(path)]
+        return max((time for log in logs if (time := last_time(log)) is not None), default=None)
 
     def _when(self, text: str | None, log: files.Partition) -> Moment:
         return None if text is None else moment(text, last_time(log) if moment_is_clock(text) else None)
@@ -307,6 +315,7 @@ def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> No
 
 def listed(some: pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as Python has them; a time beyond Python's calendar, as producers write that count in another unit, as text."""
+    rows: list[dict[str, Any]]
     try:
         rows = some.to_pylist()
     except OverflowError:
@@ -315,7 +324,6 @@ def listed(some: pa.RecordBatch) -> list[dict[str, Any]]:
         rows = some.cast(numbers).to_pylist()
         for row in rows:
             row.update({name: _calendar(row[name], kind.unit) for name, kind in kinds.items()})
-    rows: list[dict[str, Any]]
     return rows
 
 

@@ -59,11 +59,16 @@ def moment_is_clock(text: str) -> bool:
     return _CLOCK.fullmatch(text) is not None
 
 
-class Where:
-    """Conditions that all must hold. Raises ValueError for words that are no condition."""
+End = Callable[[], datetime.datetime | None]
+"""Time of the log's last record."""
 
-    def __init__(self, text: str) -> None:
-        self.conditions = [_condition(part) for part in _PARTS.split(text.strip())] if text.strip() else []
+
+class Where:
+    """Conditions that all must hold; `end` is asked where one names a time of day. Raises ValueError for words that are no
+    condition."""
+
+    def __init__(self, text: str, end: End = lambda: None) -> None:
+        self.conditions = [_condition(part, end) for part in _PARTS.split(text.strip())] if text.strip() else []
 
     @property
     def columns(self) -> list[str]:
@@ -79,7 +84,7 @@ class Where:
         return rows
 
 
-def _condition(text: str) -> tuple[str, Callable[[pa.ChunkedArray], Any]]:
+def _condition(text: str, end: End) -> tuple[str, Callable[[pa.ChunkedArray], Any]]:
     text = text.strip()
     null = _NULL.fullmatch(text)
     if null:
@@ -87,7 +92,7 @@ def _condition(text: str) -> tuple[str, Callable[[pa.ChunkedArray], Any]]:
     compared = _COMPARED.fullmatch(text)
     if compared:
         column, how, given = compared[1], compared[2].lower(), _value(compared[3].strip())
-        return column, lambda values: _holds(column, values, how, given)
+        return column, lambda values: _holds(column, values, how, given, end)
     plain = _PLAIN.fullmatch(text)
     if plain:
         return plain[2], lambda values: _flag(plain[2], values, bool(plain[1]))
@@ -111,10 +116,10 @@ def _flag(column: str, values: pa.ChunkedArray, negated: bool) -> Any:
     return pc.invert(values) if negated else values
 
 
-def _holds(column: str, values: pa.ChunkedArray, how: str, given: str) -> Any:
+def _holds(column: str, values: pa.ChunkedArray, how: str, given: str, end: End) -> Any:
     kind = values.type
     if how == "contains" and pa.types.is_list(kind):
-        wanted = _scalar(column, kind.value_type, given)
+        wanted = _scalar(column, kind.value_type, given, end)
         flat = pc.equal(pc.list_flatten(values), wanted)
         rows = pc.unique(pc.filter(pc.list_parent_indices(values), flat.fill_null(False)))
         return pc.is_in(pa.array(range(len(values)), pa.int64()), value_set=rows.cast(pa.int64()))
@@ -124,13 +129,13 @@ def _holds(column: str, values: pa.ChunkedArray, how: str, given: str) -> Any:
         return pc.match_substring(values, given)
     if pa.types.is_nested(kind):
         raise ValueError(f"{column} is a list: write {column} contains {given}.")
-    return COMPARE[how](values, _scalar(column, kind, given))
+    return COMPARE[how](values, _scalar(column, kind, given, end))
 
 
-def _scalar(column: str, kind: pa.DataType, given: str) -> pa.Scalar:
+def _scalar(column: str, kind: pa.DataType, given: str, end: End) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(kind):
-            found = moment(given)
+            found = moment(given, end() if moment_is_clock(given) else None)
             time = found.timestamp() if isinstance(found, datetime.datetime) else found / 1000
             return pa.scalar(int(time * 1_000_000), pa.int64()).cast(pa.timestamp("us", "UTC")).cast(kind)
         if pa.types.is_binary(kind):

@@ -283,6 +283,22 @@ def test_moments_are_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch
         time.tzset()
 
 
+def test_a_time_of_day_in_a_condition_is_of_the_logs_last_day(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "orders-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    builder = Builder(0, 1)
+    for minute in range(3):
+        builder.append(None, b"v", 1_700_000_000_000 + minute * 60_000)  # 2023-11-14T22:13:20
+    path.write_bytes(bytes(builder.build()))
+    words = (path, "--table", "log", "--columns", "offset", "--where")
+    assert rows(capsys, *words, "timestamp > 22:14") == [{"offset": 1}, {"offset": 2}]
+    assert rows(capsys, *words, "timestamp > 22:14 and timestamp < 22:15") == [{"offset": 1}]
+    assert rows(capsys, *words, "timestamp > '2023-11-14 22:15'") == [{"offset": 2}]
+    assert rows(capsys, *words, "timestamp > 2023-11-14 22:15") == [{"offset": 2}]
+
+
 def test_a_list_that_is_null_contains_nothing() -> None:
     held = pa.table({"ids": pa.array([[1, None], None, [], [2]], pa.list_(pa.int32()))})
     assert Where("ids contains 1")(held).to_pylist() == [{"ids": [1, None]}]
