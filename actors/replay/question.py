@@ -208,10 +208,12 @@ def narrowed(asked: Question, column: str, sign: str, value: Any) -> Question | 
     """The question that `column sign value` leaves (sign: = in < <= > >=), None if that cannot be said exactly."""
     if column in ("topic", "partition", "type") and sign in ("=", "in"):
         name = {"topic": "only", "partition": "partitions", "type": "types"}[column]
-        given = frozenset(value if sign == "in" else (value,))
+        given = frozenset(value if sign == "in" else (value,)) - {None}
         before: frozenset[Any] | None = getattr(asked, name)
         change: dict[str, Any] = {name: given if before is None else before & given}
         return asked._replace(**change)
+    if value is None:
+        return None
     if column == "offset" and sign in _RANGES:
         low, high = _RANGES[sign](int(value))
         end = asked.end_offset if high is None else max(high, 0)

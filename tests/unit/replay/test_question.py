@@ -91,6 +91,16 @@ def test_types_of_metadata_records() -> None:
     ]
 
 
+def test_null_equals_nothing(path: str) -> None:
+    asked = question({"path": str(GOLDEN)})
+    some = rows(after(asked, ("type", "=", "TopicRecord")), "offset")
+    assert some and rows(after(asked, ("type", "in", ("TopicRecord", None))), "offset") == some
+    assert rows(after(asked, ("type", "=", None)), "offset") == []
+    assert {row for row in rows(after(question({"path": path}), ("partition", "in", (None, 2))), "partition")} == {(2,)}
+    for column in ("offset", "timestamp"):
+        assert narrowed(asked, column, "<", None) is None, "whoever asks sees to it"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
