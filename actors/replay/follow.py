@@ -132,9 +132,8 @@ class Followed:
                 self._complete(name, first[key], end[name], begun.get(key, 0), ends.get(key, 0))
             else:
                 self._reached(name, start.get(name, 0), ends.get(key, 0))
-        if lost := sorted(
-            name for name in end if end[name] > start.get(name, 0) and name not in map(_name, found.keys)
-        ):
+        there = set(map(_name, found.keys))
+        if lost := sorted(name for name in end if end[name] > start.get(name, 0) and name not in there):
             self._lost(f"the logs of {', '.join(lost)} are gone")
         stop = {key: end.get(_name(key), 0) for key in found.keys}
         ahead = tuple(log for log in found.logs if stop[log.topic, log.number] > first[log.topic, log.number])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.replay import follow
 from actors.replay.files import CorruptLog
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, high_watermarks
 from actors.replay.question import answer
@@ -193,6 +194,17 @@ def test_a_last_segment_without_one_sound_batch(tmp_path: Path) -> None:
     path = append(tmp_path, "orders", 0, 0, 20)
     path.with_name(f"{20:020}.log").write_bytes(b"\1" * 100)
     assert followed(tmp_path).now() == {"orders-0": 20}
+
+
+def test_the_work_of_a_turn_grows_with_the_logs_and_not_with_their_square(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node(tmp_path, {"orders": 40}, 1)
+    one = followed(tmp_path)
+    end, named, name = one.now(), [], follow._name
+    monkeypatch.setattr(follow, "_name", lambda key: named.append(key) or name(key))
+    assert len(one.splits({}, end)) == 40
+    assert len(named) < 40 * 10
 
 
 def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
