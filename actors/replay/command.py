@@ -76,6 +76,10 @@ def _refuse(given: argparse.Namespace) -> None:
         for option, value in (("--table", given.table), ("--where", given.where), ("--columns", given.columns)):
             if value:
                 raise ValueError(f"{option} does nothing beside --sql: leave it out, and say it in the query.")
+    elif given.topic and given.table not in (None, "log"):
+        raise ValueError(
+            f"--topic does nothing for the table {given.table}: leave it out, or ask for log; see --where."
+        )
     elif given.since is not None and given.table not in LONG:
         what = f"the table {given.table}" if given.table else "the list of tables"
         raise ValueError(
@@ -143,7 +147,10 @@ class _Asked:
             yield from chosen.to_batches() or [pa.RecordBatch.from_pylist([], schema=chosen.schema)]
 
     def summary(self) -> Iterator[pa.RecordBatch]:
-        """How many rows each table has, and of what."""
+        """How many rows each table has, and of what; or the logs of topics, where these are asked for or all there is."""
+        if self.given.topic:
+            yield self._logs()
+            return
         try:
             found = self.moment()
         except files.NothingToRead as error:

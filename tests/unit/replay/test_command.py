@@ -148,6 +148,8 @@ def test_sql_that_reads_a_long_table_twice_without_naming_it_twice(
         (("--table", "partitions", "--since", "3"), "--since does nothing for the table partitions"),
         (("--since", "3"), "--since does nothing for the list of tables"),
         (("--table", "topics", "--limit", "-3"), "--limit -3 is no number of rows"),
+        (("--table", "partitions", "--topic", "orders"), "--topic does nothing for the table partitions"),
+        (("--table", "records", "--topic", "orders"), "--topic does nothing for the table records"),
     ],
 )
 def test_words_that_would_be_ignored_are_refused(
@@ -172,6 +174,16 @@ def test_files_hold_what_the_table_holds(path: Path, tmp_path: Path, capsys: pyt
             assert [json.loads(line) for line in out.read_text().splitlines()] == expected.to_pylist()
         assert "there already" in refused(capsys, *words[1:])
     assert "write DIR.parquet" in refused(capsys, path, "--table", "topics", "--out", tmp_path / "out.xls")
+
+
+def test_a_topic_of_a_node_that_has_the_metadata_too(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = write(path.parent).parent
+    write(node, name="clicks-0")
+    (row,) = rows(capsys, node, "--topic", "orders")
+    assert row == {"topic": "orders", "partition": 3, "first_offset": 0, "end_offset": 140}
+    assert "table" in rows(capsys, node)[0], "without a topic it is the metadata"
 
 
 def test_times_beyond_the_calendar_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
