@@ -206,7 +206,8 @@ def _of_directory(path: Path) -> Iterator[Partition]:
 
 
 def family(log: Partition, given: str | None = None) -> str:
-    """`drafts` or `released`, by the rule above. Raises FamilyUnknown, ValueError for a family that does not exist."""
+    """`drafts` or `released`, by the rule above. Raises FamilyUnknown, CorruptLog for a file that is no log, ValueError for
+    a family that does not exist."""
     if given is not None:
         if given not in FIRST_BYTE.values():
             raise ValueError(f"there is no family {given!r}: write drafts or released.")
@@ -221,6 +222,10 @@ def family(log: Partition, given: str | None = None) -> str:
         first = first_byte(file)
         if first in FIRST_BYTE:
             return FIRST_BYTE[first]
+    data = mapped(log.files[0])
+    headers, position, fault = scan(data, 0, len(data), False, 1)
+    if fault is not None and not len(headers):
+        raise CorruptLog(str(log.files[0]), position, fault)
     raise FamilyUnknown(
         f"nothing says whether {log.files[0]} was written by Apache Kafka or by rayft: "
         f"give the family, released or drafts."

@@ -175,6 +175,16 @@ def test_a_path_that_begins_where_one_stands(tmp_path: Path, monkeypatch: pytest
     assert offsets([split]) == list(range(split.base_offset, split.next_offset)), "a split is read from anywhere"
 
 
+def test_a_file_that_is_no_log_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "orders.parquet"
+    path.write_bytes(b"PAR1" + bytes(range(200)))
+    with pytest.raises(replay.CorruptLog, match=r"orders\.parquet, byte 0: these bytes are no batch header"):
+        replay.open(path)
+    path.write_bytes(b"short")
+    with pytest.raises(replay.CorruptLog, match="byte 0: the bytes end inside the batch"):
+        replay.open(path)
+
+
 def test_a_directory_that_holds_checkpoints_only() -> None:
     state = replay.state(GOLDEN.parents[1] / "snapshots", None, ["controllers", "brokers"])
     assert [(row["controller"], row["voter"]) for row in state["controllers"].to_pylist()] == [
