@@ -92,6 +92,8 @@ def _plan(log: Partition, as_of: int | None) -> Plan:
     start = checkpoint.end_offset if checkpoint else 0
     if base > start:
         raise NothingToRead(f"{log.segments[0].path.parent} begins at offset {base} and no checkpoint reaches it.")
+    if checkpoint is None and not log.segments:
+        raise NothingToRead(f"{log.files[0].parent} holds no log, and no checkpoint that ends at {as_of} or before.")
     end, quorum = _quorum(log, checkpoint, start, as_of)
     key = (log.topic, log.number)
     source = Source("records", (log._replace(checkpoints=()),), "drafts")

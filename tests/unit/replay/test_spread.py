@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors import replay
 from actors.metadata.batches import KRaftVersion, SnapshotFooter, SnapshotHeader, Voter, Voters, control_batch
 from actors.metadata.ops import (
     BrokerGone,
@@ -20,7 +21,7 @@ from actors.metadata.ops import (
     TopicGone,
     TopicSet,
 )
-from actors.replay import source, spread
+from actors.replay import files, source, spread
 from actors.replay.checkpoint import compact
 from tests.unit.replay import logs
 from tests.unit.replay.frames import Session
@@ -100,3 +101,10 @@ def test_what_cannot_be_compacted_is_refused(tmp_path: Path) -> None:
     found = logs.batches(logs.ops(), 1)
     with pytest.raises(source.NothingToRead, match="begins at offset 10"):
         spread.compact(Session(), logs.write(tmp_path / "cut", [one for one in found if one.base_offset >= 10]))
+
+
+def test_before_the_only_checkpoint_there_is_nothing_to_plan(tmp_path: Path) -> None:
+    made = compact(logs.write(tmp_path, logs.batches(logs.ops(), 1)), 15).write(tmp_path)
+    assert spread._plan(files.metadata_log(made), 15).end_offset == 15
+    with pytest.raises(replay.NothingToRead, match="no checkpoint"):
+        spread._plan(files.metadata_log(made), 14)
