@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.replay.arrow import Uniform, plain, repeated, varied
+from actors.replay.arrow import Uniform, plain, repeated, texts, varied
 from actors.replay.files import Partition
 from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
 from fastpath import unpack
@@ -163,6 +163,10 @@ def _headers(found: Any, rows: int) -> Any:
     bits = np.packbits(absent == 0, bitorder="little")
     nulls = int(absent.sum())
     keys = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(name_ends), pa.py_buffer(names)])
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:  # not UTF-8: readers of a text would fail on it, so it becomes what Java makes of it
+        keys = texts([raw.decode(errors="replace") for raw in keys.view(pa.binary()).to_pylist()])
     inner = varied(pa.binary(), count, value_ends, values, bits, nulls)
     structs = pa.StructArray.from_arrays([keys, inner], fields=list(HEADER))
     some = np.diff(ends) > 0  # a record without headers has null, as in Spark's own source

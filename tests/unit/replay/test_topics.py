@@ -127,6 +127,19 @@ def test_times_that_microseconds_do_not_reach_are_the_last_that_they_do(
     assert one["timestamp"].cast("int64").to_pylist() == [expected_us]
 
 
+def test_a_headers_name_that_is_no_utf8_is_read_as_clients_in_java_do(tmp_path: Path) -> None:
+    builder = Builder(0, 1)
+    builder.append(None, b"v", headers=[(b"caf\xe9", b"\xff"), (b"ok", None)])
+    builder.append(None, b"w", headers=[("\u00e9".encode(), b"")])
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(bytes(builder.build()))
+    assert [row["headers"] for row in rows(path)] == [
+        [{"key": "caf\ufffd", "value": b"\xff"}, {"key": "ok", "value": None}],
+        [{"key": "\u00e9", "value": b""}],
+    ]
+
+
 def test_markers_of_transactions_are_no_records(tmp_path: Path) -> None:
     builder = Builder(0, 1, producer_id=7, producer_epoch=0)
     builder.append(b"\0\0\0\1", b"\0\0\0\0\0\0")
