@@ -278,6 +278,11 @@ def mapped(path: Path) -> memoryview:
     return memoryview(held)
 
 
+def still_there(data: memoryview) -> int:
+    """Bytes of a mapped file that it has now: a node may truncate it, and a process that looks beyond its end is killed."""
+    return min(len(data), data.obj.size()) if isinstance(data.obj, mmap.mmap) else len(data)
+
+
 def bytes_of(data: memoryview) -> np.ndarray:  # type: ignore[type-arg]
     """The same bytes as a numpy array, without a copy."""
     return np.frombuffer(data, dtype=np.uint8)

@@ -8,7 +8,8 @@ Rules:
    they lie, in the mapped file; compressed ones share one buffer a chunk.
 2. A batch that is not sound is fatal (CorruptLog with file and position), or is skipped and told to `on_damage`: reading
    goes on at the next place where a header and its CRC are right.
-3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there.
+3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there. So
+   it does where a node truncates the file meanwhile, seen from chunk to chunk.
 """
 
 import mmap
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.ports import Buffer
-from actors.replay.files import CorruptLog, Damage, mapped
+from actors.replay.files import CorruptLog, Damage, mapped, still_there
 from fastpath import compression
 from fastpath.batch import HEADER_SIZE, OUTPUT_BYTES_MAX
 from fastpath.scan import resync, scan
@@ -81,9 +82,8 @@ def batches(
 ) -> Iterator[tuple[memoryview, Headers, int]]:
     """(file, headers, position behind them) of all sound batches that start in `[start, end)`, a chunk at a time."""
     data = mapped(path) if data is None else data
-    stop = len(data)
-    position, limit = start, stop if end is None else min(end, stop)
-    while position < limit:
+    position, limit = start, len(data) if end is None else min(end, len(data))
+    while position < (limit := min(limit, stop := still_there(data))):
         found, after, fault = scan(
             data, position, stop, reading.crc, bytes_max=min(reading.chunk_bytes, limit - position)
         )

@@ -175,6 +175,28 @@ def test_a_path_that_begins_where_one_stands(tmp_path: Path, monkeypatch: pytest
     assert offsets([split]) == list(range(split.base_offset, split.next_offset)), "a split is read from anywhere"
 
 
+def test_a_log_that_is_truncated_while_it_is_read_ends_there(tmp_path: Path) -> None:
+    """In a process of its own: pages of a mapped file that went end the process that looks at them."""
+    folder = write(tmp_path, batches=2000)
+    program = f"""
+import os
+from pathlib import Path
+from actors import replay
+from actors.replay.log import Reading, batches
+path = Path({str(folder)!r}, "{0:020}.log")
+several = batches(path, Reading(chunk_bytes=1))
+next(several)
+split, *others = replay.open(path, "log").splits(1)
+rows = [batch.num_rows for batch in replay.read(split)]
+late = replay.read(others[0]._replace(end=others[-1].end), chunk_bytes=1)
+rows += [next(late).num_rows]
+os.truncate(path, others[1].begin + 5)
+print(rows, len(list(several)), len(list(late)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[7, 7] 1 0\n"
+
+
 def test_a_file_that_is_no_log_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "orders.parquet"
     path.write_bytes(b"PAR1" + bytes(range(200)))
