@@ -131,11 +131,12 @@ def metadata_log(path: str | Path) -> Partition:
 
 
 def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
-    """Logs of topics under a path; only `topics` if given. Raises NothingToRead."""
+    """Logs of topics under a path; only `topics` if given. Raises NothingToRead where one of these, or any, is missing."""
     found = [one for one in partitions(path) if one.segments and one.topic not in METADATA]
     found = [one for one in found if not topics or one.topic in topics]
-    if not found:
-        raise NothingToRead(f"{path} holds no log of {' or '.join(topics) or 'a topic'}.")
+    missing = sorted(set(topics) - {one.topic for one in found})
+    if missing or not found:
+        raise NothingToRead(f"{path} holds no log of {' or '.join(missing) or 'a topic'}.")
     return furthest(found)
 
 

@@ -48,7 +48,10 @@ class Followed:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         own, others = parted(options)
-        self.asked = question(others)
+        asked = question(others)
+        if asked.topics:  # they may come later
+            asked = asked._replace(table=asked.table or "log", topics=(), only=frozenset(asked.topics))
+        self.asked = asked
         if self.asked.first_offset or self.asked.end_offset >= 0:
             raise ValueError("a stream has no startOffset and endOffset: write startingOffsets")
         self.starting = _starting(own.get("startingOffsets", "earliest"))
@@ -67,7 +70,7 @@ class Followed:
         try:
             return self.asked.open()
         except NothingToRead:
-            if self.asked.table == "log" or self.asked.topics:
+            if self.asked.table == "log":
                 return Source("log", ())
             raise
 

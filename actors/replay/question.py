@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from actors.replay import history, source, tables
-from actors.replay.files import Damage
+from actors.replay.files import Damage, NothingToRead
 from actors.replay.history import KINDS
 from actors.replay.log import Reading
 from actors.replay.moment import Moment
@@ -66,7 +66,12 @@ class Question(NamedTuple):
     def schema(self) -> pa.Schema:
         """Of what answers it. Raises ValueError for a column that does not exist, and as `open`."""
         if not self.told:
-            return self.open().schema(self.columns)
+            try:
+                return self.open().schema(self.columns)
+            except NothingToRead:
+                if not self.topics:
+                    raise
+                return source.schema("log", "", self.columns)  # for a stream: they may come later
         whole = history.SCHEMA if self.table == "changes" else tables.SCHEMAS[str(self.table)]
         unknown = [name for name in self.columns or () if name not in whole.names]
         if unknown:

@@ -9,7 +9,7 @@ import pytest
 from actors.replay import follow
 from actors.replay.files import CorruptLog
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, high_watermarks
-from actors.replay.question import answer
+from actors.replay.question import answer, question
 from tests.unit.replay.written import append, node
 
 
@@ -213,6 +213,11 @@ def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
     assert one.now() == {} and one.beginning() == {} and one.splits({}, {}) == []
     append(tmp_path, "orders", 0, 0, 5)
     assert one.latest({}, None, None) == {"orders-0": 5}
+    both = Followed({"path": str(tmp_path), "topics": "orders,later"})
+    assert both.now() == {"orders-0": 5}, "and one that does is followed"
+    assert question({"path": str(tmp_path), "topics": "orders,later"}).schema() == both.opened().schema()
+    append(tmp_path, "later", 0, 0, 5)
+    assert both.now() == {"orders-0": 5, "later-0": 5}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.replay.files import NothingToRead
 from actors.replay.question import Question, answer, narrowed, question, told
 from tests.unit.replay import logs
 from tests.unit.replay.written import NOW_MS, node
@@ -89,6 +90,15 @@ def test_types_of_metadata_records() -> None:
     assert rows(after(asked, ("type", "=", "TopicRecord")), "offset") == [
         (o,) for o, kind in every if kind == "TopicRecord"
     ]
+
+
+def test_every_topic_that_is_named_must_be_there(path: str) -> None:
+    for topics, missing in (("orders,ordres", "ordres"), ("nobody", "nobody"), ("x,orders,y", "x or y")):
+        with pytest.raises(NothingToRead, match=f"holds no log of {missing}\\.$"):
+            question({"path": path, "topics": topics}).open()
+    assert rows(question({"path": path, "topics": "orders,clicks", "endOffset": "1"}), "topic") == [
+        ("clicks",), *[("orders",)] * 3
+    ]  # fmt: skip
 
 
 def test_null_equals_nothing(path: str) -> None:
