@@ -78,7 +78,7 @@ def share(asked: Question | None = None, **options: str) -> str:
     place = f"ray:{name}@{ray.get_runtime_context().gcs_address}"
     try:
         ray.get(holder.ready.remote())
-    except ray.exceptions.RayError:
+    except BaseException:  # an interrupt too: nobody else knows the name of what is detached
         ray.kill(holder)
         raise
     return place

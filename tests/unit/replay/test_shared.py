@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -70,3 +71,15 @@ def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
 def test_text_that_is_no_place(place: str) -> None:
     with pytest.raises(ValueError, match="write file:<path> or ray:"):
         shared.attach(place)
+
+
+def test_a_holder_that_nobody_waits_for_any_longer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from actors.replay import held
+
+    fake = MagicMock()
+    fake.get.side_effect, fake.exceptions.RayError = KeyboardInterrupt, RuntimeError
+    monkeypatch.setattr(held, "ray", fake)
+    with pytest.raises(KeyboardInterrupt):
+        held.share(path="/var/rayft/broker-1")
+    fake.kill.assert_called_once_with(fake.remote()().options().remote())
