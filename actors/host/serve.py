@@ -5,6 +5,7 @@ made and recovers. Whatever is wrong before that is one sentence and exit code 3
 `Effects.stop` (0 as asked, 1 cannot go on, 78 another process holds the id).
 """
 
+import contextlib
 import os
 import socket
 import sys
@@ -24,7 +25,8 @@ ID_TAKEN = 78
 
 
 class Journal:
-    """The log of a node: a line an event, with the time and how bad it is."""
+    """The log of a node: a line an event, with the time and how bad it is. A line that cannot be written is lost: the disk
+    that is full may be the log's too, and who reports it must go on."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -44,8 +46,9 @@ class Journal:
     def _line(self, level: str, text: str) -> None:
         now = time.time()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
-        self._stream.write(f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n")
-        self._stream.flush()
+        with contextlib.suppress(OSError):
+            self._stream.write(f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n")
+            self._stream.flush()
 
 
 def serve(
