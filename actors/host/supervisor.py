@@ -12,6 +12,8 @@ Rules:
    that whoever started the cluster is gone: everything stops, unless the cluster is detached.
 3. Each node that is started again, or that stays away, is a line in the supervisor's log (standard error), with why.
 4. Stopping: brokers first (controlled shutdown needs controllers), then the rest. Who takes too long is killed.
+5. What the system refuses now (a process, room for cluster.json) is tried again: this process does not end of it, because
+   its nodes end with it.
 """
 
 import contextlib
@@ -40,6 +42,7 @@ PAUSES_S = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GIVE_UP_BEFORE_READY = 4
 STOP_TIMEOUT_S = 30.0
 FINAL_CODES = (0, 78)
+PUBLISH_AGAIN_S = 1.0
 
 
 class Child:
@@ -82,6 +85,8 @@ class Supervisor:
         self._ready_told = False
         self._stopping: Iterator[float] | None = None
         self._stop_due_s = 0.0
+        self._publish_due_s: float | None = None
+        """When cluster.json, for which there was no room, is tried again."""
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def run(self) -> int:
@@ -103,10 +108,10 @@ class Supervisor:
             self._reap()
             now = time.monotonic()
             for child in self.children:
-                if child.due_s is not None and child.due_s <= now and self._stopping is None:
-                    self._fork(child)
+                if child.due_s is not None and child.due_s <= now and self._stopping is None and self._fork(child):
                     self._log.warning(f"{child.member.name} is started again, as process {child.pid}: {child.why}")
                     self._publish()
+            self._retry()
             if self._stopping is not None and now >= self._stop_due_s:
                 self._stop_due_s = now + next(self._stopping, 1e9)
             if not self._ready_told and all(child.ready for child in self.children):
@@ -123,9 +128,17 @@ class Supervisor:
 
     # ---- processes
 
-    def _fork(self, child: Child) -> None:
-        read, write = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
+    def _fork(self, child: Child) -> bool:
+        """Start a node; False, and it is due again, where the system has no process or no descriptor left."""
+        ends: tuple[int, ...] = ()
+        try:
+            read, write = ends = os.pipe2(os.O_CLOEXEC)
+            pid = os.fork()
+        except OSError as error:
+            for end in ends:
+                os.close(end)
+            self._refused(child, error)
+            return False
         if pid == 0:
             code = 1
             try:
@@ -141,6 +154,15 @@ class Supervisor:
         child.listening.clear()
         self._selector.register(read, selectors.EVENT_READ, child)
         tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)
+        return True
+
+    def _refused(self, child: Child, error: OSError) -> None:
+        sentence = f"no process can be made for it ({error.strerror})"
+        child.crashes += 1
+        child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
+        self._log.warning(f"{child.member.name} is not started, and tried again: {sentence}")
+        if not self._ready_told and child.crashes >= GIVE_UP_BEFORE_READY:
+            tell(event="failed", name=child.member.name, sentence=sentence)
 
     def _become(self, child: Child, write: int) -> int:
         """The new process: nothing of the parent's but its memory."""
@@ -206,7 +228,17 @@ class Supervisor:
 
     def _publish(self) -> None:
         pids = {child.member.name: child.pid for child in self.children if child.pid}
-        plans.write_json(self.plan.directory / plans.CLUSTER_JSON, self.plan.describe(self._cluster_id, pids))
+        told, self._publish_due_s = self._publish_due_s is not None, None
+        try:
+            plans.write_json(self.plan.directory / plans.CLUSTER_JSON, self.plan.describe(self._cluster_id, pids))
+        except OSError as error:
+            if not told:
+                self._log.warning(f"{plans.CLUSTER_JSON} is out of date until it can be written: {error}")
+            self._publish_due_s = time.monotonic() + PUBLISH_AGAIN_S
+
+    def _retry(self) -> None:
+        if self._publish_due_s is not None and self._publish_due_s <= time.monotonic():
+            self._publish()
 
     def _signal(self, child: Child, number: int) -> None:
         if child.pid:
@@ -232,7 +264,7 @@ class Supervisor:
     # ---- inputs
 
     def _wait(self) -> None:
-        dues = [child.due_s for child in self.children if child.due_s is not None]
+        dues = [due for due in (self._publish_due_s, *(child.due_s for child in self.children)) if due is not None]
         if self._stopping is not None:
             dues = [self._stop_due_s]
         timeout = max(0.0, min(dues) - time.monotonic()) if dues else None
