@@ -12,9 +12,11 @@ Rules:
    `meta.properties` is written last.
 """
 
+import contextlib
 import fcntl
 import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +30,9 @@ FAMILY = "rayft.metadata.family"
 LEVEL = "rayft.metadata.format"
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
+HOLDER_BYTES = 32
+LOOK_S = 0.2
+"""Who asks for the holder has the lock for a moment: so long does a node try."""
 
 
 class StorageError(Exception):
@@ -62,16 +67,26 @@ class Lock:
     def __init__(self, path: str) -> None:
         """Raises StorageError when another process holds it."""
         self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        until = time.monotonic() + LOOK_S
+        while not self._take():
+            if time.monotonic() > until:
+                holder = os.read(self._fd, HOLDER_BYTES).decode(errors="replace").strip()
+                os.close(self._fd)
+                raise StorageError(
+                    f"{path} is in use by process {holder or '(unknown)'}: stop it first, or give this node another "
+                    f"directory."
+                )
+            time.sleep(0.005)
+        # In place, as a full disk has no other room. The right to the directory is the lock, not the number.
+        with contextlib.suppress(OSError):
+            os.pwrite(self._fd, str(os.getpid()).ljust(HOLDER_BYTES - 1).encode() + b"\n", 0)
+
+    def _take(self) -> bool:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.read(self._fd, 32).decode(errors="replace").strip()
-            os.close(self._fd)
-            raise StorageError(
-                f"{path} is in use by process {holder or '(unknown)'}: stop it first, or give this node another directory."
-            ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            return False
+        return True
 
     def close(self) -> None:
         """Give the directory back. Idempotent."""
@@ -90,7 +105,7 @@ def holder(path: str) -> int | None:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
-        text = os.read(fd, 32).decode(errors="replace").strip()
+        text = os.read(fd, HOLDER_BYTES).decode(errors="replace").strip()
         return int(text) if text.isdigit() else None
     finally:
         os.close(fd)
@@ -282,7 +297,9 @@ def _write(path: str, content: bytes) -> None:
     temporary = path + ".tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        os.write(fd, content)
+        done = 0
+        while done < len(content):
+            done += os.write(fd, content[done:])
         os.fsync(fd)
     finally:
         os.close(fd)

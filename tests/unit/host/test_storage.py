@@ -1,9 +1,13 @@
 """Directories: formatting, meta.properties, locks. Every error is a sentence that says what to do."""
 
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -213,3 +217,52 @@ def test_other_versions_and_garbage_are_told_apart(tmp_path: Path, content: str,
     (tmp_path / "meta.properties").write_text(content, "latin-1")
     with pytest.raises(StorageError, match=words):
         storage.read(str(tmp_path))
+
+
+@pytest.fixture
+def no_room() -> Iterator[None]:
+    """No file can grow, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_does_not_keep_a_node_from_its_directory(tmp_path: Path, no_room: None) -> None:
+    """Who cannot start cannot delete anything either."""
+    lock = Lock(str(tmp_path))
+    with pytest.raises(StorageError, match="in use"):
+        Lock(str(tmp_path))
+    lock.close()
+
+
+def test_the_number_of_a_former_holder_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("1234567890\n")
+    lock = Lock(str(tmp_path))
+    assert storage.holder(str(tmp_path)) == os.getpid()
+    lock.close()
+    assert storage.holder(str(tmp_path)) is None
+
+
+def test_a_directory_can_be_taken_while_somebody_asks_who_holds_it(tmp_path: Path) -> None:
+    """`rayft status` looks at the lock of every node, and a node that starts must not take that for another node."""
+    Lock(str(tmp_path)).close()
+    looking = os.open(tmp_path / ".lock", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    done = threading.Timer(0.02, os.close, (looking,))
+    done.start()
+    Lock(str(tmp_path)).close()
+    done.join()
+
+
+def test_a_small_file_is_written_whole_or_is_an_error(tmp_path: Path) -> None:
+    """The kernel takes what there is room for, and only the next write is refused."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        with pytest.raises(OSError):
+            format(broker(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert storage.read(str(tmp_path)) is None
+    assert [one.cluster_id for one in format(broker(tmp_path))] == [CLUSTER]
