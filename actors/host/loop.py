@@ -99,10 +99,14 @@ class Loop:
             assert self._stop is not None
             return self._stop
         finally:
-            self._syncs.close()
-            self._listeners.close()
-            self._loop.close()
+            self.close()
             asyncio.set_event_loop(None)
+
+    def close(self) -> None:
+        """Give everything back that the loop has taken, whether it has run or not. Idempotent."""
+        self._syncs.close()
+        self._listeners.close()
+        self._loop.close()
 
     def shutdown(self) -> None:
         """Ask the node for a controlled shutdown. Safe from any thread."""

@@ -62,33 +62,32 @@ def serve(
     """Run a node until it stops: (exit code, sentence). `looping` gets the loop, to stop it from another thread."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
-    try:
-        found = storage.check(config)
-        locks = [storage.Lock(directory.path) for directory in found]
-        listeners = Listeners(config)
-    except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
-        return REFUSED, str(error)
-    config = config.with_ports(listeners.ports())
-    for notice in config.notices:
-        log.warning(notice)
-    loop = Loop(config, listeners, log)
-    if main_thread:
-        loop.signals()
-    if looping is not None:
-        looping(loop)
-    endpoint = None
-    try:
-        endpoint = _endpoint(config, loop)
-        if endpoint is not None:
-            log.info(f"metrics are at http://{config.value(SETTING)}/metrics, port {endpoint.port}")
-        stop = loop.run(lambda: _node(config, found, log), event)
-    except (ConfigError, PortTaken) as error:
-        return REFUSED, str(error)
-    finally:
-        if endpoint is not None:
-            endpoint.close()
-        for lock in locks:
-            lock.close()
+    with contextlib.ExitStack() as kept:
+        try:
+            found = storage.check(config)
+            for directory in found:
+                kept.callback(storage.Lock(directory.path).close)
+            listeners = Listeners(config)
+            kept.callback(listeners.close)
+        except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
+            return REFUSED, str(error)
+        config = config.with_ports(listeners.ports())
+        for notice in config.notices:
+            log.warning(notice)
+        loop = Loop(config, listeners, log)
+        kept.callback(loop.close)
+        if main_thread:
+            loop.signals()
+        if looping is not None:
+            looping(loop)
+        try:
+            endpoint = _endpoint(config, loop)
+            if endpoint is not None:
+                kept.callback(endpoint.close)
+                log.info(f"metrics are at http://{config.value(SETTING)}/metrics, port {endpoint.port}")
+            stop = loop.run(lambda: _node(config, found, log), event)
+        except (ConfigError, PortTaken) as error:
+            return REFUSED, str(error)
     (log.info if stop.code == 0 else log.error)(f"process {os.getpid()} ends: {stop.sentence}")
     return stop.code, stop.sentence
 

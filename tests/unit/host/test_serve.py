@@ -2,9 +2,15 @@
 
 import errno
 import io
+import os
+import socket
+import threading
+from pathlib import Path
 from typing import Any
 
-from actors.host.serve import Journal
+from actors.config import NodeConfig, node_config
+from actors.host import storage
+from actors.host.serve import REFUSED, Journal, serve
 
 
 class Disk(io.RawIOBase):
@@ -31,3 +37,48 @@ def test_a_log_that_cannot_be_written_hurts_nobody_and_goes_on_when_there_is_roo
     disk.full = False
     journal.info("there is room again")
     assert disk.written.endswith(b"INFO  there is room again\n")
+
+
+def settings(path: Path, port: int) -> NodeConfig:
+    return node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.connect": "1001@127.0.0.1:1",
+            "log.dirs": f"{path / 'a'},{path / 'b'}",
+        }
+    )
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_refused_start_gives_everything_back(tmp_path: Path) -> None:
+    """The process may live on (Ray's worker does, a while) and try again."""
+    log = Journal(io.StringIO())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = settings(tmp_path, taken.getsockname()[1])
+        storage.format_node(config, "3Db5QLSqSZieL3rJBUUegA", voters=None)
+        before = descriptors()
+        assert serve(config, log, main_thread=False)[0] == REFUSED
+        assert descriptors() == before
+    second = storage.Lock(str(tmp_path / "b"))
+    for _ in range(2):
+        code, sentence = serve(config, log, main_thread=False)
+        assert (code, "in use by process" in sentence) == (REFUSED, True)
+    second.close()
+    assert descriptors() == before - 1
+    storage.Lock(str(tmp_path / "a")).close()
+
+
+def test_metrics_that_cannot_be_shown_give_the_ports_back(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        given = dict(settings(tmp_path, 0).given)
+        given["rayft.metrics.listen"] = "127.0.0.1:{}".format(taken.getsockname()[1])
+        config = node_config(given)
+        storage.format_node(config, "3Db5QLSqSZieL3rJBUUegA", voters=None)
+        before, threads = descriptors(), threading.active_count()
+        assert serve(config, Journal(io.StringIO()), main_thread=False)[0] == REFUSED
+        assert (descriptors(), threading.active_count()) == (before, threads)
