@@ -7,6 +7,7 @@ What arrives is handed over at once and handled in that turn; nothing here looks
 """
 
 import asyncio
+import contextlib
 import gc
 import math
 import signal
@@ -85,6 +86,8 @@ class Loop:
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._began = self._unwanted = False
+        """Whether there is a node, and whether somebody asked for its end before."""
         self._stop: Stop | None = None
         self._event: Event = nobody
 
@@ -109,8 +112,9 @@ class Loop:
         self._loop.close()
 
     def shutdown(self) -> None:
-        """Ask the node for a controlled shutdown. Safe from any thread."""
-        self._loop.call_soon_threadsafe(self._shutdown)
+        """Ask the node for a controlled shutdown. Safe from any thread, at any time."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._shutdown)
 
     def metrics(self) -> list[Sample]:
         """Every metric of the node and of its sockets. For other threads; empty when the loop has ended or is stuck."""
@@ -122,6 +126,8 @@ class Loop:
             return []
 
     def _metrics(self) -> list[Sample]:
+        if not self._began:
+            return []
         at_ns = stopwatch()
         there = self._plane is not None
         found = self._node.metrics()
@@ -149,6 +155,7 @@ class Loop:
         except Exception as error:
             self._fail(error)
             return
+        self._began = True
         gc.collect()
         gc.freeze()
         self._loop.add_reader(self._syncs.flusher.fileno(), self._drain)
@@ -157,6 +164,8 @@ class Loop:
         self._event("started", "")
         self._perform(effects)
         self._schedule()
+        if self._unwanted:
+            self._shutdown()
 
     def _schedule(self) -> None:
         if not self._due:
@@ -191,7 +200,9 @@ class Loop:
         self._schedule()
 
     def _shutdown(self) -> None:
-        if self._stop is None:
+        if not self._began:
+            self._unwanted = True
+        elif self._stop is None:
             self._node.shutdown()
             self._schedule()
 

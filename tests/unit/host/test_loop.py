@@ -405,3 +405,23 @@ def test_r291_50_tasks_are_named_by_their_plane() -> None:
         assert {name.split("-")[0] for name in names} == {"data", "control"}
     finally:
         one.end()
+
+
+def test_a_shutdown_that_is_asked_for_before_there_is_a_node_is_not_lost() -> None:
+    """Under Ray the loop is known to its actor before it runs; so it is to who asks for metrics."""
+    config = node_config(broker())
+    loop = Loop(config, Listeners(config), Lines())
+    node = EchoNode(["PLAINTEXT"])
+    found: list[object] = []
+
+    loop.shutdown()
+    early = threading.Thread(target=lambda: found.append(loop.metrics()))
+    early.start()
+    thread = threading.Thread(target=lambda: found.append(loop.run(lambda: node)))  # type: ignore[arg-type,return-value]
+    thread.start()
+    for one in (thread, early):
+        one.join(5)
+    assert not thread.is_alive()
+    assert sorted(map(str, found), key=len) == ["[]", str(node.stopping)]
+    loop.shutdown()
+    assert loop.metrics() == []

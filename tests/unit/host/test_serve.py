@@ -76,7 +76,7 @@ def test_a_refused_start_gives_everything_back(tmp_path: Path) -> None:
 def test_metrics_that_cannot_be_shown_give_the_ports_back(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         given = dict(settings(tmp_path, 0).given)
-        given["rayft.metrics.listen"] = "127.0.0.1:{}".format(taken.getsockname()[1])
+        given["rayft.metrics.listen"] = f"127.0.0.1:{taken.getsockname()[1]}"
         config = node_config(given)
         storage.format_node(config, "3Db5QLSqSZieL3rJBUUegA", voters=None)
         before, threads = descriptors(), threading.active_count()
