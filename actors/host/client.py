@@ -6,14 +6,16 @@ A timeout, a missing route or a name that is not known is not a refusal; the nod
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from actors.host.link import Link
 
 CONNECT_TIMEOUT_S = 10.0
 
 
-async def dial(host: str, port: int, make: Callable[[], Link]) -> bool | None:
-    """Connect. None: `make()`'s link is open. Otherwise whether it was refused. Never raises but CancelledError."""
+async def dial(host: str, port: int, make: Callable[[str], Link]) -> bool | None:
+    """Connect. None: the link that `make(address)` gave is open. Otherwise whether it was refused. Never raises but
+    CancelledError."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -21,7 +23,7 @@ async def dial(host: str, port: int, make: Callable[[], Link]) -> bool | None:
             refused = bool(addresses)
             for address in addresses:
                 try:
-                    await loop.create_connection(make, address, port)
+                    await loop.create_connection(partial(make, address), address, port)
                     return None
                 except ConnectionRefusedError:
                     continue

@@ -54,12 +54,14 @@ class Link(asyncio.BufferedProtocol):
     otherwise `_head` holds the 0 to 3 bytes of a length that is not complete.
     """
 
-    def __init__(self, owner: Owner, reader: Reader, conn: int, listener: str, frame_bytes_max: int) -> None:
+    def __init__(
+        self, owner: Owner, reader: Reader, conn: int, listener: str, frame_bytes_max: int, peer_host: str
+    ) -> None:
         self.owner = owner
         self.reader = reader
         self.conn = conn
         self.listener = listener
-        self.peer_host = ""
+        self.peer_host = peer_host
         self.active = True
         """Whether anything came or went since the last sweep for idle connections."""
         self.transport: asyncio.Transport
@@ -78,8 +80,6 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
-        peer = transport.get_extra_info("peername")
-        self.peer_host = peer[0] if peer else ""
         self.owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -37,6 +37,7 @@ BUDGET_BYTES = 8 << 20
 """Data-lane requests of one turn; more wait for the next, between which sockets are read."""
 SWITCH_INTERVAL_S = 1e-4
 STOP_TIMEOUT_S = 2.0
+ACCEPT_AGAIN_S = 0.2
 ANSWER_BYTES_MAX = (1 << 31) - 1
 METRICS_TIMEOUT_S = 2.0
 SOCKETS = "kafka.network:type=SocketServer,name="
@@ -77,6 +78,8 @@ class Loop:
         """Listeners that keep what arrives."""
         self._answering: set[str] = set()
         """Listeners that do not refuse. Invariant: holds all of `_open`."""
+        self._crowded: set[str] = set()
+        """Listeners whose connections wait for descriptors."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         self._control, self._data = Reader(), Reader()
         self._plane = config.control_plane_listener
@@ -261,11 +264,14 @@ class Loop:
                 self._end(Stop(1, str(error)))
                 return False
             self._answering.add(name)
-            self._loop.add_reader(self._listeners.fileno(name), self._listeners.accept, name, self._accepted)
+            self._watch(name)
         return True
 
     async def _dial(self, wish: Dial) -> None:
-        refused = await dial(wish.host, wish.port, lambda: Link(self, self._control, wish.conn, "", ANSWER_BYTES_MAX))
+        def make(address: str) -> Link:
+            return Link(self, self._control, wish.conn, "", ANSWER_BYTES_MAX, address)
+
+        refused = await dial(wish.host, wish.port, make)
         self._dials.pop(wish.conn, None)
         if refused is not None:
             self._node.closed(wish.conn, refused)
@@ -299,18 +305,31 @@ class Loop:
 
     # ---- connections: `link.Owner`
 
-    def _accepted(self, sock: socket.socket, listener: str) -> None:
+    def _accept(self, name: str) -> None:
+        if self._listeners.accept(name, self._accepted):
+            self._crowded.discard(name)
+            return
+        # The port stays ready as long as somebody waits, and to look at it again and again would take the whole loop.
+        if name not in self._crowded:
+            self._crowded.add(name)
+            self._log.warning(f"connections to {name} wait until there are descriptors again: raise ulimit -n.")
+        self._loop.remove_reader(self._listeners.fileno(name))
+        self._loop.call_later(ACCEPT_AGAIN_S, self._watch, name)
+
+    def _watch(self, name: str) -> None:
+        self._loop.add_reader(self._listeners.fileno(name), self._accept, name)
+
+    def _accepted(self, sock: socket.socket, listener: str, host: str) -> None:
         if listener not in self._open:
             sock.close()
             return
-        host = sock.getpeername()[0] if sock.family in (socket.AF_INET, socket.AF_INET6) else ""
         limited = self._listeners.limited(listener)
         if self._stop is not None or (limited and not self._listeners.limits.take(host)):
             sock.close()
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
-        link = Link(self, reader, conn, listener, self._frame_bytes_max)
+        link = Link(self, reader, conn, listener, self._frame_bytes_max, host)
         plane = "data" if limited else "control"
         self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
 

@@ -15,6 +15,7 @@ from actors.config import ConfigError, ListenerConfig, NodeConfig
 
 UNLIMITED_KINDS = ("controller", "control-plane")
 ACCEPT_AT_ONCE = 64
+NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class PortTaken(Exception):
@@ -57,16 +58,18 @@ class Listeners:
             host, port = self._sockets[name].getsockname()[:2]
             raise _taken(name, host, port, error) from None
 
-    def accept(self, name: str, found: Callable[[socket.socket, str], None]) -> None:
-        """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket and the listener's name."""
+    def accept(self, name: str, found: Callable[[socket.socket, str, str], None]) -> bool:
+        """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket, the listener's name and the peer's address.
+        False: the system has no descriptor or no memory for one more, and what waits goes on waiting."""
         for _ in range(ACCEPT_AT_ONCE):
             try:
-                sock, _address = self._sockets[name].accept()
+                sock, address = self._sockets[name].accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError:
-                return  # out of descriptors, or no longer listening: the next readiness tries again
-            found(sock, name)
+                return True
+            except OSError as error:
+                return error.errno not in NO_ROOM  # else one connection's own: the next readiness tries again
+            found(sock, name, str(address[0]))
+        return True
 
     def close(self) -> None:
         """Give all ports back."""

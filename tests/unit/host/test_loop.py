@@ -1,6 +1,8 @@
 """The loop over real sockets, with a node that only echoes."""
 
+import resource
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -425,3 +427,83 @@ def test_a_shutdown_that_is_asked_for_before_there_is_a_node_is_not_lost() -> No
     assert sorted(map(str, found), key=len) == ["[]", str(node.stopping)]
     loop.shutdown()
     assert loop.metrics() == []
+
+
+def reset(sock: socket.socket) -> None:
+    """Close so that the other side hears of an error, not of an end."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def test_a_peer_that_is_gone_before_it_is_accepted_is_no_error() -> None:
+    one = Running(broker(), ["PLAINTEXT"])
+    errors: list[object] = []
+    one.loop._loop.set_exception_handler(lambda loop, context: errors.append(context))
+    try:
+        one.connect().close()
+        busy = threading.Event()
+        one.loop._loop.call_soon_threadsafe(busy.wait)
+        for _ in range(10):
+            reset(one.connect())
+        busy.set()
+        with closing(one.connect()) as after:
+            after.sendall(frame(b"in"))
+            assert exactly(after, 6) == frame(b"in")
+        one.until(lambda: one.listeners.limits._all == 0)
+        assert not errors
+        assert not one.listeners.limits._by_host
+    finally:
+        one.end()
+
+
+def test_a_peer_that_is_gone_between_its_acceptance_and_its_connection_is_no_error() -> None:
+    one = Running(broker(max_connections="2"), ["PLAINTEXT"])
+    errors: list[object] = []
+    one.loop._loop.set_exception_handler(lambda loop, context: errors.append(context))
+    going: list[socket.socket] = []
+    whole = one.loop._create_task
+
+    def create_task(task, *, name=None):  # type: ignore[no-untyped-def]
+        while going:
+            reset(going.pop())
+        return whole(task, name=name)
+
+    one.loop._create_task = create_task
+    busy = threading.Event()
+    try:
+        for _ in range(3):
+            busy.clear()
+            one.loop._loop.call_soon_threadsafe(busy.wait)
+            going.append(one.connect())
+            busy.set()
+            one.until(lambda: not going)
+        with closing(one.connect()) as after:
+            after.sendall(frame(b"in"))
+            assert exactly(after, 6) == frame(b"in")
+        one.until(lambda: one.listeners.limits._all == 0)
+        assert not errors
+        assert not one.listeners.limits._by_host
+    finally:
+        one.end()
+
+
+def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:
+    sock = socket.socket()
+    sock.settimeout(5)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with closing(running.connect()) as served, closing(sock):
+        served.sendall(frame(b"in"))
+        assert exactly(served, 6) == frame(b"in")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            began_s = time.process_time()
+            sock.connect(("127.0.0.1", running.port))
+            sock.sendall(frame(b"late"))
+            time.sleep(0.5)
+            assert time.process_time() - began_s < 0.25
+            served.sendall(frame(b"in"))
+            assert exactly(served, 6) == frame(b"in")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert exactly(sock, 8) == frame(b"late")
+    assert sum("descriptors" in line for line in running.log.lines) == 1
