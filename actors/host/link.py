@@ -63,7 +63,9 @@ class Link(asyncio.BufferedProtocol):
         self.listener = listener
         self.peer_host = peer_host
         self.active = True
-        """Whether anything came or went since the last sweep for idle connections."""
+        """Whether anything came or was handed over since the last sweep for idle connections."""
+        self._unsent_bytes = 0
+        """As of that sweep."""
         self.transport: asyncio.Transport
         self._frame_bytes_max = frame_bytes_max
         self._head = b""
@@ -144,6 +146,13 @@ class Link(asyncio.BufferedProtocol):
         while self._ends and self._ends[0] <= gone:
             self._ends.popleft()
         return len(self._ends)
+
+    def idle(self) -> bool:
+        """Whether nothing has come or gone since the last call: a peer that takes an answer, however slowly, is not idle."""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        idle = not self.active and unsent_bytes == self._unsent_bytes
+        self.active, self._unsent_bytes = False, unsent_bytes
+        return idle
 
     def close(self) -> None:
         """Close once everything written has been handed to the kernel, or after a while without that."""

@@ -379,10 +379,8 @@ class Loop:
     def _sweep(self) -> None:
         """Twice in the allowed idle time: whoever was silent over two sweeps goes."""
         for link in list(self._links.values()):
-            if link.conn > 0:
-                if not link.active:
-                    link.transport.close()
-                link.active = False
+            if link.conn > 0 and link.idle():
+                link.abort()  # to close would be to wait for a peer that reads nothing
         self._loop.call_later(self._idle_ms / 2000, self._sweep)
 
     # ---- completions

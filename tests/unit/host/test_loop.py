@@ -487,6 +487,34 @@ def test_a_peer_that_is_gone_between_its_acceptance_and_its_connection_is_no_err
         one.end()
 
 
+def test_a_silent_peer_that_never_reads_its_answers_is_closed_too() -> None:
+    one = Running(broker(connections_max_idle_ms="200"), ["PLAINTEXT"])
+    one.node.act = lambda conn, data: one.node.extra.update(send=[(conn, [frame(bytes(30_000_000))])])
+    try:
+        with closing(one.connect()) as deaf:
+            deaf.sendall(frame(b"go"))
+            one.until(lambda: ("closed", 1, False) in one.node.seen)
+            assert one.listeners.limits._all == 0
+    finally:
+        one.end()
+
+
+def test_a_peer_that_reads_a_long_answer_slowly_is_not_silent() -> None:
+    one = Running(broker(connections_max_idle_ms="600", socket_send_buffer_bytes="65536"), ["PLAINTEXT"])
+    size = 6_000_000
+    one.node.act = lambda conn, data: one.node.extra.update(send=[(conn, [frame(bytes(size))])])
+    try:
+        with closing(one.connect()) as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            slow.sendall(frame(b"go"))
+            for _ in range(24):
+                assert exactly(slow, 250_000)
+                time.sleep(0.05)
+            assert exactly(slow, 4)
+    finally:
+        one.end()
+
+
 def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running: Running) -> None:
     sock = socket.socket()
     sock.settimeout(5)
