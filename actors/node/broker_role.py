@@ -202,9 +202,10 @@ class BrokerRole:
         return self.serving or api_key == 1 or connection in self._replica_connections
 
     def replica_calls(self, connection: int) -> None:
-        """A follower fetches on this connection: it stays when this broker is fenced."""
+        """A follower fetches on this connection: it stays when this broker is fenced, and is read whatever is held."""
         if connection not in self._replica_connections:
             self._replica_connections.add(connection)
+            self.node.connections.replicates(connection)
             self.node.when_closed(connection, "replica", lambda: self._replica_connections.discard(connection))
 
     def absent(self, topic: bytes | str, number: int) -> ErrorCode:

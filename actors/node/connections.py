@@ -3,6 +3,8 @@
 Requests of a connection run in arrival order and are answered in request order. At most `IN_FLIGHT_MAX` may be running
 (parked, held, forwarded) at once; further frames wait in the connection until one is answered, and reading pauses. Bytes
 are budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
+Those on which followers fetch are read always: the requests that hold the bytes may wait for just these followers. So a
+connection that comes above the budget is read up to its first request, which tells whose it is.
 """
 
 from collections import deque
@@ -40,6 +42,7 @@ class Connection:
         "paused",
         "peer_host",
         "principal",
+        "replica",
         "slots",
         "waiting",
         "when_closed",
@@ -54,6 +57,8 @@ class Connection:
         self.slots: deque[Slot] = deque()
         self.waiting: deque[memoryview] = deque()
         self.paused = False
+        self.replica = False
+        """Whether a follower fetches on it."""
         self.closed = False
         self.when_closed: dict[str, Callable[[], None]] = {}
 
@@ -67,15 +72,22 @@ class Connections:
         self.bytes_held = 0
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
-        self.pauses: list[int] = []
-        self.resumes: list[int] = []
+        self.pauses: dict[int, None] = {}
+        self.resumes: dict[int, None] = {}
+        """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
         self._throttled = False
 
     def opened(self, connection: Connection) -> None:
         """A peer has connected."""
         self._by_id[connection.id] = connection
-        if self._throttled and connection.kind in DATA_KINDS:
-            self._pause(connection)
+
+    def replicates(self, id: int) -> None:
+        """A follower fetches on that connection: from now on it is read whatever is held."""
+        connection = self._by_id.get(id)
+        if connection is not None:
+            connection.replica = True
+            if connection.paused and not connection.waiting:
+                self._resume(connection)
 
     def get(self, id: int) -> Connection | None:
         """The open connection of that number, or None."""
@@ -92,6 +104,8 @@ class Connections:
             self.bytes_held += len(frame)
             self._pause(connection)
             return None
+        if self._throttled and _limited(connection):
+            self._pause(connection)
         return self._place(connection, frame)
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> list[tuple[memoryview, Slot]]:
@@ -112,9 +126,8 @@ class Connections:
             frame = connection.waiting.popleft()
             self.bytes_held -= len(frame)
             freed.append((frame, self._place(connection, frame)))
-        if connection.paused and not connection.waiting and not (self._throttled and connection.kind in DATA_KINDS):
-            connection.paused = False
-            self.resumes.append(connection.id)
+        if connection.paused and not connection.waiting and not (self._throttled and _limited(connection)):
+            self._resume(connection)
         return freed
 
     def close(self, connection: Connection) -> None:
@@ -143,14 +156,13 @@ class Connections:
         if not self._throttled and (held > self.bytes_max or requests_queued >= requests_max):
             self._throttled = True
             for connection in self._by_id.values():
-                if connection.kind in DATA_KINDS:
+                if _limited(connection):
                     self._pause(connection)
         elif self._throttled and held < self.bytes_max * 3 // 4 and requests_queued < max(1, requests_max * 3 // 4):
             self._throttled = False
             for connection in self._by_id.values():
                 if connection.paused and not connection.waiting:
-                    connection.paused = False
-                    self.resumes.append(connection.id)
+                    self._resume(connection)
 
     def _place(self, connection: Connection, frame: memoryview) -> Slot:
         slot = Slot(connection, len(frame))
@@ -161,4 +173,14 @@ class Connections:
     def _pause(self, connection: Connection) -> None:
         if not connection.paused:
             connection.paused = True
-            self.pauses.append(connection.id)
+            self.resumes.pop(connection.id, None)
+            self.pauses[connection.id] = None
+
+    def _resume(self, connection: Connection) -> None:
+        connection.paused = False
+        self.pauses.pop(connection.id, None)
+        self.resumes[connection.id] = None
+
+
+def _limited(connection: Connection) -> bool:
+    return connection.kind in DATA_KINDS and not connection.replica

@@ -243,12 +243,12 @@ class Node:
             listen=[name for name, keep in self._listens.items() if keep],
             turn_away=[name for name, keep in self._listens.items() if not keep],
             close=[*channels.closes, *connections.closes],
-            pause=connections.pauses,
-            resume=connections.resumes,
+            pause=list(connections.pauses),
+            resume=list(connections.resumes),
             stop=self._stop,
         )
         channels.sends, connections.sends, channels.dials = [], [], []
-        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], [], []
+        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], {}, {}
         self._syncs, self._works, self._listens = [], [], {}
         return effects
 

@@ -596,3 +596,18 @@ def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -
                 assert probe.serves(("127.0.0.1", port))
             finally:
                 other.kill()
+
+
+# ---- more in memory than is allowed
+
+
+def test_requests_that_wait_for_followers_do_not_keep_the_followers_out(tmp_path: Path) -> None:
+    """What is above queued.max.request.bytes is answered once the follower has it, so the follower must be heard."""
+    config = {"queued.max.request.bytes": "200000"}
+    with rayft.Cluster(1, 2, tmp_path / "c", config) as cluster:
+        create(cluster.bootstrap_servers, "t", 2, min_insync_replicas="2")
+        steady = Steady(cluster.bootstrap_servers, "t", 20_000)
+        for _ in range(3):
+            steady.send(5, 300_000)
+            assert steady.flush() == 0
+        assert not steady.failed and len(steady.acknowledged) == 15

@@ -179,6 +179,9 @@ class Facade:
     def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
         pass
 
+    def replicates(self, conn: int) -> None:
+        pass
+
     @property
     def connections(self) -> "Facade":
         return self
