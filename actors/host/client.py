@@ -30,5 +30,5 @@ async def dial(host: str, port: int, make: Callable[[str], Link]) -> bool | None
                 except OSError:
                     refused = False
             return refused
-    except (OSError, TimeoutError):
+    except (OSError, ValueError):  # a name with an empty or too long part never comes as far as a question to the DNS
         return False

@@ -229,6 +229,17 @@ def test_a_dial_tells_refused_from_lost(running: Running) -> None:
     assert ("closed", -4, True) in running.node.seen
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "a\0b"])
+def test_a_name_that_cannot_be_one_is_not_known(running: Running, host: str) -> None:
+    """It comes from the registration of another broker."""
+    from actors.node.effects import Dial
+
+    running.node.extra = {"dial": [Dial(-1, host, 1)]}
+    running.wake()
+    running.until(lambda: running.node.seen)
+    assert running.node.seen == [("closed", -1, False)]
+
+
 def test_what_was_sent_before_a_close_arrives(running: Running) -> None:
     running.node.act = lambda conn, data: running.node.extra.update(
         send=[(conn, [frame(b"y" * 3_000_000)])], close=[conn]
