@@ -3,7 +3,9 @@
 This file alone knows descriptors and what the kernel says about them. Rules:
 
 1. Opening costs a stat; a descriptor is taken on first use. At most `handles_max` are open at once: the one used longest
-   ago is closed and opened again when needed. A pinned one (a sync is waiting for it) stays.
+   ago is closed and opened again when needed. A pinned one (a sync is waiting for it) stays. Where the process has none
+   left, which is no error of the device, a quarter of them is closed; only by the thread that made the disk, as another
+   could close one in use.
 2. A read asks the page cache only (RWF_NOWAIT); what is not there is None, never a wait. File systems that cannot tell
    (tmpfs) are read plainly.
 3. An append is all or nothing: when the disk is full, the file is cut back to where it was.
@@ -24,6 +26,7 @@ from fastpath.buffer import Pool
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))
+NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
 PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
@@ -177,8 +180,14 @@ class LocalFile:
             return []
         self._pins += 1
         if self._created:
+            try:
+                fds.append(self._disk.directory_descriptor(self.path))
+            except OSError as error:
+                self.unpin(fds)
+                if isinstance(error, FileNotFoundError):
+                    return []
+                raise self._fail(error, "opening the directory", 0) from None
             self._created = False
-            fds.append(self._disk.directory_descriptor(self.path))
         return fds
 
     def unpin(self, fds: Sequence[int]) -> None:
@@ -200,7 +209,7 @@ class LocalFile:
         disk = self._disk
         if self._fd < 0:
             try:
-                self._fd = os.open(self._absolute(), os.O_RDWR | os.O_CLOEXEC)
+                self._fd = disk.descriptor(self._absolute(), os.O_RDWR)
             except FileNotFoundError:
                 raise
             except OSError as error:
@@ -211,15 +220,19 @@ class LocalFile:
     def _own_descriptor(self) -> int:
         if self._failed is not None:
             raise self._failed
-        with self._disk.closing:
-            if self._fd >= 0:
-                return os.dup(self._fd)
-        try:
-            return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise self._fail(error, "open", 0) from None
+        while True:
+            try:
+                with self._disk.closing:
+                    if self._fd >= 0:
+                        return os.dup(self._fd)
+                return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTOR:
+                    raise self._fail(error, "open", 0) from None
+                if not self._disk.shed():
+                    raise
 
     def _absolute(self) -> str:
         return f"{self._disk.root}/{self.path}"
@@ -244,6 +257,7 @@ class LocalDisk:
         """Held while a descriptor is closed, so that a thread never copies one that is being closed."""
         self.crowded = False
         """More than half of the descriptors are in use: from here on the order of use matters."""
+        self._thread = threading.get_ident()
         self._handles: OrderedDict[LocalFile, None] = OrderedDict()
         """Files with a descriptor that counts, the one used longest ago first."""
         self._files: dict[str, dict[str, list[LocalFile]]] = {}
@@ -276,14 +290,14 @@ class LocalDisk:
 
     def _create(self, path: str, absolute: str) -> None:
         directory = path.rpartition("/")[0]
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT
         try:
             try:
-                fd = os.open(absolute, flags, 0o644)
+                fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(absolute), exist_ok=True)
                 self._gone.discard(directory)
-                fd = os.open(absolute, flags, 0o644)
+                fd = self.descriptor(absolute, flags)
             os.close(fd)
         except OSError as error:
             if error.errno in FULL:
@@ -391,9 +405,27 @@ class LocalDisk:
 
     def directory_descriptor(self, path: str) -> int:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""
-        return os.open(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return self.descriptor(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY)
 
     # -- descriptors --------------------------------------------------------------------------------------------------
+
+    def descriptor(self, absolute: str, flags: int) -> int:
+        """A new descriptor, in place of older ones where there is no more. Raises OSError."""
+        while True:
+            try:
+                return os.open(absolute, flags | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                if error.errno not in NO_DESCRIPTOR or not self.shed():
+                    raise
+
+    def shed(self) -> bool:
+        """Close a quarter of the descriptors, those used longest ago; False: there is none that may be closed."""
+        if threading.get_ident() != self._thread:
+            return False
+        loose = [file for file in self._handles if not file._pins]
+        for file in loose[: len(loose) // 4 + 1]:
+            self._close(file)
+        return bool(loose)
 
     def used(self, file: LocalFile) -> None:
         """`file` has a descriptor and was just used."""

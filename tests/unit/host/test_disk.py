@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,48 @@ def test_a_cold_read_survives_the_loss_of_the_descriptor(small: LocalDisk) -> No
     before = _descriptors()
     assert bytes(file.read_cold(0, 3)) == b"abc"
     assert _descriptors() == before
+
+
+def test_a_file_whose_directory_was_removed_has_nothing_to_sync(disk: LocalDisk, tmp_path: Path) -> None:
+    """By the node itself in a thread, or by somebody at the shell: the loop must not end of it."""
+    file = disk.open("t-0/0.log", create=True)
+    file.append((b"x",))
+    shutil.rmtree(tmp_path / "t-0")
+    before = _descriptors()
+    fds = file.pin()
+    assert fds == []
+    file.unpin(fds)
+    assert _descriptors() == before
+    file.close()
+
+
+def test_a_directory_that_cannot_be_opened_for_a_sync_is_a_failure_and_is_asked_again(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open("t-0/0.log", create=True)
+    file.append((b"x",))
+
+    def refused(path: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "directory_descriptor", refused)
+        with pytest.raises(DiskFailed, match="Input/output error"):
+            file.pin()
+
+
+def test_more_files_than_the_system_allows_are_used_in_turn(disk: LocalDisk) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_descriptors() + 20, before[1]))
+    try:
+        files = [disk.open(f"t-{number}/0.log", create=True) for number in range(50)]
+        for number, file in enumerate(files):
+            file.append((b"%d" % number,))
+        for number, file in enumerate(files):
+            assert bytes(file.read(0, 9) or b"") == b"%d" % number
+            assert bytes(file.read_cold(0, 9)) == b"%d" % number
+            file.unpin(file.pin())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    for file in files:
+        file.close()
