@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
-from actors.host import storage
+from actors.host import descriptors, storage
 from actors.host.entropy import SystemRandom
 from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.server import Listeners, PortTaken
@@ -62,6 +62,7 @@ def serve(
     """Run a node until it stops: (exit code, sentence). `looping` gets the loop, to stop it from another thread."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
+    descriptors.raise_limit()
     with contextlib.ExitStack() as kept:
         try:
             found = storage.check(config)
@@ -101,18 +102,19 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
 
 
 def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # type: ignore[no-untyped-def]
-    from actors.host.disk import LocalDisk
+    from actors.host.disk import HANDLES_MAX, LocalDisk
     from actors.node.node import Node
     from actors.node.storage import Storage
 
     first = found[0]
+    handles_max = descriptors.handles_max(len(found), HANDLES_MAX)
     return Node(
         config,
         Storage(
             cluster_id=first.cluster_id,
             family=first.family,
             format_level=first.level,
-            disks=[LocalDisk(os.path.abspath(directory.path)) for directory in found],
+            disks=[LocalDisk(os.path.abspath(directory.path), handles_max) for directory in found],
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
         ),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.config import ConfigError, ListenerConfig, NodeConfig
+from actors.host import descriptors
 
 UNLIMITED_KINDS = ("controller", "control-plane")
 ACCEPT_AT_ONCE = 64
@@ -30,6 +31,7 @@ class Listeners:
         self._sockets: dict[str, socket.socket] = {}
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
+        self._descriptors_end = descriptors.connections_end()
         self.limits = ConnectionLimits(config)
         for listener in config.listeners:
             try:
@@ -60,7 +62,7 @@ class Listeners:
 
     def accept(self, name: str, found: Callable[[socket.socket, str, str], None]) -> bool:
         """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket, the listener's name and the peer's address.
-        False: the system has no descriptor or no memory for one more, and what waits goes on waiting."""
+        False: there is no descriptor or no memory for one more, and what waits goes on waiting."""
         for _ in range(ACCEPT_AT_ONCE):
             try:
                 sock, address = self._sockets[name].accept()
@@ -68,6 +70,9 @@ class Listeners:
                 return True
             except OSError as error:
                 return error.errno not in NO_ROOM  # else one connection's own: the next readiness tries again
+            if sock.fileno() >= self._descriptors_end and self.limited(name):
+                sock.close()
+                return False
             found(sock, name, str(address[0]))
         return True
 

@@ -1,5 +1,6 @@
 """The loop over real sockets, with a node that only echoes."""
 
+import os
 import resource
 import socket
 import struct
@@ -11,6 +12,7 @@ from contextlib import closing
 import pytest
 
 from actors.config import node_config
+from actors.host import descriptors
 from actors.host.loop import Loop
 from actors.host.server import Listeners, PortTaken
 from actors.ports import Work
@@ -546,3 +548,45 @@ def test_without_descriptors_connections_wait_and_the_loop_does_not_spin(running
             resource.setrlimit(resource.RLIMIT_NOFILE, before)
         assert exactly(sock, 8) == frame(b"late")
     assert sum("descriptors" in line for line in running.log.lines) == 1
+
+
+def test_a_flood_of_connections_leaves_descriptors_for_files() -> None:
+    """Without them the next checkpoint would be an error of the disk, and the end of the node."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    flood = [socket.socket() for _ in range(120)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (flood[-1].fileno() + 100, before[1]))
+    files: list[int] = []
+    one = Running(broker(), ["PLAINTEXT"])
+    try:
+        one.connect().close()
+        for sock in flood:
+            sock.connect(("127.0.0.1", one.port))
+        one.until(lambda: any("descriptors" in line for line in one.log.lines))
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                files.append(os.open("/dev/null", os.O_RDONLY))
+        assert len(files) >= 30
+        first = flood.pop(0)
+        first.settimeout(5)
+        first.sendall(frame(b"in"))
+        assert exactly(first, 6) == frame(b"in")
+        first.close()
+    finally:
+        for file in files:
+            os.close(file)
+        for sock in flood:
+            sock.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        one.end()
+
+
+def test_descriptors_are_raised_to_what_is_allowed_and_divided() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    try:
+        assert descriptors.handles_max(1, 4096) == 512
+        assert descriptors.handles_max(4, 4096) == 128
+        assert descriptors.connections_end() == 960
+        assert descriptors.raise_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
