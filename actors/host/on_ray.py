@@ -6,7 +6,9 @@ offers one, else by `node:<ip>`. `up` spreads the nodes over the machines and wr
 adopts the same directories again after a head has been replaced.
 
 Ray starts an actor again after any exit code, so an actor that must not come back (78: another process holds its id; 0: as
-asked) leaves through `ray.actor.exit_actor()`, which only a call of the actor may do: it calls itself.
+asked) leaves through `ray.actor.exit_actor()`, which only a call of the actor may do: it calls itself. An actor whose
+constructor fails it does not start again: so whatever can go wrong, the directory that the process before still holds
+above all, goes wrong in the node's thread.
 """
 
 import argparse
@@ -14,7 +16,9 @@ import json
 import os
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +46,12 @@ class RayNode:
         self._config = node_config(own)
         self._listening: set[str] = set()
         self._loop: Any = None
+        self._unwanted = False
+        """Somebody asked for the end, maybe before there was a loop."""
         self._ended: tuple[int, str] | None = None
-        storage.format_node(
-            self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters], directory_id=directory_id,
-            ignore_formatted=True,
+        self._format = partial(
+            storage.format_node, self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters],
+            directory_id=directory_id, ignore_formatted=True,
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name=f"rayft-{name}", daemon=True)
         self._thread.start()
@@ -56,6 +62,7 @@ class RayNode:
 
     def shutdown(self, timeout_s: float) -> bool:
         """Controlled shutdown; whether the node is gone after it."""
+        self._unwanted = True
         if self._loop is not None:
             self._loop.shutdown()
         self._thread.join(timeout_s)
@@ -68,17 +75,15 @@ class RayNode:
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]
 
     def _serve(self) -> None:
-        from actors.host.serve import REFUSED, Journal, serve
+        from actors.host.serve import REFUSED
 
-        journal = Journal((Path(self._config.metadata_log_dir).parent / f"{self._name}.log").open("a"))
-
-        def event(what: str, listener: str) -> None:
-            (self._listening.add if what == "listening" else self._listening.discard)(listener)
-
-        def looping(loop: Any) -> None:
-            self._loop = loop
-
-        self._ended = serve(self._config, journal, event, main_thread=False, looping=looping)
+        try:
+            self._ended = self._run()
+        except (storage.StorageError, OSError) as error:
+            self._ended = REFUSED, str(error)
+        except BaseException as error:
+            traceback.print_exc()
+            self._ended = 1, repr(error)
         if self._ended[0] in (0, 78):
             import ray
 
@@ -87,6 +92,22 @@ class RayNode:
             if self._ended[0] == REFUSED:
                 time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask why
             os._exit(self._ended[0])
+
+    def _run(self) -> tuple[int, str]:
+        from actors.host.serve import Journal, serve
+
+        self._format()
+        journal = Journal((Path(self._config.metadata_log_dir).parent / f"{self._name}.log").open("a"))
+
+        def event(what: str, listener: str) -> None:
+            (self._listening.add if what == "listening" else self._listening.discard)(listener)
+
+        def looping(loop: Any) -> None:
+            self._loop = loop
+            if self._unwanted:
+                loop.shutdown()
+
+        return serve(self._config, journal, event, main_thread=False, looping=looping)
 
 
 def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
