@@ -11,9 +11,11 @@ Brokers are numbered 1, 2, ... and controllers 1001, 1002, ...; with `combined` 
 files are written once: who starts the directory again gets the same nodes on the same ports.
 """
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -142,11 +144,28 @@ def create(
     addresses = [(host, int(sock.getsockname()[1])) for sock in reserved]
     files = describe(directory, addresses[:controllers], addresses[controllers:], common, combined)
     made = Plan(directory, tuple(Member(name, node_config(own)) for name, own in files.items()))
-    _format(made, level)
-    write(directory, files)
-    for sock in reserved:
-        sock.close()
+    paths = [Path(path) for member in made.members for path in storage.directories(member.config)]
+    new = [path for path in paths if not path.exists()]
+    blank = [path for path in paths if path not in new and not (path / storage.META).exists()]
+    try:
+        _format(made, level)
+        write(directory, files)
+    except BaseException:
+        _undo([directory / f"{name}.properties" for name in files], new, blank)
+        raise
+    finally:
+        for sock in reserved:
+            sock.close()
     return made
+
+
+def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path]) -> None:
+    """Take away what a failed `create` has made, and nothing else: half of a cluster would be started as a whole one."""
+    for file in (*files, *(path / storage.META for path in blank)):
+        with contextlib.suppress(OSError):
+            file.unlink()
+    for path in new:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def refuse_shape(controllers: int, brokers: int, port: int) -> None:
