@@ -8,7 +8,7 @@ connections (R291-49).
 import errno
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.config import ConfigError, ListenerConfig, NodeConfig
@@ -89,12 +89,7 @@ class ConnectionLimits:
     def __init__(self, config: NodeConfig) -> None:
         self._most = config.value("max.connections")
         self._most_per_ip = config.value("max.connections.per.ip")
-        text = config.value("max.connections.per.ip.overrides")
-        pairs = (pair.rpartition(":") for pair in text.split(",") if pair.strip())
-        try:
-            self._overrides = {host.strip(): int(most) for host, _, most in pairs}
-        except ValueError:
-            raise ConfigError(f"max.connections.per.ip.overrides={text}: write address:number pairs.") from None
+        self._overrides = dict(_overrides(config.value("max.connections.per.ip.overrides")))
         self._by_host: Counter[str] = Counter()
         self._all = 0
 
@@ -112,6 +107,21 @@ class ConnectionLimits:
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
+
+
+def _overrides(text: str) -> Iterator[tuple[str, int]]:
+    """(address, number): peers have addresses, so a name stands for those that it has now."""
+    for pair in text.split(","):
+        if pair.strip():
+            host, _, most = pair.strip().rpartition(":")
+            try:
+                rows = socket.getaddrinfo(host.strip("[]") or "(nobody)", None, type=socket.SOCK_STREAM)
+                yield from ((str(row[4][0]), int(most)) for row in rows)
+            except (OSError, ValueError):
+                raise ConfigError(
+                    f"max.connections.per.ip.overrides has {pair.strip()}: write address:number pairs, with addresses or "
+                    f"names that are known."
+                ) from None
 
 
 def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:

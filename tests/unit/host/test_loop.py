@@ -11,10 +11,10 @@ from contextlib import closing
 
 import pytest
 
-from actors.config import node_config
+from actors.config import ConfigError, node_config
 from actors.host import descriptors
 from actors.host.loop import Loop
-from actors.host.server import Listeners, PortTaken
+from actors.host.server import ConnectionLimits, Listeners, PortTaken
 from actors.ports import Work
 from tests.unit.host.echo import EchoNode
 
@@ -590,3 +590,17 @@ def test_descriptors_are_raised_to_what_is_allowed_and_divided() -> None:
         assert descriptors.raise_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]"])
+def test_a_limit_for_one_address_holds_however_it_is_written(host: str) -> None:
+    limits = ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=f"{host}:1")))
+    address = "::1" if ":" in host else "127.0.0.1"
+    assert limits.take(address) and not limits.take(address)
+    assert limits.take("10.0.0.1") and limits.take("10.0.0.1")
+
+
+@pytest.mark.parametrize("text", ["no-such-host.invalid:5", "127.0.0.1", "127.0.0.1:x", "a..b:1", ":1"])
+def test_a_limit_for_nobody_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
+        ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=text)))
