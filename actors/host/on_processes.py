@@ -203,9 +203,9 @@ class Cluster:
         member = self._plan.member(node_id)
         if not restart:
             self._command("hold", node_id)
-        os.kill(self.pids[node_id], number)
+        pid = self.pids[node_id]
+        os.kill(pid, number)
         if number == signal.SIGKILL:
-            pid = self._pids.get(member.name)
             self._wait(lambda: self._pids.get(member.name) != pid, 10)
 
     def restart(self, node_id: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -213,8 +213,7 @@ class Cluster:
         name = self._plan.member(node_id).name
         before = self._pids.get(name)
         self._command("restart", node_id)
-        self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s)
-        if name not in self._ready:
+        if not self._wait(lambda: self._pids.get(name) not in (None, before) and name in self._ready, timeout_s):
             raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
 
     def start_node(self, node_id: int) -> None:
@@ -276,9 +275,10 @@ class Cluster:
         elif what == "done":
             self._done.append((event["do"], event["id"]))
 
-    def _wait(self, holds: Callable[[], object], timeout_s: float) -> None:
+    def _wait(self, holds: Callable[[], object], timeout_s: float) -> bool:
+        """Whether it holds, in time."""
         with self._changed:
-            self._changed.wait_for(holds, timeout_s)
+            return bool(self._changed.wait_for(holds, timeout_s))
 
     def _command(self, do: str, node_id: int) -> None:
         if self._process is None:

@@ -1,0 +1,47 @@
+"""What somebody who runs a cluster from Python is told; the supervisor's side is played here."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.host import plan as plans
+from actors.host.on_processes import Cluster, ClusterError
+
+
+class Supervised(Cluster):
+    """A cluster whose supervisor takes every command at once."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(dir=directory)
+        self._plan = plans.create(directory, 1, 1, common={})
+        self._pids = {"controller-1001": 111, "broker-1": 112}
+        self._ready = {"controller-1001", "broker-1"}
+        self._process: Any = object()
+
+    def _tell(self, process: Any, **command: Any) -> None:
+        self._done.append((command["do"], command["id"]))
+
+
+def test_a_kill_whose_restart_was_quicker_than_we_are_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Supervised(tmp_path)
+    killed = []
+
+    def kill(pid: int, number: int) -> None:
+        killed.append(pid)
+        cluster._pids["broker-1"] = 222
+
+    monkeypatch.setattr(os, "kill", kill)
+    began = time.monotonic()
+    cluster.kill(1)
+    assert killed == [112]
+    assert time.monotonic() - began < 5
+
+
+def test_a_restart_that_did_not_happen_is_an_error(tmp_path: Path) -> None:
+    """The old process may be slow to stop; it is still ready then."""
+    cluster = Supervised(tmp_path)
+    with pytest.raises(ClusterError, match="did not come back"):
+        cluster.restart(1, timeout_s=0.1)
