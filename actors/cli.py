@@ -227,6 +227,7 @@ def _up(options: argparse.Namespace) -> int:
 def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # type: ignore[name-defined]  # noqa: F821
     """Until Ctrl-C, or until somebody stops the cluster: one line that stays true, on a terminal."""
     from actors.host import screen
+    from actors.host.storage import StorageError
 
     if not console.is_terminal:
         while cluster.running:
@@ -234,7 +235,10 @@ def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # t
         return
     with console.status("") as status:
         while cluster.running:
-            status.update(screen.line(screen.state(directory)))
+            try:
+                status.update(screen.line(screen.state(directory)))
+            except (OSError, ValueError, KeyError, StorageError) as error:
+                status.update(f"its state is not known: {error}")  # the cluster must not end of that
             time.sleep(1.0)
 
 

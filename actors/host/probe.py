@@ -8,6 +8,7 @@ import math
 import socket
 import urllib.request
 from collections.abc import Iterable
+from http.client import HTTPException
 from typing import Any, NamedTuple
 
 from actors.wire import framing
@@ -115,7 +116,7 @@ def metrics(address: tuple[str, int]) -> dict[str, float]:
             lines = reply.read().decode().splitlines()
         pairs = [line.rpartition(" ") for line in lines if line and not line.startswith("#")]
         return {name: number for name, _, text in pairs if not math.isnan(number := float(text))}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise NoAnswer(f"{address[0]}:{address[1]} showed no metrics: {error}") from None
 
 
