@@ -85,12 +85,12 @@ class Plan(NamedTuple):
     @property
     def bootstrap_servers(self) -> str:
         """What clients connect to."""
-        return ",".join("{}:{}".format(*member.address("client")) for member in self.brokers)
+        return ",".join(_joined(*member.address("client")) for member in self.brokers)
 
     @property
     def bootstrap_controllers(self) -> str:
         """What tools connect to that talk to controllers."""
-        return ",".join("{}:{}".format(*member.address("controller")) for member in self.controllers)
+        return ",".join(_joined(*member.address("controller")) for member in self.controllers)
 
     def describe(self, cluster_id: str, pids: Mapping[str, int]) -> dict[str, object]:
         """The content of cluster.json; `pids` by member name."""
@@ -278,6 +278,10 @@ def write_json(path: Path, content: object) -> None:
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(content, indent=2) + "\n")
     os.replace(temporary, path)
+
+
+def _joined(host: str, port: int) -> str:
+    return f"{_bracket(host)}:{port}"
 
 
 def _bracket(host: str) -> str:

@@ -52,3 +52,10 @@ def test_what_was_there_before_stays(tmp_path: Path) -> None:
     assert (tmp_path / "broker-1" / "note").read_text() == "mine"
     assert storage.read(str(tmp_path / "broker-1")) is None
     assert not (tmp_path / "controller-1001").exists()
+
+
+def test_addresses_of_ipv6_are_in_brackets_where_clients_read_them(tmp_path: Path) -> None:
+    made = plans.create(tmp_path, 1, 2, common={}, host="::1")
+    for text in (made.bootstrap_servers, made.bootstrap_controllers):
+        assert all(one.startswith("[::1]:") for one in text.split(","))
+    assert plans.load(tmp_path) == made
