@@ -20,6 +20,7 @@ from actors.wire.messages import API_VERSIONS, Buffer, Rpc, decode, decode_exact
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
 BLOCK_SIZE = 65536
+HEADER_TAGS_MAX = 256
 
 
 class RequestHeader(NamedTuple):
@@ -142,8 +143,11 @@ def decode_response(name: str, version: int, frame: Buffer) -> Any:
 
 
 def _skip_tags(view: memoryview, position: int, name: str) -> int:
-    """The position behind a tag section; headers have no tags that we know."""
+    """The position behind a tag section; headers have no tags that we know. As each costs time, few are taken."""
+    start = position
     count, position = _uvarint(view, position, name)
+    if count > HEADER_TAGS_MAX:
+        raise WireError(name, f"{count} tags, more than {HEADER_TAGS_MAX}", start)
     for _ in range(count):
         _, position = _uvarint(view, position, name)
         size, position = _uvarint(view, position, name)

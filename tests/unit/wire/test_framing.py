@@ -149,3 +149,11 @@ def test_deframer_refuses(size: int, reason: str) -> None:
     deframer.feed(b"\0\0\0\1x")
     with pytest.raises(WireError, match=rf"{reason} \(at byte 5\)"):
         deframer.feed(size.to_bytes(4, "big", signed=True))
+
+
+def test_a_header_with_more_tags_than_anybody_sends_is_refused_at_once() -> None:
+    """They are passed over one by one: a frame of 100 MB has room for 50 million."""
+    head = bytes([0, 18, 0, 3, 0, 0, 0, 1, 0xFF, 0xFF])
+    assert framing.decode_request_header(head + b"\x02" + b"\x05\0\x06\x01x")[1] == len(head) + 6
+    with pytest.raises(WireError, match="tags"):
+        framing.decode_request_header(head + b"\xff\xff\xff\xff\x0f" + bytes(2_000_000))
