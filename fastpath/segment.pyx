@@ -384,7 +384,7 @@ cdef class SegmentIndex:
             if (
                 base_offset < next_offset
                 or be32(batch + 23) < 0
-                or base_offset + be32(batch + 23) - first_offset > INT32_MAX
+                or base_offset - first_offset > INT32_MAX - be32(batch + 23)    # no sum that 63 bits cannot hold
             ):
                 fault = OFFSET
                 break

@@ -219,3 +219,14 @@ def test_sealing_enters_the_largest_timestamp_once() -> None:
     index.seal()
     index.seal()
     assert [index.times.entry(n) for n in range(len(index.times))] == [(9, batches[1][1])]
+
+
+@pytest.mark.parametrize("base_offset", [(1 << 63) - 1, (1 << 63) - 3, (1 << 31) - 2, 1 << 62])
+def test_an_offset_too_far_for_the_segment_is_a_fault_up_to_the_last_bit(base_offset: int) -> None:
+    """Base offsets are not under the CRC, and the last offset of such a batch is beyond 63 bits."""
+    builder = batch.Builder(base_offset=base_offset)
+    for _ in range(5):
+        builder.append(None, b"x")
+    data = bytes(builder.build())
+    found = segment.SegmentIndex(0).scan(data, 0, len(data), 0)
+    assert (found.stop, found.next_offset, found.fault) == (0, 0, "offset")
