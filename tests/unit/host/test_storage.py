@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -219,21 +220,24 @@ def test_other_versions_and_garbage_are_told_apart(tmp_path: Path, content: str,
         storage.read(str(tmp_path))
 
 
-@pytest.fixture
+@contextmanager
 def no_room() -> Iterator[None]:
-    """No file can grow, as on a full disk."""
+    """No file can grow, as on a full disk. Not a fixture: what the run itself prints may go to a file."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_does_not_keep_a_node_from_its_directory(tmp_path: Path, no_room: None) -> None:
+def test_a_full_disk_does_not_keep_a_node_from_its_directory(tmp_path: Path) -> None:
     """Who cannot start cannot delete anything either."""
-    lock = Lock(str(tmp_path))
-    with pytest.raises(StorageError, match="in use"):
-        Lock(str(tmp_path))
-    lock.close()
+    with no_room():
+        lock = Lock(str(tmp_path))
+        with pytest.raises(StorageError, match="in use"):
+            Lock(str(tmp_path))
+        lock.close()
 
 
 def test_the_number_of_a_former_holder_is_written_over(tmp_path: Path) -> None:
