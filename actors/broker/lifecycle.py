@@ -261,7 +261,8 @@ class Lifecycle:
             # Level 1 ends the winning phase by the first answer: epoch 0 is always stale (A18).
             self.epoch = max(self.epoch, answer.epoch)
         elif self.state is State.ACTIVE:
-            self._tell_fenced = self._stopping_since_ms < 0
+            # By an error it has lost its lease already.
+            self._tell_fenced = not answer.error and self._stopping_since_ms < 0
             self._move(Event.REVOKED, why, now)
 
     def _note_rival(self, answer: Answer, now: Now) -> None:
