@@ -186,7 +186,9 @@ def test_r631_160_told_to_fence_it_fences_at_once(error: int) -> None:
     story.beat()
     story.answer(State.FENCED, error=error)
     assert story.life.state is State.FENCED and not story.life.serving(story.now, 1000)
-    assert story.beat().target is (State.ACTIVE if error else State.FENCED), "and says so if it may still hold its lease"
+    assert story.beat().target is (State.ACTIVE if error else State.FENCED), (
+        "and says so if it may still hold its lease"
+    )
 
 
 @pytest.mark.parametrize("error", [31, 42, 77, 101])
