@@ -19,7 +19,7 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from actors.ports import Buffer, DiskFailed, DiskFull
 from fastpath.buffer import Pool
@@ -220,19 +220,20 @@ class LocalFile:
     def _own_descriptor(self) -> int:
         if self._failed is not None:
             raise self._failed
-        while True:
-            try:
-                with self._disk.closing:
-                    if self._fd >= 0:
-                        return os.dup(self._fd)
-                return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
+        try:
+            return self._disk.taken(self._copy)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if error.errno in NO_DESCRIPTOR:
                 raise
-            except OSError as error:
-                if error.errno not in NO_DESCRIPTOR:
-                    raise self._fail(error, "open", 0) from None
-                if not self._disk.shed():
-                    raise
+            raise self._fail(error, "open", 0) from None
+
+    def _copy(self) -> int:
+        with self._disk.closing:
+            if self._fd >= 0:
+                return os.dup(self._fd)
+        return os.open(self._absolute(), os.O_RDONLY | os.O_CLOEXEC)
 
     def _absolute(self) -> str:
         return f"{self._disk.root}/{self.path}"
@@ -410,10 +411,14 @@ class LocalDisk:
     # -- descriptors --------------------------------------------------------------------------------------------------
 
     def descriptor(self, absolute: str, flags: int) -> int:
-        """A new descriptor, in place of older ones where there is no more. Raises OSError."""
+        """A new descriptor of a file. Raises OSError."""
+        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, 0o644))
+
+    def taken(self, take: Callable[[], int]) -> int:
+        """What `take` gives, a new descriptor, in place of older ones where there is no more. Raises OSError."""
         while True:
             try:
-                return os.open(absolute, flags | os.O_CLOEXEC, 0o644)
+                return take()
             except OSError as error:
                 if error.errno not in NO_DESCRIPTOR or not self.shed():
                     raise
