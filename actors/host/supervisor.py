@@ -159,10 +159,14 @@ class Supervisor:
     def _refused(self, child: Child, error: OSError) -> None:
         sentence = f"no process can be made for it ({error.strerror})"
         child.crashes += 1
-        child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
         self._log.warning(f"{child.member.name} is not started, and tried again: {sentence}")
-        if not self._ready_told and child.crashes >= GIVE_UP_BEFORE_READY:
+        self._again(child, sentence)
+
+    def _again(self, child: Child, sentence: str, *, hopeless: bool = False) -> None:
+        """It is due after a pause that grows with its crashes; before the cluster is ready, enough of them are a failure."""
+        if not self._ready_told and (hopeless or child.crashes >= GIVE_UP_BEFORE_READY):
             tell(event="failed", name=child.member.name, sentence=sentence)
+        child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
 
     def _become(self, child: Child, write: int) -> int:
         """The new process: nothing of the parent's but its memory."""
@@ -222,9 +226,7 @@ class Supervisor:
         child.restart = False
         quick = code not in FINAL_CODES and time.monotonic() - child.started_s < QUICK_S
         child.crashes = child.crashes + 1 if quick else 0
-        if not self._ready_told and (code == 3 or child.crashes >= GIVE_UP_BEFORE_READY):
-            tell(event="failed", name=child.member.name, sentence=child.sentence or f"it ended with code {code}")
-        child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
+        self._again(child, child.sentence or f"it ended with code {code}", hopeless=code == 3)
 
     def _publish(self) -> None:
         pids = {child.member.name: child.pid for child in self.children if child.pid}
