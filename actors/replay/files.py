@@ -158,14 +158,20 @@ def _furthest(copies: list[Partition]) -> Partition:
 def _end(log: Partition) -> int:
     """Offset behind the last batch, -1 where there is no segment; no CRC is looked at."""
     for segment in reversed(log.segments):
-        data, position, end = mapped(segment.path), 0, -1
-        while position < len(data):
-            headers, position, fault = scan(data, position, len(data), False)
-            end = int(headers[-1]["last_offset"]) + 1 if len(headers) else end
-            position = position if fault is None else resync(data, position + 1, len(data))
+        end = behind(segment.path)
         if end >= 0:
             return max(end, log.segments[-1].base_offset)
     return log.segments[-1].base_offset if log.segments else -1
+
+
+def behind(path: Path) -> int:
+    """Offset behind the last batch of a file, -1 where there is none. Headers are read, no CRC; damage is passed over."""
+    data, position, end = mapped(path), 0, -1
+    while position < len(data):
+        headers, position, fault = scan(data, position, len(data), False)
+        end = int(headers[-1]["last_offset"]) + 1 if len(headers) else end
+        position = position if fault is None else resync(data, position + 1, len(data))
+    return end
 
 
 def _children(path: Path) -> list[Path]:

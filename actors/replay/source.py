@@ -93,18 +93,15 @@ class Source(NamedTuple):
         found: dict[Key, int] = {}
         for log in self.logs:
             for segment in reversed(log.segments):
-                last = [one.next_offset for one in _cut(segment.path, 1 << 62, _NOTHING) if one.base_offset >= 0]
-                found[log.topic, log.number] = last[-1] if last else max(segment.base_offset, 0)
-                if last:
+                end = files.behind(segment.path)
+                found[log.topic, log.number] = end if end >= 0 else max(segment.base_offset, 0)
+                if end >= 0:
                     break
         return found
 
     def beginnings(self) -> dict[Key, int]:
         """First offset that each log's files may hold."""
         return {(log.topic, log.number): max(log.segments[0].base_offset, 0) for log in self.logs if log.segments}
-
-
-_NOTHING = Split("", 0, 0, "", 0, "log", "", 0, 0, 0)
 
 
 def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (), family: str | None = None) -> Source:
