@@ -74,7 +74,6 @@ class BrokerRole:
         self.doubts = Doubts(self.cluster.registered)
         self.departed = Departed()
         self._incarnation_id = node.random.uuid()
-        self._replica_connections: set[int] = set()
         self._started = False
         self._caught_up = False
         """The image has once reached what the leader says is committed; only then do partitions follow it. What was before
@@ -199,14 +198,7 @@ class BrokerRole:
 
     def admits(self, connection: int, api_key: int) -> bool:
         """Whether a request may be looked at: any while serving, else those of replicas only (A29)."""
-        return self.serving or api_key == 1 or connection in self._replica_connections
-
-    def replica_calls(self, connection: int) -> None:
-        """A follower fetches on this connection: it stays when this broker is fenced, and is read whatever is held."""
-        if connection not in self._replica_connections:
-            self._replica_connections.add(connection)
-            self.node.connections.replicates(connection)
-            self.node.when_closed(connection, "replica", lambda: self._replica_connections.discard(connection))
+        return self.serving or api_key == 1 or self.node.connections.replica(connection)
 
     def absent(self, topic: bytes | str, number: int) -> ErrorCode:
         """Why a partition is not here: it exists elsewhere, or not at all."""
@@ -506,7 +498,7 @@ class BrokerRole:
     def _close_clients(self, why: str) -> None:
         self._turn_clients_away()
         for connection in self.node.connections.all():
-            if connection.kind is Listener.CLIENT and connection.id not in self._replica_connections:
+            if connection.kind is Listener.CLIENT and not connection.replica:
                 self.node.close_connection(connection, why)
 
     def _turn_clients_away(self) -> None:

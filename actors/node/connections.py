@@ -82,12 +82,17 @@ class Connections:
         self._by_id[connection.id] = connection
 
     def replicates(self, id: int) -> None:
-        """A follower fetches on that connection: from now on it is read whatever is held."""
+        """A follower fetches on that connection: it stays when this broker is fenced, and is read whatever is held."""
         connection = self._by_id.get(id)
-        if connection is not None:
+        if connection is not None and not connection.replica:
             connection.replica = True
             if connection.paused and not connection.waiting:
                 self._resume(connection)
+
+    def replica(self, id: int) -> bool:
+        """Whether a follower fetches on that connection."""
+        connection = self._by_id.get(id)
+        return connection is not None and connection.replica
 
     def get(self, id: int) -> Connection | None:
         """The open connection of that number, or None."""

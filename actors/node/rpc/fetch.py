@@ -46,7 +46,7 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
         return Close("this broker is fenced")
     now_ms = node.now.mono_ms
     if replica >= 0:
-        role.replica_calls(call.connection)
+        node.connections.replicates(call.connection)
         role.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in role.sessions.evict(now_ms):
