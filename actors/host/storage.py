@@ -70,10 +70,10 @@ class Lock:
         until = time.monotonic() + LOOK_S
         while not self._take():
             if time.monotonic() > until:
-                holder = os.read(self._fd, HOLDER_BYTES).decode(errors="replace").strip()
+                number = _holder(self._fd)
                 os.close(self._fd)
                 raise StorageError(
-                    f"{path} is in use by process {holder or '(unknown)'}: stop it first, or give this node another "
+                    f"{path} is in use by process {number or '(unknown)'}: stop it first, or give this node another "
                     f"directory."
                 )
             time.sleep(0.005)
@@ -105,10 +105,14 @@ def holder(path: str) -> int | None:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
-        text = os.read(fd, HOLDER_BYTES).decode(errors="replace").strip()
+        text = _holder(fd)
         return int(text) if text.isdigit() else None
     finally:
         os.close(fd)
+
+
+def _holder(fd: int) -> str:
+    return os.read(fd, HOLDER_BYTES).decode(errors="replace").strip()
 
 
 def read(path: str) -> Directory | None:
