@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,11 +98,11 @@ def in_turn(rounds: int, *passes: Callable[[], Spent]) -> list[Spent]:
     ]
 
 
-def once(action: Callable[[], object], others: Sequence[int] = ()) -> Spent:
-    """What an action takes, in this process and all below it, and in `others`."""
-    began, before = time.perf_counter(), cpu.seconds(others)
+def once(action: Callable[[], object]) -> Spent:
+    """What an action takes, in this process and all below it."""
+    began, before = time.perf_counter(), cpu.seconds()
     action()
-    return Spent(time.perf_counter() - began, cpu.seconds(others) - before)
+    return Spent(time.perf_counter() - began, cpu.seconds() - before)
 
 
 # ---- the logs -----------------------------------------------------------------------------------------------------

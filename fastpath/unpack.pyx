@@ -96,11 +96,10 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
 
     `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
     KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds (the last that there
-    are for times beyond); `timestamp_type` int32
-    (0 create time, 1 append time); `key`, `value`: (offsets int32, data uint8, validity bits uint8, nulls); `headers`:
-    (offsets, name offsets, name data, value offsets, value data, absent bytes). Their memory but that of headers is of
-    `rooms`, where it goes back to. Raises CorruptBatch (`position`: index of the batch) for records that make no sense
-    though the CRC may hold.
+    are for times beyond); `timestamp_type` int32 (0 create time, 1 append time); `key`, `value`: (offsets int32, data
+    uint8, validity bits uint8, nulls); `headers`: (offsets, name offsets, name data, value offsets, value data, absent
+    bytes). Their memory but that of headers is of `rooms`, where it goes back to. Raises CorruptBatch (`position`: index
+    of the batch) for records that make no sense though the CRC may hold.
     """
     cdef Py_buffer view
     cdef BatchHeader* h

@@ -5,8 +5,8 @@ This file alone decides in which state this broker is, when it sends a heartbeat
 1. Only TRANSITIONS changes the state. SHUTDOWN is final and nothing returns to INITIAL (R631-188).
 2. A lease is a *length*: end - start of one answer, counted on the monotonic clock from the moment of sending (A22). It ends
    here without any message (R631-146). An answer that comes after that end grants nothing.
-3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself, or was told to, says so first,
-   TargetState FENCED (A23).
+3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself, or was told to without an error, says
+   so first, TargetState FENCED (A23).
 4. NextState 0 orders nothing; with an error only NextState FENCED is obeyed; NOT_CONTROLLER changes nothing (A14, A24).
 5. Being ACTIVE is not yet serving: the own replay must have reached the broker epoch, which is the offset of the record
    that made this broker known (DESIGN section 7).

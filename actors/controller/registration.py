@@ -246,7 +246,8 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
 def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
     """Stale metadata. A holder that does not hear this serves until its lease ends, so it is not fenced before; one that
     does says FENCED at once (`_release`)."""
-    if claim.lease is not None and claim.holder:
+    if claim.holder:
+        assert claim.lease is not None
         claim.lease.refused = True
         return Result((), _reply(state, FENCED))
     return _refuse(ErrorCode.NONE)(state, claim, now)

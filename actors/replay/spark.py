@@ -41,7 +41,7 @@ LOCAL_SOCKETS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "actors.replay.workers",
 }
-"""From 4.1 on: workers talk to their JVM over Unix sockets. TCP costs a fifth of all time."""
+"""From 4.1 on: workers talk to their JVM over Unix sockets. TCP costs an eighth of all time."""
 LOCAL_SOCKETS_MIN = (4, 1)
 PYSPARK_MIN = (4, 0)
 ROOT = Path(__file__).resolve().parents[2]

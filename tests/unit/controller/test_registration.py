@@ -267,11 +267,17 @@ def test_a28_changed_listeners_are_recorded_under_the_same_epoch():
     assert c.image.broker(1).epoch == c.epochs[1] and c.image.broker(1).endpoints[0].host == "elsewhere"
 
 
-def test_a17_staleness_by_time():
+def committed() -> Cluster:
+    """Three seconds old; what is before offset 50 is committed just now."""
     c = Cluster(brokers=2)
     c.later(3000)
     c.held = 50
     c.soft.commits.note(c.mono_ms, 50, 60_000)
+    return c
+
+
+def test_a17_staleness_by_time():
+    c = committed()
     here = c.mono_ms
     c.later(1000)
     assert c.beat(3, -1, cur_metadata_offset=10).next_state == ACTIVE  # what was committed two seconds ago
@@ -291,10 +297,7 @@ def test_a17_staleness_by_time():
 
 
 def test_a17_who_is_refused_without_hearing_it_and_catches_up_was_never_fenced():
-    c = Cluster(brokers=2)
-    c.later(3000)
-    c.held = 50
-    c.soft.commits.note(c.mono_ms, 50, 60_000)
+    c = committed()
     c.mono_ms += 19_000
     c.beat(1, cur_metadata_offset=10)
     c.mono_ms += 2000
@@ -306,10 +309,7 @@ def test_a17_who_is_refused_without_hearing_it_and_catches_up_was_never_fenced()
 
 def test_a17_an_overtaken_heartbeat_takes_nothing_back():
     """One that was stuck on a lost connection arrives behind a newer one, by which its process holds a lease."""
-    c = Cluster(brokers=2)
-    c.later(3000)
-    c.held = 50
-    c.soft.commits.note(c.mono_ms, 50, 60_000)
+    c = committed()
     c.mono_ms += 21_000
     c.beat(1, cur_metadata_offset=60)
     assert c.beat(1, cur_metadata_offset=10).next_state == ACTIVE
