@@ -30,6 +30,8 @@ NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
 PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
+GONE_MAX = 1 << 16
+"""So many names are remembered as gone: far more than are renamed while a small file waits for its sync."""
 
 
 class LocalFile:
@@ -264,9 +266,9 @@ class LocalDisk:
         self._files: dict[str, dict[str, list[LocalFile]]] = {}
         """Every file handed out and not closed, by directory and name: renames reach them."""
         self._naming = threading.Lock()
-        """Held while `_files` changes: a job in a thread may open an index."""
-        self._gone: set[str] = set()
-        """Directories renamed or removed: a small file for them comes too late."""
+        """Held while `_files` or `_gone` changes: a job in a thread may open an index."""
+        self._gone: dict[str, None] = {}
+        """Names renamed or removed, the last GONE_MAX: a small file for such a directory comes too late."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -297,7 +299,8 @@ class LocalDisk:
                 fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
                 os.makedirs(os.path.dirname(absolute), exist_ok=True)
-                self._gone.discard(directory)
+                with self._naming:
+                    self._gone.pop(directory, None)
                 fd = self.descriptor(absolute, flags)
             os.close(fd)
         except OSError as error:
@@ -335,8 +338,8 @@ class LocalDisk:
             for files in moved.values():
                 for file in files:
                     file.path = f"{new}/{file.path.rpartition('/')[2]}"
-        self._gone.add(old)
-        self._gone.discard(new)
+        self._leave(old)
+        self._gone.pop(new, None)
         directory, _, name = old.rpartition("/")
         files = self._files.get(directory, {}).pop(name, [])
         if files:
@@ -350,7 +353,8 @@ class LocalDisk:
         absolute = f"{self.root}/{path}"
         try:
             if os.path.isdir(absolute) and not os.path.islink(absolute):
-                self._gone.add(path)
+                with self._naming:
+                    self._leave(path)
                 shutil.rmtree(absolute)
             else:
                 os.unlink(absolute)
@@ -358,6 +362,12 @@ class LocalDisk:
             return
         except OSError as error:
             raise DiskFailed(error.errno, f"remove failed: {error.strerror}", absolute) from None
+
+    def _leave(self, name: str) -> None:
+        self._gone.pop(name, None)
+        self._gone[name] = None
+        if len(self._gone) > GONE_MAX:
+            del self._gone[next(iter(self._gone))]
 
     # -- for the host's syncing thread --------------------------------------------------------------------------------
 

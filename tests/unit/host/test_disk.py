@@ -208,6 +208,17 @@ def test_replace_does_not_bring_a_deleted_partition_back(disk: LocalDisk) -> Non
     assert disk.names("a-0") == ["leader-epoch-checkpoint", "x"]
 
 
+def test_names_that_are_gone_are_not_remembered_for_ever(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.host.disk.GONE_MAX", 3)
+    for number in range(9):
+        disk.open(f"a-{number}/x", create=True)
+        disk.rename(f"a-{number}", f"a-{number}.1-delete")
+        disk.remove(f"a-{number}.1-delete")
+    assert len(disk._gone) == 3
+    disk.replace("a-8/leader-epoch-checkpoint", b"late")
+    assert disk.names("") == []
+
+
 def test_replace_on_a_full_disk_keeps_the_old_file(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.replace("f", b"old")
 
