@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
@@ -229,6 +229,35 @@ def test_a_dial_tells_refused_from_lost(running: Running) -> None:
     assert ("connected", -2, "", "127.0.0.1") in running.node.seen
     assert ("closed", -3, False) in running.node.seen
     assert ("closed", -4, True) in running.node.seen
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_silent_address_leaves_time_for_the_next(
+    running: Running, served: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address whose connections nobody takes drops what more come; it is not refused, whatever the next one is."""
+    from actors.node.effects import Dial
+
+    monkeypatch.setattr("actors.host.client.CONNECT_TIMEOUT_S", 1.0)
+    with ExitStack() as sockets:
+        silent = sockets.enter_context(closing(socket.socket()))
+        silent.bind(("127.0.0.2", running.port if served else 0))
+        silent.listen(0)
+        port = silent.getsockname()[1]
+        for _ in range(4):
+            waiting = sockets.enter_context(closing(socket.socket()))
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", port))
+        rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in ("127.0.0.2", "127.0.0.1")]
+
+        async def both(*_: object, **__: object) -> list[tuple[object, ...]]:
+            return rows
+
+        monkeypatch.setattr(running.loop._loop, "getaddrinfo", both, raising=False)
+        running.node.extra = {"dial": [Dial(-1, "two.invalid", port)]}
+        running.wake()
+        running.until(lambda: any(seen[1] == -1 for seen in running.node.seen))
+    assert (("connected", -1, "", "127.0.0.1") if served else ("closed", -1, False)) in running.node.seen
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "a\0b"])
