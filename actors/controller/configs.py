@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from actors.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
-from actors.controller.names import name_error
+from actors.controller.names import INTERNAL_TOPICS, name_error
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
 from actors.ports import Now, Random
@@ -24,8 +24,6 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG = 1
-INTERNAL = ("__consumer_offsets",)
-"""Made by the brokers themselves, with settings that nobody chose."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -94,7 +92,12 @@ def unclean_allowed(state: State, topic: int) -> bool:
 
 def without_effect(op: Any) -> str | None:
     """What to tell about a topic's setting that is accepted and does nothing, or less than its name says; else None."""
-    if not isinstance(op, ConfigSet) or op.resource_type != TOPIC or op.value is None or op.resource_name in INTERNAL:
+    if (
+        not isinstance(op, ConfigSet)
+        or op.resource_type != TOPIC
+        or op.value is None
+        or op.resource_name in INTERNAL_TOPICS
+    ):
         return None
     key = TOPIC_CONFIGS[op.name]
     value = key.parse(op.value)

@@ -12,6 +12,9 @@ from actors.controller.soft import Soft
 from actors.metadata.image import Image
 
 NAME_LENGTH_MAX = 249
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
+"""Made by the brokers, with settings that nobody chose; clients neither write to them nor delete their records."""
 METADATA_TOPICS = ("__cluster_metadata", "__kafka_metadata")
 """Not topics for anybody: the name of the metadata log in both families (A09)."""
 SPELLINGS_MAX = 64

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Policy, Verdict
+from actors.controller.names import OFFSETS_TOPIC
 from actors.node.group_loading import Loading
 from actors.node.registry import Answer, Done, Parked
 from actors.ports import Now
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
     from actors.node.node import Node
 
-TOPIC = "__consumer_offsets"
 NEVER_MS = 1 << 62
 
 
@@ -47,21 +47,21 @@ class GroupsRole:
 
     def became_leader(self, topic: str, partition: int, epoch: int) -> None:
         """This broker leads a partition in a new epoch."""
-        if topic == TOPIC:
+        if topic == OFFSETS_TOPIC:
             self.count_partitions()
             self._gain(partition, epoch)
 
     def count_partitions(self) -> None:
         """The image has moved: the topic itself says where a group is found; the configuration, only until it exists."""
         image = self._broker.image
-        topic = image.topic(TOPIC)
+        topic = image.topic(OFFSETS_TOPIC)
         for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
             self._gain(partition, epoch)
         self.drain()
 
     def resigned(self, topic: str, partition: int) -> None:
         """It leads it no more."""
-        if topic == TOPIC:
+        if topic == OFFSETS_TOPIC:
             self.machine.lost(partition)
             self.drain()
 
@@ -132,7 +132,9 @@ class GroupsRole:
                 builder = batch.Builder(timestamp_ms=self._node.now.wall_ms)
                 for key, value in write.records:
                     builder.append(key, value)
-                self._broker.append_internal(TOPIC, write.partition, builder.build(), self._written(write.token))
+                self._broker.append_internal(
+                    OFFSETS_TOPIC, write.partition, builder.build(), self._written(write.token)
+                )
 
     def _written(self, token: int) -> Callable[[ErrorCode], None]:
         def then(error: ErrorCode) -> None:
@@ -170,6 +172,6 @@ class GroupsRole:
 
     def _gain(self, partition: int, epoch: int) -> None:
         self.machine.gained(partition, epoch)
-        found = self._broker.replicas.get(TOPIC, partition)
+        found = self._broker.replicas.get(OFFSETS_TOPIC, partition)
         if found is not None:
             Loading(self._node, self, found).go_on(0)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.partition import Partition, Refused
+from actors.controller.names import OFFSETS_TOPIC
 from actors.node.channels import ChannelError
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -15,7 +16,6 @@ from actors.wire.messages import message
 if TYPE_CHECKING:
     from actors.node.node import Node
 
-OFFSETS_TOPIC = "__consumer_offsets"
 TOPICS_KEY = ("topics changed",)
 LEADERS_KEY = ("leaders changed",)
 """Waiting key: metadata about topics has changed."""

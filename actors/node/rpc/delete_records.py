@@ -10,8 +10,8 @@ compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
+from actors.controller.names import INTERNAL_TOPICS
 from actors.node.registry import Answer, Call, Done, Lane, Listener, Parked, rpc
-from actors.node.rpc.metadata import INTERNAL
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -56,7 +56,7 @@ def _delete(role: "BrokerRole", topic: str, one: Any, data: Any) -> _Pending:
     partition = role.replicas.get(topic, one.partition_index)
     if partition is None:
         raise Refused(role.absent(topic, one.partition_index))
-    if topic in INTERNAL:
+    if topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.check_epoch(-1, leader_only=True)
     if partition.settings.compact and not partition.settings.delete:

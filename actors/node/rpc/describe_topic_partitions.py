@@ -8,8 +8,9 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABL
 
 from typing import TYPE_CHECKING, Any
 
+from actors.controller.names import INTERNAL_TOPICS
 from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
-from actors.node.rpc.metadata import INTERNAL, TOPIC_OPERATIONS, legal
+from actors.node.rpc.metadata import TOPIC_OPERATIONS, legal
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -59,7 +60,7 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
             kind.DescribeTopicPartitionsResponseTopic(
                 name=name,
                 topic_id=image.topic_id(row),
-                is_internal=name in INTERNAL,
+                is_internal=name in INTERNAL_TOPICS,
                 partitions=[_partition(role, kind, one) for one in rows[:left]],
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )

@@ -10,7 +10,7 @@ which asks in version 2, asks again after every other error; Java's producer wou
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.groups_role import TOPIC
+from actors.controller.names import OFFSETS_TOPIC
 from actors.node.registry import Answer, Call, Done, Listener, rpc
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
@@ -59,9 +59,9 @@ def _find(node: "Node", key_type: int, key: str, listener: str) -> tuple[ErrorCo
     image = node.broker.image
     if key_type != GROUP:
         return ErrorCode.INVALID_REQUEST, -1, "", -1
-    topic = image.topic(TOPIC)
+    topic = image.topic(OFFSETS_TOPIC)
     if topic < 0:
-        node.broker.create_internal_topic(TOPIC)
+        node.broker.create_internal_topic(OFFSETS_TOPIC)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
     row = image.partition(topic, node.broker.groups.machine.partition_of(key))
     leader = image.broker(image.leader(row)) if row >= 0 else None

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from actors.controller.names import INTERNAL_TOPICS
 from actors.node.internal import LEADERS_KEY, TOPICS_KEY, create_topics
 from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
 from actors.wire.errors import ErrorCode
@@ -36,7 +37,6 @@ NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id; None: all."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 """Everything: there is no authorizer."""
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
@@ -182,7 +182,7 @@ def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: Wan
             yield kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
         else:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
-            yield kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL)
+            yield kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 def _topic(role: "BrokerRole", kind: Any, request: Any, call: Call, row: int) -> Any:
@@ -191,7 +191,7 @@ def _topic(role: "BrokerRole", kind: Any, request: Any, call: Call, row: int) ->
     topic = kind.MetadataResponseTopic(
         name=name,
         topic_id=image.topic_id(row),
-        is_internal=name in INTERNAL,
+        is_internal=name in INTERNAL_TOPICS,
         partitions=[_partition(role, kind, call, partition) for partition in image.topic_partitions(row)],
     )
     if call.api_version >= 8 and request.include_topic_authorized_operations:

@@ -19,6 +19,7 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
+from actors.controller.names import INTERNAL_TOPICS
 from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -45,7 +46,6 @@ JUDGED = frozenset(
     )
 )
 """The log itself refused the batch: the answer says where it starts."""
-INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 _RESPONSE = message("ProduceResponse")
 
 
@@ -120,7 +120,7 @@ def _append(
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
     if partition is None:
         raise Refused(role.absent(topic, one.index))
-    if partition.topic in INTERNAL:
+    if partition.topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
     records = one.records
     _check(records, partition, version, transactional_id)
