@@ -11,7 +11,8 @@ What this file alone decides: which failure ends a loading, and which is tried a
 
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.groups.coordinator import Coordinator, Shard
+from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.shard import Shard
 from actors.broker.partition import Partition
 from actors.broker.reading import read_internal
 from actors.ports import Buffer, DiskFailed
@@ -46,8 +47,7 @@ class Loading:
             found = read_internal(node.broker.replicas, partition, offset, SLICE_BYTES, warm)
         except DiskFailed as error:
             node.log.warning(f"{partition!r} cannot be loaded, its groups need another coordinator: {error}")
-            self._machine.lost(partition.number)
-            self._groups.drain()
+            self._groups.lost(partition.number)
             return
         except Exception as error:
             node.log.warning(f"{partition!r} is not loaded from offset {offset} yet: {error!r}")
@@ -60,6 +60,7 @@ class Loading:
             # Whoever took a commit for a topic knew of it before this leadership began: the image is not behind that.
             self._machine.loaded(partition.number, self._shard.epoch, node.now, lambda topic: image.topic(topic) >= 0)
             node.log.info(f"loaded the groups of {partition!r}")
+            self._groups.condensing.loaded(partition)
             self._groups.drain()
         else:
             following = self._take(found.records)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.groups.coordinator import Coordinator, Settings
+from actors.broker.groups.coordinator import Coordinator, Settings, Write
 from actors.broker.groups.rebalance import Policy, Verdict
 from actors.controller.names import OFFSETS_TOPIC
+from actors.node.group_condensing import GroupCondensing
 from actors.node.group_loading import Loading
 from actors.node.registry import Answer, Done, Parked
 from actors.ports import Now
@@ -36,6 +37,7 @@ class GroupsRole:
                 retention_ms=value("offsets.retention.minutes") * 60_000,
             )
         )
+        self.condensing = GroupCondensing(node, self.machine)
         self._next_ticket = 0
         self._verdicts: dict[int, Verdict] = {}
         self._waiting: set[int] = set()
@@ -62,8 +64,13 @@ class GroupsRole:
     def resigned(self, topic: str, partition: int) -> None:
         """It leads it no more."""
         if topic == OFFSETS_TOPIC:
-            self.machine.lost(partition)
-            self.drain()
+            self.lost(partition)
+
+    def lost(self, partition: int) -> None:
+        """Groups of that partition have another coordinator now, or need one."""
+        self.machine.lost(partition)
+        self.condensing.lost(partition)
+        self.drain()
 
     def topic_deleted(self, topic: str) -> None:
         """A topic is gone, and what groups committed for it."""
@@ -121,7 +128,7 @@ class GroupsRole:
 
     def drain(self) -> None:
         """Carry out what the machine has decided."""
-        while self.machine.writes or self.machine.answers:
+        while self.machine.writes or self.machine.answers or self.machine.condensed:
             answers, self.machine.answers = self.machine.answers, []
             for ticket, verdict in answers:
                 if ticket in self._waiting:
@@ -132,13 +139,18 @@ class GroupsRole:
                 builder = batch.Builder(timestamp_ms=self._node.now.wall_ms)
                 for key, value in write.records:
                     builder.append(key, value)
-                self._broker.append_internal(
-                    OFFSETS_TOPIC, write.partition, builder.build(), self._written(write.token)
-                )
+                data = builder.build()
+                then = self._written(write, len(data))
+                self._broker.append_internal(OFFSETS_TOPIC, write.partition, data, then)
+            condensed, self.machine.condensed = self.machine.condensed, []
+            for one in condensed:
+                self.condensing.condensed(one)
 
-    def _written(self, token: int) -> Callable[[ErrorCode], None]:
+    def _written(self, write: Write, size: int) -> Callable[[ErrorCode], None]:
         def then(error: ErrorCode) -> None:
             code = error
+            if error is ErrorCode.NONE:
+                self.condensing.committed(write.partition, size)
             if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
                 code = ErrorCode.NOT_COORDINATOR
             elif error in (
@@ -148,7 +160,7 @@ class GroupsRole:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ):
                 code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            self.machine.written(token, code, self._node.now)
+            self.machine.written(write.token, code, self._node.now)
             self.drain()
 
         return then
@@ -172,6 +184,7 @@ class GroupsRole:
 
     def _gain(self, partition: int, epoch: int) -> None:
         self.machine.gained(partition, epoch)
+        self.condensing.lost(partition)
         found = self._broker.replicas.get(OFFSETS_TOPIC, partition)
         if found is not None:
             Loading(self._node, self, found).go_on(0)

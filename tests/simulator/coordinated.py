@@ -29,12 +29,13 @@ class Coordinated:
         assert self._ask("CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
         self.world.run_for(500)
 
-    def small_segments(self) -> None:
-        """A few commits fill a segment of the offsets."""
+    def small_segments(self, policy: str = "delete") -> None:
+        """A few commits fill a segment of the offsets. `policy`: with `compact` what counts is written once more."""
         self.coordinator("g")
         kind = message("IncrementalAlterConfigsRequest")
-        small = kind.AlterableConfig(name="internal.segment.bytes", config_operation=0, value="600")
-        resource = kind.AlterConfigsResource(resource_type=TOPIC, resource_name=OFFSETS, configs=[small])
+        wanted = {"internal.segment.bytes": "600", "cleanup.policy": policy}
+        configs = [kind.AlterableConfig(name=name, config_operation=0, value=value) for name, value in wanted.items()]
+        resource = kind.AlterConfigsResource(resource_type=TOPIC, resource_name=OFFSETS, configs=configs)
         reply = self._ask("IncrementalAlterConfigs", 1, kind(resources=[resource]))
         assert reply.responses[0].error_code == 0
         self.world.run_for(500)

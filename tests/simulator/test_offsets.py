@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from actors.broker.log.log import PartitionLog
 from actors.config import node_config
 from tests.simulator.coordinated import FILE, OFFSETS, Coordinated
 
@@ -102,3 +103,30 @@ def test_offsets_are_kept_by_a_topic_that_was_made_by_hand():
     c.create(OFFSETS, 1)
     c.commit("g1", 5)
     assert c.committed("g1") == 5
+
+
+def _offsets_log(c: Coordinated, broker: int) -> PartitionLog:
+    return c.cluster.brokers[broker].node.broker.replicas.get(OFFSETS, 0).log
+
+
+def test_offsets_that_are_committed_again_and_again_take_little_room():
+    """What counts is written once more, and all replicas forget the rest; a coordinator that takes over loads little."""
+    c = Coordinated(**{"log.retention.check.interval.ms": "1000", "log.segment.delete.delay.ms": "1000"})
+    c.small_segments("compact")
+    c.commit("resting", 7)
+    for offset in range(60):
+        c.commit("g", offset)
+    c.world.run_for(60_000)
+    for broker in c.cluster.brokers:
+        log = _offsets_log(c, broker)
+        assert log.log_end_offset > 60 and log.log_end_offset - log.log_start_offset < 20
+        assert log.size < 3_000
+    for _ in range(3):
+        c.cluster.brokers[c.coordinator("g")].crash()
+        c.world.run_for(5_000)
+        assert (c.committed("g"), c.committed("resting")) == (59, 7)
+        for process in c.cluster.brokers.values():
+            if not process.alive:
+                process.start()
+        c.world.run_for(5_000)
+    assert c.world.errors == []

@@ -40,7 +40,8 @@ def settings() -> str:
         + "\nAccepted and without effect; the active controller says so in its log, at WARN, when one is given another "
         + "value than its\ndefault:\n\n| name | why it does nothing |\n|---|---|\n"
         + "".join(f"| `{key.name}` | {key.doc.partition(': ')[2]} |\n" for key in unfulfilled)
-        + "\nIt warns of `compact` in `cleanup.policy` as well: there is no log compaction yet.\n\n"
+        + "\nIt warns of `compact` in `cleanup.policy` as well: there is no log compaction yet. `__consumer_offsets` stays "
+        + "short all the\nsame: its coordinators write what counts once more, and begin the log there.\n\n"
     )
 
 

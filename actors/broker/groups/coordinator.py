@@ -10,8 +10,8 @@ Rules:
 3. An answer never leaves before what it rests on is committed.
 4. A group is dead from when its removal is written: nobody joins it or commits for it any more, unless the write fails.
 
-Inputs come with the time; outputs are drained from `answers` (ticket, verdict) and `writes` (partition, records, token);
-the caller reports a write's end with `written`.
+Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` (partition, records, token) and
+`condensed`; the caller reports a write's end with `written`.
 """
 
 import heapq
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from actors.broker.groups import rebalance
+from actors.broker.groups.condensing import Condensing
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
 from actors.broker.groups.records import (
     CommittedOffset,
@@ -30,6 +31,7 @@ from actors.broker.groups.records import (
     offset_record,
     read,
 )
+from actors.broker.groups.shard import Key, Shard
 from actors.broker.groups.state import Group, GroupState
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
@@ -56,33 +58,20 @@ class Settings(NamedTuple):
     retention_ms: int
 
 
+class Condensed(NamedTuple):
+    """A partition, in one leadership, whose groups were to be written once more. `whole`: all of it is committed."""
+
+    partition: int
+    epoch: int
+    whole: bool
+
+
 class Pending(NamedTuple):
     """A write on its way."""
 
-    shard: "Shard"
+    shard: Shard
     group: str
     then: Callable[[ErrorCode, Now], None]
-
-
-class Shard:
-    """One partition of `__consumer_offsets` that this broker leads.
-
-    `offsets[group][(topic, partition)]` holds committed values only. Invariant: empty until `loaded`.
-    `unsettled[group][(topic, partition)]`: how many values the log holds, or may hold, that are not known to be committed.
-    `forgotten`: topics that were deleted before it was `loaded`."""
-
-    def __init__(self, partition: int, epoch: int) -> None:
-        self.partition = partition
-        self.epoch = epoch
-        self.loaded = False
-        self.groups: dict[str, Group] = {}
-        self.offsets: dict[str, dict[tuple[str, int], CommittedOffset]] = {}
-        self.unsettled: dict[str, dict[tuple[str, int], int]] = {}
-        self.forgotten: set[str] = set()
-
-    def keys(self, group: str) -> dict[tuple[str, int], None]:
-        """Every (topic, partition) of which the log may hold a value of the group's."""
-        return dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
 
 
 class Coordinator:
@@ -95,6 +84,7 @@ class Coordinator:
         self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
         self.writes: list[Write] = []
+        self.condensed: list[Condensed] = []
         self._pending: dict[int, Pending] = {}
         self._next_token = 0
         self._deadlines: list[tuple[int, str]] = []
@@ -139,6 +129,7 @@ class Coordinator:
         shard = self.shards.pop(partition, None)
         if shard is None:
             return
+        shard.condensing = None
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
@@ -162,13 +153,13 @@ class Coordinator:
                 strange.append(str(error))
                 continue
             if isinstance(line, OffsetLine):
-                _set_offset(shard, line.group, (line.topic, line.partition), line.committed)
+                shard.set(line.group, (line.topic, line.partition), line.committed)
             elif isinstance(line, GroupLine):
                 if line.group is None:
                     shard.groups.pop(line.id, None)
                 else:
                     shard.groups[line.id] = line.group
-                    line.group.written = True
+                    line.group.value = value
         return strange
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
@@ -315,23 +306,8 @@ class Coordinator:
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        for topic, partition, _ in offsets:
-            _settle(shard, group_id, (topic, partition), 1)
-
-        def visible(error: ErrorCode, now: Now) -> None:
-            # After a failure they may still be committed: they stay unsettled.
-            if error is ErrorCode.NONE:
-                shard.groups.setdefault(group_id, Group(group_id))
-                for topic, partition, committed in offsets:
-                    _set_offset(shard, group_id, (topic, partition), committed)
-                    _settle(shard, group_id, (topic, partition), -1)
-            then(error)
-
-        self._write(
-            shard,
-            group_id,
-            [offset_record(group_id, topic, partition, committed) for topic, partition, committed in offsets],
-            visible,
+        self._write_offsets(
+            shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then
         )
 
     def fetch(self, group_id: str) -> dict[tuple[str, int], CommittedOffset] | ErrorCode:
@@ -384,21 +360,20 @@ class Coordinator:
 
         def gone(error: ErrorCode, now: Now) -> None:
             if error is ErrorCode.NONE:
-                del shard.groups[group_id]
-                shard.offsets.pop(group_id, None)
-                shard.unsettled.pop(group_id, None)
+                shard.drop(group_id)
             else:
                 group.state = GroupState.EMPTY
             then(error)
+            self._condense(shard)
 
         group.state = GroupState.DEAD
         records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
-        if group.written:
+        if group.value is not None:
             records.append((group_key(group_id), None))
         if records:
             self._write(shard, group_id, records, gone)
         else:
-            del shard.groups[group_id]
+            shard.drop(group_id)
             then(ErrorCode.NONE)
 
     def forget_topic(self, topic: str) -> None:
@@ -460,6 +435,16 @@ class Coordinator:
                 elif old:
                     self.delete_offsets(group.id, old, lambda error: None)
 
+    def condense(self, partition: int) -> bool:
+        """Write once more what counts in a partition; its end comes out of `condensed`. False: not now, it is not loaded or
+        being condensed."""
+        shard = self.shards.get(partition)
+        if shard is None or not shard.loaded or shard.condensing is not None:
+            return False
+        shard.condensing = Condensing(shard)
+        self._condense(shard)
+        return True
+
     def written(self, token: int, error: ErrorCode, now: Now) -> None:
         """A write is committed, or failed."""
         pending = self._pending.pop(token, None)
@@ -481,28 +466,66 @@ class Coordinator:
                 self._remove_offsets(shard, group_id, keys, lambda error: None)
 
     def _remove_offsets(
-        self, shard: Shard, group_id: str, keys: Sequence[tuple[str, int]], then: Callable[[ErrorCode], None]
+        self, shard: Shard, group_id: str, keys: Sequence[Key], then: Callable[[ErrorCode], None]
     ) -> None:
-        def gone(error: ErrorCode, now: Now) -> None:
-            if error is ErrorCode.NONE:
-                for key in keys:
-                    _set_offset(shard, group_id, key, None)
+        self._write_offsets(shard, group_id, [(key, None) for key in keys], then)
+
+    def _write_offsets(
+        self,
+        shard: Shard,
+        group_id: str,
+        offsets: Sequence[tuple[Key, CommittedOffset | None]],
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        def ended(error: ErrorCode, now: Now) -> None:
+            for key, committed in offsets:
+                if error is ErrorCode.NONE:
+                    shard.set(group_id, key, committed)
+                    if committed is not None:
+                        shard.groups.setdefault(group_id, Group(group_id))
+                shard.settled(group_id, key, token, error)
             then(error)
 
-        self._write(
-            shard, group_id, [offset_record(group_id, topic, partition, None) for topic, partition in keys], gone
-        )
+        records = [offset_record(group_id, *key, committed) for key, committed in offsets]
+        token = self._write(shard, group_id, records, ended)
+        for key, committed in offsets:
+            shard.wrote(group_id, key, token, committed)
+
+    def _condense(self, shard: Shard) -> None:
+        condensing = shard.condensing
+        if condensing is None or condensing.writing:
+            return
+
+        def ended(error: ErrorCode, now: Now) -> None:
+            condensing.writing = False
+            if error is ErrorCode.NONE:
+                self._condense(shard)
+            else:
+                self._condensed(shard, False)
+
+        records = condensing.piece()
+        if records is None:
+            self._condensed(shard, True)
+        elif records:
+            condensing.writing = True
+            self._write(shard, "", records, ended)
+
+    def _condensed(self, shard: Shard, whole: bool) -> None:
+        shard.condensing = None
+        self.condensed.append(Condensed(shard.partition, shard.epoch, whole))
 
     def _write_group(self, shard: Shard, group: Group, then: Callable[[ErrorCode, Now], None]) -> None:
-        group.written = True
-        self._write(shard, group.id, [group_record(group)], then)
+        record = group_record(group)
+        group.value = record[1]
+        self._write(shard, group.id, [record], then)
 
     def _write(
         self, shard: Shard, group: str, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]
-    ) -> None:
+    ) -> int:
         self._next_token += 1
         self._pending[self._next_token] = Pending(shard, group, then)
         self.writes.append(Write(self._next_token, shard.partition, records))
+        return self._next_token
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
         if write:
@@ -546,22 +569,3 @@ def java_hash(text: str) -> int:
     for index in range(0, len(data), 2):
         value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def _settle(shard: Shard, group: str, key: tuple[str, int], more: int) -> None:
-    unsettled = shard.unsettled.setdefault(group, {})
-    unsettled[key] = unsettled.get(key, 0) + more
-    if unsettled[key] <= 0:
-        del unsettled[key]
-    if not unsettled:
-        del shard.unsettled[group]
-
-
-def _set_offset(shard: Shard, group: str, key: tuple[str, int], committed: CommittedOffset | None) -> None:
-    offsets = shard.offsets.setdefault(group, {})
-    if committed is None:
-        offsets.pop(key, None)
-        if not offsets:
-            del shard.offsets[group]
-    else:
-        offsets[key] = committed

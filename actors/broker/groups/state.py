@@ -111,8 +111,8 @@ class Group:
         self.newcomers = False
         self.state_wall_ms = -1
         """When the state last changed, wall clock: offsets of an empty group expire from here."""
-        self.written = False
-        """The log may hold a record of it."""
+        self.value: bytes | None = None
+        """Of its record, as it was written last; None: the log has none."""
 
     def candidates(self) -> set[str]:
         """Protocols that every member names."""

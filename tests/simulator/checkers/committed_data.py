@@ -32,7 +32,8 @@ class Committed:
         """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark. A leader must have what
         was committed in older epochs; one that learns late that it leads lacks what others have committed since."""
         self.unseen: list[tuple[int, int]] = []
-        """[first, behind) of offsets that rot hid where they were committed first: whoever shows them next counts."""
+        """[first, behind) of offsets that were hidden where they were committed first, by rot, or because the log begins
+        behind them by now: whoever shows them next counts."""
 
     def end_before(self, epoch: int) -> int:
         """What was committed under older epochs than this."""
@@ -71,6 +72,8 @@ class CommittedData:
         log = partition.log
         offset = max(min(offset, log.log_end_offset), log.log_start_offset)
         end = partition.high_watermark
+        if log.log_start_offset > committed.end:
+            committed.unseen.append((committed.end, log.log_start_offset))
         if partition.leads and partition.leader_epoch != before.leader_epoch:
             wanted = committed.end_before(partition.leader_epoch)
             end = max(end, wanted)

@@ -1,11 +1,13 @@
 """Nothing is deleted unasked: no log begins beyond what somebody asked to delete.
 
-Retention deletes nothing in a world: it is too short.
+Retention deletes nothing in a world: it is too short. The offsets of groups are condensed by their coordinator; whether
+nothing of them is lost by it, members and onlookers tell (group_offsets).
 """
 
 from typing import Any
 
 from actors.broker.partition import Partition
+from actors.controller.names import OFFSETS_TOPIC
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History
@@ -19,6 +21,8 @@ class LogStarts:
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
         """Where it begins was asked for."""
+        if partition.topic == OFFSETS_TOPIC:
+            return
         start = partition.log.log_start_offset
         asked = self._history.purged.get((partition.topic_id, partition.number), 0)
         if start > asked:

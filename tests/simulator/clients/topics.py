@@ -8,7 +8,9 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import BY_ID, Producer
 from tests.simulator.history import Attempt
 
-CREATE_VERSION, DELETE_VERSION = 7, 6
+CREATE_VERSION, DELETE_VERSION, ALTER_VERSION = 7, 6, 1
+TOPIC = 2
+"""Resource type."""
 
 
 async def create(client: Client, name: str, partitions: int, factor: int, configs: Mapping[str, str]) -> bool:
@@ -27,6 +29,18 @@ async def create(client: Client, name: str, partitions: int, factor: int, config
             return True
         await client.sleep(200)
     return False
+
+
+async def alter(client: Client, name: str, configs: Mapping[str, str]) -> None:
+    """Give a topic other settings, as soon as it is there; until that is done, or the client stops."""
+    kind = message("IncrementalAlterConfigsRequest")
+    given = [kind.AlterableConfig(name=key, config_operation=0, value=value) for key, value in configs.items()]
+    request = kind(resources=[kind.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=given)])
+    while not client.stopping:
+        reply = await client.ask(client.any_broker(), "IncrementalAlterConfigs", ALTER_VERSION, request)
+        if reply is not None and reply.responses[0].error_code == ErrorCode.NONE:
+            return
+        await client.sleep(100)
 
 
 async def delete(client: Client, name: str) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 from actors.broker import isr as isr_rules
 from actors.broker import reading
 from actors.broker.fetchers import Fetcher
-from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.coordinator import Condensed, Coordinator
+from actors.broker.groups.shard import Shard
 from actors.broker.isr import Isr, View
 from actors.broker.lifecycle import Lifecycle, State
 from actors.broker.partition import Assignment, Became, Partition, Refused
 from actors.node.broker_role import BrokerRole
+from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
 
@@ -207,21 +209,16 @@ def leading_by_an_older_registration() -> Sequence[Patch]:
 
 @mistake("groups")
 def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
-    """A committed offset is visible and answered when it is in the coordinator's own log."""
-    write = Coordinator._write
+    """A committed offset is visible and answered before its followers have it."""
+    commit = Coordinator.commit
 
-    def eager(self: Coordinator, partition: int, shard: Any, records: Any, then: Callable[..., None]) -> None:
-        from actors.ports import Now
+    def eager(self: Coordinator, group_id: str, offsets: Any, then: Callable[[ErrorCode], None]) -> None:
+        count = len(self.writes)
+        commit(self, group_id, offsets, then)
+        for write in self.writes[count:]:
+            self.written(write.token, ErrorCode.NONE, Now(0, 0))
 
-        write(self, partition, shard, records, lambda error, now: None)
-        then(ErrorCode.NONE, Now(0, 0))
-
-    def commit(self: Coordinator, group_id: str, offsets: Any, then: Callable[[ErrorCode], None]) -> None:
-        with instead(Coordinator, "_write", eager):
-            kept(self, group_id, offsets, then)
-
-    kept = Coordinator.commit
-    return [instead(Coordinator, "commit", commit)]
+    return [instead(Coordinator, "commit", eager)]
 
 
 @mistake()
@@ -249,6 +246,26 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
             self.shards[partition] = old
 
     return [instead(Coordinator, "lost", lost), instead(Coordinator, "gained", again)]
+
+
+@mistake("condensed")
+def offsets_on_their_way_overlooked_when_condensed() -> Sequence[Patch]:
+    """What is visible is written once more behind what has replaced it."""
+    return [instead(Shard, "last", lambda shard, group, key: shard.offsets.get(group, {}).get(key))]
+
+
+@mistake("condensed")
+def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
+    """The log begins anew when the condensing does, not when it is committed."""
+    condense = Coordinator.condense
+
+    def hasty(self: Coordinator, partition: int) -> bool:
+        begun = condense(self, partition)
+        if begun:
+            self.condensed.append(Condensed(partition, self.shards[partition].epoch, True))
+        return begun
+
+    return [instead(Coordinator, "condense", hasty)]
 
 
 @mistake()

@@ -4,11 +4,12 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from actors.controller.names import OFFSETS_TOPIC
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
-from tests.simulator.clients.topics import churn, recreate
+from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.planted.aimed import AimedFaults
 from tests.simulator.planted.kinds import Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
@@ -16,6 +17,8 @@ from tests.simulator.simulation import Shape, Topic
 
 REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
 """Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
+RETAINED = {"log.retention.check.interval.ms": "1000"}
+"""Segments that nobody needs go while a world lasts."""
 BY_HALF = {"replica.lag.time.max.ms": "500"}
 
 
@@ -76,6 +79,12 @@ async def _looking(client: Client, pause_ms: int, factor: int) -> None:
     while not client.stopping:
         await onlooker._offsets([0, 1])
         await client.sleep(client.random.randint(1, 40))
+
+
+async def _condensed(client: Client, pause_ms: int, factor: int) -> None:
+    """A few commits fill a segment of the offsets, and somebody asks for a group's all the time."""
+    await alter(client, OFFSETS_TOPIC, {"internal.segment.bytes": "1200"})
+    await _looking(client, pause_ms, factor)
 
 
 DEPOSED = {
@@ -151,6 +160,15 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=15_000,
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
+    ),
+    "condensed": Kind(
+        _shape("condensed", [_topic("t0", 2, 3, 1)], REBALANCED | RETAINED, members=3, churn=True),
+        partial(AimedFaults, menu=GROUPS | {"broker loses power": 3, "disk lost": 1}),
+        operator=_condensed,
+        faulty_ms=15_000,
+        pause_ms=(200, 2_000),
+        commits_ms=(10, 200),
+        piece_bytes=100,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

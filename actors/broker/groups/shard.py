@@ -1,0 +1,85 @@
+"""One partition of `__consumer_offsets` in the memory of its coordinator: groups, committed offsets, and what is on its way.
+
+It alone decides what of a key is visible, and what the log says last of it. Rules:
+
+1. Visible is what is committed.
+2. A key is unsettled from when a value, or its removal, is written until that is committed; if the write fails, until a
+   later one is, since it may be committed yet.
+"""
+
+from typing import NamedTuple
+
+from actors.broker.groups.condensing import Condensing
+from actors.broker.groups.records import CommittedOffset
+from actors.broker.groups.state import Group
+from actors.wire.errors import ErrorCode
+
+Key = tuple[str, int]
+"""(topic, partition)"""
+NO_WRITE = 0
+
+
+class Unsettled(NamedTuple):
+    """What was written last of a key. `token`: of the write, NO_WRITE once that has failed. `committed` None: a removal."""
+
+    token: int
+    committed: CommittedOffset | None
+
+
+class Shard:
+    """One partition that this broker leads. Invariant: `offsets` has committed values only, and none until `loaded`.
+
+    `forgotten`: topics that were deleted before it was `loaded`. `condensing`: what is written once more, while it is."""
+
+    def __init__(self, partition: int, epoch: int) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.loaded = False
+        self.groups: dict[str, Group] = {}
+        self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
+        self.unsettled: dict[str, dict[Key, Unsettled]] = {}
+        self.forgotten: set[str] = set()
+        self.condensing: Condensing | None = None
+
+    def keys(self, group: str) -> dict[Key, None]:
+        """Every key of which the log may hold a value of the group's."""
+        return dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
+
+    def set(self, group: str, key: Key, committed: CommittedOffset | None) -> None:
+        """A value is committed, or its removal (None)."""
+        offsets = self.offsets.setdefault(group, {})
+        if committed is None:
+            offsets.pop(key, None)
+            if not offsets:
+                del self.offsets[group]
+        else:
+            offsets[key] = committed
+
+    def wrote(self, group: str, key: Key, token: int, committed: CommittedOffset | None) -> None:
+        """A value, or its removal, is on its way."""
+        self.unsettled.setdefault(group, {})[key] = Unsettled(token, committed)
+
+    def settled(self, group: str, key: Key, token: int, error: ErrorCode) -> None:
+        """The write `token` has ended. What was written of the key since then is still on its way."""
+        unsettled = self.unsettled.get(group, {})
+        if key not in unsettled or unsettled[key].token != token:
+            return
+        if error is not ErrorCode.NONE:
+            unsettled[key] = Unsettled(NO_WRITE, None)
+            return
+        del unsettled[key]
+        if not unsettled:
+            del self.unsettled[group]
+
+    def last(self, group: str, key: Key) -> CommittedOffset | None:
+        """What the log says last of a key: what is on its way to it, else what is visible."""
+        entry = self.unsettled.get(group, {}).get(key)
+        if entry is not None and entry.token != NO_WRITE:
+            return entry.committed
+        return self.offsets.get(group, {}).get(key)
+
+    def drop(self, group: str) -> None:
+        """The group is deleted, with all that it had committed."""
+        del self.groups[group]
+        self.offsets.pop(group, None)
+        self.unsettled.pop(group, None)
