@@ -229,7 +229,9 @@ class BrokerRole:
 
     def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
         """`Partition.append`, after which `grown` is due. A leader whose disk fails stops, so that another one is elected.
-        Raises Refused."""
+        Raises Refused; once this process ends, always: its logs have had their last flush."""
+        if self._ending:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
         try:
             return partition.append(data, self.node.now.wall_ms, client=client)
         except DiskFailed as error:
@@ -551,6 +553,8 @@ class BrokerRole:
 
     def _ask(self, fetcher: Fetcher, question: Question, address: tuple[str, int]) -> None:
         def answered(reply: Any) -> None:
+            if self._ending:
+                return  # the mark of a clean stop vouches for the logs as their last flush found them
             now_ms = self.node.now.mono_ms
             if isinstance(reply, ChannelError):
                 self.doubts.lost(fetcher.source, now_ms)
