@@ -116,6 +116,9 @@ class BrokerRole:
         self.groups.count_partitions()
         if self._caught_up:
             self._diff_all()
+            for partition in self.replicas:
+                self.storage.configure(partition)
+            self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(self.image.feature(FORMAT))
 
     def replay(self, batch: Batch) -> None:
         """One committed batch."""

@@ -309,6 +309,22 @@ def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are()
     assert isr_of(lab) == (1, 2) and content(lab, 2) == [b"a"]
 
 
+def test_settings_that_a_snapshot_brings_hold_for_partitions_that_are_here() -> None:
+    """A broker that comes back from a long cut is not told of the changes, but of what they came to."""
+    lab = Lab(2)
+    lab.topic([1, 2], configs={"min.insync.replicas": "2"})
+    lab.cut.add(1)
+    lab.commit(ops.ConfigSet(2, "t", "retention.ms", "1000"), ops.ConfigSet(2, "t", "min.insync.replicas", None))
+    pin = lab.broker(2).image.pin()
+    snapshot = b"".join(encode(pin, 1, 2, 0, None))
+    pin.release()
+    lab.cut.clear()
+    lab.seen[1] = len(lab.log)
+    lab.broker(1).load(snapshot, SnapshotId(lab.next_offset, 1))
+    assert lab.partition(1).settings == lab.partition(1).log.settings == lab.partition(2).settings
+    assert (lab.partition(1).settings.retention_ms, lab.partition(1).min_insync) == (1000, 1)
+
+
 def test_r497_36_a_resend_is_the_same_save_for_the_broker_epoch() -> None:
     lab = Lab(2)
     lab.commit(ops.TopicSet("t", TOPIC_ID), ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]]))
