@@ -403,7 +403,7 @@ class PartitionLog:
         files: list[File] = []
         for segment in reversed(self.segments):
             files += segment.write_index()
-            if segment.base_offset <= self.recovery_point:
+            if segment.base_offset < self.recovery_point:
                 break
         files += [one.log for one in self.shortened if one in self.segments and one.log not in files]
         if not self._named and self.segments:

@@ -7,7 +7,7 @@ import pytest
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import TimeOffset, TimeSearch
 from fastpath import batch
-from tests.unit.broker.log.logs import content, new, put, reopen, stop
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 
 
 def _search(log: PartitionLog, timestamp: int, upper: int | None = None) -> TimeOffset | None:
@@ -51,6 +51,21 @@ def test_the_largest_timestamp(seed: int) -> None:
     assert _search(log, -3) == expected
     stop(log)
     assert _search(reopen(log, clean=True).log, -3) == expected
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_times_are_found_after_a_restart_where_every_batch_was_flushed(clean: bool) -> None:
+    """All of a segment is on the disk before the next one begins, save what its time index gets when it is sealed."""
+    log = new(segment_bytes=600, index_interval_bytes=200)
+    for number in range(20):
+        put(log, build(1, 60, timestamp_ms=1000 * number))
+        flush(log)
+    if clean:
+        stop(log)
+    log = reopen(log, clean=clean).log
+    assert [_search(log, 1000 * number) for number in range(20)] == [
+        TimeOffset(number, 1000 * number, 0) for number in range(20)
+    ]
 
 
 def test_the_ends_of_the_log() -> None:
