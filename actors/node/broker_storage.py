@@ -178,6 +178,7 @@ class BrokerStorage:
         """A partition has no replica here any more."""
         log = partition.log
         self._written.pop(partition, None)
+        log.forget_indexes()
         for place, directory in enumerate(self._directories):
             if directory.disk is log.disk:
                 self._counts[place] -= 1

@@ -462,6 +462,11 @@ class PartitionLog:
             segment.close()
         self._forget_name()
 
+    def forget_indexes(self) -> None:
+        """Its directory gets another name: nothing of it is written under the present one any more."""
+        for segment in self.segments:
+            self.indexes.forget(segment)
+
     def _forget_name(self) -> None:
         if self._name is not None:
             self._name.close()

@@ -1,0 +1,38 @@
+"""What a deleted topic must not leave behind: in memory, and in the directory of a topic that is made under its name."""
+
+from actors.metadata import ops
+from tests.unit.broker.lab import TOPIC_ID, Lab
+
+CONFIGS = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}
+NAMESAKE = bytes(range(1, 17))
+
+
+def filled(lab: Lab, topic_id: bytes, batches: int) -> None:
+    """Topic `t`, each of its batches in a segment of its own."""
+    lab.topic([1], topic_id=topic_id, configs=CONFIGS)
+    for _ in range(batches):
+        lab.produce(1, bytes(60))
+        lab.settle()
+
+
+def test_its_indexes_go_with_it_and_are_not_written_into_the_files_of_its_namesake() -> None:
+    lab = Lab(1)
+    filled(lab, TOPIC_ID, 4)
+    lab.nodes[1].broker.shutdown()
+    lab.settle()
+    lab.start(1)
+    lab.settle()
+    log = lab.partition(1).log
+    for offset in range(3):
+        log.cold_read(offset, 1)()
+        assert log.read(offset, 1).data, "its segment's index is in memory"
+    cache = log.indexes
+    assert len(cache.segments) == 3 and cache.held_bytes
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    lab.pass_ms(61_000, 1000)
+    assert (len(cache.segments), cache.held_bytes) == (0, 0)
+    cache.bytes_max = 0
+    filled(lab, NAMESAKE, 2)
+    assert sorted(name for name in lab.disks[1].names("t-0") if name.endswith("index")) == [
+        f"{base:020d}.{suffix}" for base in range(2) for suffix in ("index", "timeindex")
+    ]
