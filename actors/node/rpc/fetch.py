@@ -13,7 +13,7 @@ OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FE
 FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import Read
@@ -157,7 +157,7 @@ class _Fetch:
         for entry in list(session.dirty):
             found = self._look(entry, self._bytes_max - total, first=total == 0)
             if found.cold is not None:
-                return Later(found.cold, lambda result, entry=entry: self._warmed(entry, result, expired))  # type: ignore[misc]
+                return Later(found.cold, self._warming(entry, expired))
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
@@ -175,13 +175,21 @@ class _Fetch:
                 return Look(entry, self._role.absent(entry.topic, entry.number))
         return look(self._role.replicas, entry, self._reader, bytes_max, first=first)
 
-    def _warmed(self, entry: Entry, result: Any, expired: bool) -> Answer:
-        if isinstance(result, Read):
-            entry.warm = entry.fetch_offset, result.next_offset, result.data
-        elif isinstance(result, (DiskFailed, CorruptBatch)) and entry.partition is not None:
-            self._node.log.warning(f"cannot read {entry.partition!r}: {result}")
-            entry.partition.unreadable, entry.unread = True, entry.fetch_offset
-        return self.attempt(expired)
+    def _warming(self, entry: Entry, expired: bool) -> Callable[[Any], Answer]:
+        """What follows a cold read: it counts unless the partition was deleted meanwhile, and another one has its name."""
+        partition = entry.partition
+        assert partition is not None
+
+        def warmed(result: Any) -> Answer:
+            present = entry.partition is partition and not partition.removed
+            if present and isinstance(result, Read):
+                entry.warm = entry.fetch_offset, result.next_offset, result.data
+            elif present and isinstance(result, (DiskFailed, CorruptBatch)):
+                self._node.log.warning(f"cannot read {partition!r}: {result}")
+                partition.unreadable, entry.unread = True, entry.fetch_offset
+            return self.attempt(expired)
+
+        return warmed
 
     def _keys(self) -> list[Hashable]:
         session = self._session

@@ -1,7 +1,8 @@
 """What a deleted topic must not leave behind: in memory, and in the directory of a topic that is made under its name."""
 
 from actors.metadata import ops
-from tests.unit.broker.lab import TOPIC_ID, Lab
+from fastpath.batch import records
+from tests.unit.broker.lab import TOPIC_ID, Lab, outcome
 
 CONFIGS = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}
 NAMESAKE = bytes(range(1, 17))
@@ -36,3 +37,22 @@ def test_its_indexes_go_with_it_and_are_not_written_into_the_files_of_its_namesa
     assert sorted(name for name in lab.disks[1].names("t-0") if name.endswith("index")) == [
         f"{base:020d}.{suffix}" for base in range(2) for suffix in ("index", "timeindex")
     ]
+
+
+def test_what_was_read_of_it_is_not_given_out_as_its_namesakes() -> None:
+    """A consumer that asks by name waits for the disk while the topic is made again and written to."""
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"old")
+    disk = lab.disks[1]
+
+    def made_again(path: str, position: int, size: int) -> bool:
+        disk.cold = disk.unreadable = None
+        lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+        lab.topic([1], topic_id=NAMESAKE)
+        lab.produce(1, b"new")
+        return False
+
+    disk.cold, disk.unreadable = (lambda *_: True), made_again
+    data = outcome(lab.fetch(1, 0)).records
+    assert [record.value for record in records(data)] == [b"new"]
