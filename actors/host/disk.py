@@ -278,9 +278,9 @@ class LocalDisk:
         created = False
         try:
             size = os.stat(absolute).st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError) as error:
             if not create:
-                raise
+                raise FileNotFoundError(error.errno, error.strerror, absolute) from None
             self._create(path, absolute)
             size, created = 0, True
         except OSError as error:

@@ -103,12 +103,16 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[PartitionDirectory]:
-        """Every directory of a partition, by name; other names (the metadata log among them) are left out."""
+        """Every directory of a partition, by name; other names (the metadata log among them) are left out, and so is what
+        has such a name and holds no file: it is somebody's own file, or has nothing of a topic's."""
         found = []
         for name in self.disk.names(""):
             parsed = parse_name(name)
-            if parsed is not None and parsed[0] not in METADATA_LOGS:
-                found.append(PartitionDirectory(name, *parsed, read_topic_id(self.disk, name)))
+            if parsed is None or parsed[0] in METADATA_LOGS:
+                continue
+            topic_id = read_topic_id(self.disk, name)
+            if topic_id is not None or parsed[2] or self.disk.names(name):
+                found.append(PartitionDirectory(name, *parsed, topic_id))
         return found
 
     def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:

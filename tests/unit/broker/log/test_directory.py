@@ -1,5 +1,7 @@
 """Names and small files of a log directory."""
 
+from pathlib import Path
+
 import pytest
 
 from actors.broker.log.directory import (
@@ -10,6 +12,7 @@ from actors.broker.log.directory import (
     retired_name,
     write_topic_id,
 )
+from actors.host.disk import LocalDisk
 from actors.ports import Sync
 from tests.simulator.disk import VirtualDisk
 
@@ -75,6 +78,14 @@ def test_a_directory_tells_its_partitions() -> None:
     write_topic_id(disk, retired, ID)
     found = LogDirectory(disk).partitions()
     assert found == [("t-1", "t", 1, "", ID), ("u-0", "u", 0, "", None), (retired, "v", 2, "delete", ID)]
+
+
+def test_a_file_with_a_name_like_a_partitions_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes-1").write_text("somebody's")
+    disk = LocalDisk(str(tmp_path))
+    write_topic_id(disk, "t-1", ID)
+    assert LogDirectory(disk).partitions() == [("t-1", "t", 1, "", ID)]
+    assert (tmp_path / "notes-1").read_text() == "somebody's"
 
 
 def test_checkpoints_come_back() -> None:
