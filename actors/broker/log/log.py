@@ -25,7 +25,7 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import NO_LIMIT, Chunk, Job, Segment
+from actors.broker.log.segment import DELETED, NO_LIMIT, Chunk, Job, Segment
 from actors.broker.log.times import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -292,8 +292,11 @@ class PartitionLog:
         old = [offset for offset in self.snapshots[:-1] if offset <= gone[-1].base_offset] if gone else []
         for offset in old:
             self.snapshots.remove(offset)
-        paths = [self._snapshot_path(offset) for offset in old]
-        return [*jobs, *(partial(self.disk.remove, path) for path in paths)]
+            path = self._snapshot_path(offset)
+            if self.disk.exists(path):
+                self.disk.rename(path, path + DELETED)
+                jobs.append(partial(self.disk.remove, path + DELETED))
+        return jobs
 
     def _retire(self, segment: Segment) -> Job:
         self.indexes.forget(segment)

@@ -56,3 +56,24 @@ def test_what_was_read_of_it_is_not_given_out_as_its_namesakes() -> None:
     disk.cold, disk.unreadable = (lambda *_: True), made_again
     data = outcome(lab.fetch(1, 0)).records
     assert [record.value for record in records(data)] == [b"new"]
+
+
+def test_snapshots_of_producers_that_retention_deletes_later_are_not_its_namesakes() -> None:
+    """Files go a minute after retention has chosen them; by then their names may be those of the new topic's."""
+    lab = Lab(1)
+
+    def write(topic_id: bytes) -> None:
+        configs = {"internal.segment.bytes": "200", "retention.bytes": "300"}
+        lab.topic([1], topic_id=topic_id, configs=configs)
+        for number in range(5):
+            lab.produce(1, bytes(60), producer_id=7, producer_epoch=0, base_sequence=number)
+            lab.settle()
+
+    write(TOPIC_ID)
+    lab.pass_ms(35_000, 5_000)
+    assert lab.partition(1).log.log_start_offset > 1
+    lab.commit(ops.TopicGone(TOPIC_ID, "t"))
+    write(NAMESAKE)
+    lab.pass_ms(61_000, 5_000)
+    left = [int(name[:20]) for name in lab.disks[1].names("t-0") if name.endswith(".snapshot")]
+    assert left == lab.partition(1).log.snapshots == [1, 2, 3, 4]
