@@ -131,7 +131,7 @@ class Partition:
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.removed = False
-        self.unreadable = False
+        self.unreadable = log.damaged is not None
         """A segment here is damaged: this replica is to be given up, and fetched anew from another one."""
         self.watchers: dict[Entry, None] = {}
         """Entries of fetch sessions that hold this partition."""

@@ -73,6 +73,8 @@ class Replicas:
             self.by_id.setdefault(topic_id, {})[number] = partition
             self.by_name[topic] = self.by_id[topic_id]
             self.opened.append(partition)
+            if partition.unreadable:
+                self.unreadable[partition] = None
         source, epoch, members = partition.leader, partition.leader_epoch, partition.isr.isr
         part, row = partition.apply(assignment, mono_ms)
         self._follow(partition, source, epoch)

@@ -160,6 +160,8 @@ class BrokerStorage:
         for cut in recovered.cuts:
             self._node.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
         log = recovered.log
+        if log.damaged is not None:
+            self._node.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
         high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         return log, settings, high_watermark
 

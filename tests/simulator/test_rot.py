@@ -2,6 +2,7 @@
 
 import pytest
 
+from actors.broker.log.checkpoints import RECOVERY_POINTS
 from fastpath import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
@@ -64,3 +65,22 @@ def test_a_damaged_leader_that_is_alone_lets_whole_followers_catch_up():
         follower.start()
     assert world.run_until(lambda: process.stopped_with is not None, 20_000)
     assert t.leader not in (leader, -1)
+
+
+@pytest.mark.parametrize(("position", "mask"), [(8, 0x80), (9, 0x01), (16, 0x80), (23, 0x80)], ids=str)
+def test_a_damaged_header_that_a_start_meets_costs_one_replica_and_not_the_broker(position, mask):
+    """It lies below the recovery point, where nothing is checked, and the producers are read from there."""
+    t = OneTopic([1, 2, 3], {"flush.messages": "1", "index.interval.bytes": "1"})
+    for number in range(12):
+        t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
+    t.until(lambda: b"t 0 12" in t.file(3, RECOVERY_POINTS), 120_000)
+    process, sound = t.cluster.brokers[3], t.file(3, FILE)
+    process.kill()
+    process.disk.corrupt(FILE, batches.headers(sound)[4].position + position, mask)
+    process.start()
+    t.until(lambda: process.stopped_with is not None)
+    assert process.stopped_with[0] == 1 and "given up" in process.stopped_with[1]
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    t.world.run_for(2_000)
+    assert t.file(3, FILE) == sound and not t.partition(3).unreadable

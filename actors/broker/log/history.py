@@ -12,20 +12,23 @@ import numpy as np
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.producers import CONTROL, Producers
 from actors.broker.log.segment import SCAN_BYTES, Segment
-from fastpath.batch import columns, headers, records
+from fastpath.batch import CorruptBatch, columns, headers, records
 
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
 def pieces(segment: Segment, position: int = 0) -> Iterator[tuple[memoryview, Columns]]:
-    """The file from `position`, a batch's begin, in pieces; with the headers of the whole batches in each. Blocking."""
+    """The file from `position`, a batch's begin, in pieces; with the headers of the whole batches in each. Blocking.
+
+    Raises CorruptBatch.
+    """
     size = SCAN_BYTES
     while position < segment.size:
         data = segment.log.read_cold(position, min(size, segment.size - position))
         found = columns(data)
         if not len(found["size"]):
             if len(data) < size:
-                return
+                raise CorruptBatch(0, f"the file ends inside the batch at byte {position}")
             size *= 2
             continue
         yield data, found

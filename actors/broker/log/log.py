@@ -92,8 +92,8 @@ class PartitionLog:
 
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "active", "directory", "disk", "epochs", "indexes", "log_end_offset", "log_start_offset",
-        "producers", "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
+        "_unsynced_file", "active", "damaged", "directory", "disk", "epochs", "indexes", "log_end_offset",
+        "log_start_offset", "producers", "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -144,6 +144,8 @@ class PartitionLog:
         """partition.metadata, while a flush syncs it."""
         self._named = topic_id is None
         """It is on the disk; whether it was when the process began nobody knows."""
+        self.damaged: str | None = None
+        """What a start found wrong in what had been on the disk: epochs and producers may be short of it."""
         self.shortened: list[Segment] = []
         """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
         after."""

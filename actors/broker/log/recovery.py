@@ -9,7 +9,7 @@ This file alone decides what is believed. Rules:
    log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
 4. An index that is missing, damaged or does not agree with its log is built again.
 5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
-   offsets beyond the end is dropped.
+   offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
 from actors.config import TopicSettings
 from actors.ports import Disk
+from fastpath.batch import CorruptBatch
 
 LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 
@@ -83,7 +84,10 @@ def recover(
         return Recovered(log, tuple(cuts), scanned)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
-    _learn(log, clean, recovery_point, now_ms)
+    try:
+        _learn(log, clean, recovery_point, now_ms)
+    except CorruptBatch as error:
+        log.damaged = error.reason
     return Recovered(log, tuple(cuts), scanned)
 
 
