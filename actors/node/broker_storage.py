@@ -196,8 +196,10 @@ class BrokerStorage:
         return self._node.config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
 
     def configure(self, partition: Partition) -> None:
-        """Settings have changed."""
+        """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
         partition.settings = partition.log.settings = self.settings(partition.topic)
+        if partition.durable_first:
+            self._written[partition] = None
 
     def paths(self) -> Iterable[tuple[str, Disk]]:
         """(path, disk) of every log directory."""

@@ -286,6 +286,22 @@ def test_flush_messages_1_a_follower_waits_for_the_disk_before_it_asks_the_next_
     assert lab.partition(2).followers[3].log_end == 1
 
 
+def test_flush_messages_1_that_is_set_later_holds_for_what_is_there() -> None:
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.add(frozenset((1, 2)))
+    lab.pass_ms(2_000)
+    sent = lab.produce(1, b"b", timeout_ms=60_000)
+    lab.pass_ms(1_000)
+    lab.commit(ops.ConfigSet(2, "t", "flush.messages", "1"))
+    lab.split.clear()
+    lab.pass_ms(2_000)
+    assert code(sent) is ErrorCode.NONE
+    assert lab.partition(1).high_watermark == lab.partition(1).log.recovery_point == 2
+
+
 def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are() -> None:
     """One was moved away and back in what the snapshot leaves out, and has thrown its log away."""
     lab = Lab(3)
