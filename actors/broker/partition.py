@@ -90,6 +90,7 @@ class Partition:
         "isr",
         "leader",
         "leader_epoch",
+        "led_from",
         "led_since",
         "log",
         "number",
@@ -128,6 +129,8 @@ class Partition:
         """Invariant: at most the log end."""
         self.epoch_start = 0
         """Log end when the leader epoch began here."""
+        self.led_from = 0
+        """Log end when the present unbroken leadership began: a leader before it may have shown all that is below."""
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.removed = False
@@ -175,6 +178,7 @@ class Partition:
             self.isr = Isr(assignment.isr, assignment.version)
             self.followers = {}
             self.led_since = self.leader_epoch
+            self.led_from = self.log.log_end_offset
         self._know_followers(mono_ms)
         if again or not led:
             self.epoch_start = self.log.log_end_offset

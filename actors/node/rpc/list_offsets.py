@@ -1,7 +1,7 @@
 """ListOffsets (2), versions 1 to 11: offsets by time, and the ends of a log.
 
 Behaviour: the end is the high watermark for consumers and the log end for replicas. After a change of leader the end and
-offsets by time wait until the high watermark has reached the start of the epoch (KIP-207). Searches that read batches run
+offsets by time wait until the high watermark has reached where the new one began (KIP-207). Searches that read batches run
 in a thread.
 
 Version notes: 2 isolation level, 4 leader epoch, 5 OFFSET_NOT_AVAILABLE, 7 largest timestamp (-3), 8 and 9 tiers (-4, -5),
@@ -80,7 +80,7 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
     if (
         replica < 0
         and partition.leads
-        and partition.high_watermark < partition.epoch_start
+        and partition.high_watermark < partition.led_from
         and (one.timestamp == LATEST or one.timestamp >= 0)
     ):
         raise Refused(

@@ -186,6 +186,34 @@ def test_who_names_a_partition_again_is_told_its_high_watermark_again() -> None:
     assert marks == [[1], [1], []]
 
 
+def test_kip_207_the_end_is_known_while_a_leader_stays_and_not_at_once_after_a_change() -> None:
+    """An ISR that shrinks below the minimum holds the high watermark where it is, under a new leader epoch here."""
+    lab = Lab(3)
+    lab.topic([1, 2, 3], configs={"min.insync.replicas": "2"})
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.update((frozenset((1, 2)), frozenset((1, 3)), frozenset((2, 3))))
+    lab.pass_ms(1_000)
+    lab.produce(1, b"b", acks=1)
+    kind = message("ListOffsetsRequest")
+
+    def end(id: int) -> tuple[ErrorCode, int]:
+        wanted = kind.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        topic = kind.ListOffsetsTopic(name="t", partitions=[wanted])
+        found = lab.call(id, "ListOffsets", 5, kind(replica_id=-1, topics=[topic])).reply.topics[0].partitions[0]
+        return ErrorCode(found.error_code), found.offset
+
+    assert end(1) == (ErrorCode.NONE, 1)
+    lab.change([1], 1)
+    assert end(1) == (ErrorCode.NONE, 1)
+    lab.change([1, 2], 2)
+    lab.change([1, 2], 1)
+    assert end(1) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+    lab.split.clear()
+    lab.pass_ms(1_000)
+    assert end(1) == (ErrorCode.NONE, 2)
+
+
 def test_r631_074_a_partition_without_a_leader_is_shown_so() -> None:
     lab = Lab(2)
     lab.topic([1, 2])
