@@ -7,11 +7,13 @@ This file alone decides what is believed. Rules:
    and what follows are cut, and reported. Nothing before it is touched.
 3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
    log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
-4. An index that is missing, damaged or does not agree with its log is built again.
+4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
+   the next flush: no log needs room to be opened.
 5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
@@ -21,7 +23,7 @@ from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
 from actors.config import TopicSettings
-from actors.ports import Disk
+from actors.ports import Disk, DiskFull
 from fastpath.batch import CorruptBatch
 
 LEFTOVERS = (DELETED, ".cleaned", ".tmp")
@@ -71,7 +73,7 @@ def recover(
     bases = _tidy(log)
     if not bases:
         if log_start_offset > 0:
-            log.truncate_fully(log_start_offset, now_ms)
+            _begin_at(log, log_start_offset, now_ms)
         return Recovered(log, (), 0)
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
@@ -80,7 +82,7 @@ def recover(
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
-        log.truncate_fully(log.log_start_offset, now_ms)
+        _begin_at(log, log.log_start_offset, now_ms)
         return Recovered(log, tuple(cuts), scanned)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
@@ -132,9 +134,15 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
             return cuts + _drop(log, place + 1), scanned
         if not last:
             segment.seal()
-            segment.write_index()
+            with suppress(DiskFull):
+                segment.write_index()
             log.indexes.touch(segment)
     return cuts, scanned
+
+
+def _begin_at(log: PartitionLog, offset: int, now_ms: int) -> None:
+    with suppress(DiskFull):  # its first file comes with the first append then
+        log.truncate_fully(offset, now_ms)
 
 
 def _drop(log: PartitionLog, place: int) -> list[Cut]:

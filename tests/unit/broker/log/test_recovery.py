@@ -1,12 +1,14 @@
 """Opening a log after any kind of stop: what was sound stays, what is torn goes, and the report says which."""
 
+import errno
 from random import Random
 
 import pytest
 
 from actors.broker.log.log import PartitionLog
+from actors.ports import DiskFull
 from fastpath import batch
-from tests.simulator.disk import VirtualDisk
+from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, stop
 
 LOG = f"{DIRECTORY}/00000000000000000000.log"
@@ -125,6 +127,39 @@ def test_a_lost_or_damaged_index_costs_nothing_but_time(damage: str, suffix: str
         search = again.offset_for_time(1000 + offset * 10)
         assert callable(search)
         assert search() == (offset, 1000 + offset * 10, 0)
+
+
+def test_a_full_disk_keeps_no_log_from_being_opened() -> None:
+    """The indexes had not been written when the power was cut; they are once there is room."""
+    log = new(segment_bytes=300, index_interval_bytes=0)
+    for _ in range(10):
+        put(log, build(1, 50))
+    whole, disk = content(log), _disk(log)
+    disk.room = 0
+    again = reopen(log, recovery_point=0).log
+    assert content(again) == whole and len(again.segments) > 2
+    disk.room = None
+    flush(again)
+    for segment in again.segments[:-1]:
+        assert segment.index is not None
+        assert disk.files[segment.path(".timeindex")].data == segment.index.times.data()
+
+
+def test_a_log_whose_start_was_deleted_is_opened_on_a_full_disk() -> None:
+    log = new()
+    put(log, build(1, 50))
+    disk = _disk(log)
+
+    def no_new_files(path: str, *, create: bool = False) -> VirtualFile:
+        if create and path not in disk.files:
+            raise DiskFull(errno.ENOSPC, "no room for a new file", path)
+        return VirtualDisk.open(disk, path, create=create)
+
+    disk.open = no_new_files  # type: ignore[method-assign]
+    again = reopen(log, recovery_point=0, log_start_offset=100).log
+    assert (again.log_start_offset, again.log_end_offset, again.segments) == (100, 100, [])
+    del disk.open
+    assert put(again, build(1, 50)).base_offset == 100
 
 
 def test_leftovers_of_a_crash_are_cleared_away() -> None:
