@@ -52,6 +52,8 @@ _RESPONSE = message("ProduceResponse")
 class _Pending(NamedTuple):
     """A partition whose data is appended and not yet committed."""
 
+    topic: bytes | str
+    """As the request names it."""
     partition: Partition
     leader_epoch: int
     required_offset: int
@@ -145,7 +147,7 @@ def _append(
     if acks == -1 or appended.duplicate:
         required = appended.last_offset + 1
         if partition.verdict(required, partition.leader_epoch) is not ErrorCode.NONE:
-            pending.append(_Pending(partition, partition.leader_epoch, required, data))
+            pending.append(_Pending(topic, partition, partition.leader_epoch, required, data))
     return data
 
 
@@ -222,7 +224,11 @@ class _Wait:
             return Close("this broker is fenced")
         waiting = []
         for one in self._pending:
-            verdict = one.partition.verdict(one.required_offset, one.leader_epoch)
+            partition = one.partition
+            if partition.removed:
+                verdict: ErrorCode | None = self._role.absent(one.topic, partition.number)
+            else:
+                verdict = partition.verdict(one.required_offset, one.leader_epoch)
             if verdict is None and expired:
                 verdict = ErrorCode.REQUEST_TIMED_OUT
             if verdict is None:

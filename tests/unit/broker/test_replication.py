@@ -462,6 +462,18 @@ def test_a_deleted_topic_is_answered_unknown_and_its_directory_goes() -> None:
     assert not [name for name in lab.disks[1].names("") if name.endswith("-delete")]
 
 
+def test_a_produce_that_waits_while_its_replica_moves_away_is_told_to_look_for_the_leader() -> None:
+    """The topic is there: a client that is told of an unknown one takes its records for not stored."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.split.add(frozenset((1, 2)))
+    lab.settle()
+    waiting = lab.produce(1, b"a", timeout_ms=600_000)
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[2]], [[2]], leader_epoch=[lab.partition(1).leader_epoch + 1]))
+    lab.turn()
+    assert code(waiting) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_a_restart_does_not_live_through_old_assignments() -> None:
     lab = Lab(2)
     lab.topic([1, 2])
