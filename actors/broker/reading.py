@@ -15,6 +15,8 @@ from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.batch import CorruptBatch, verify
 
+NOTHING_WARM = -1, -1, b""
+
 
 class Reader(NamedTuple):
     """Who asks."""
@@ -148,11 +150,10 @@ def _read(
     readable = diverging is None and entry.fetch_offset < end
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
     limit = min(entry.bytes_max, bytes_max)
-    if entry.warm is not None:
-        # What a thread has read from the disk is used once; the log may have changed meanwhile, so it is checked.
-        (offset, below, data), entry.warm = entry.warm, None
-        if readable and offset == entry.fetch_offset and below <= end:
-            records = data
+    # What a thread has read from the disk is used once; log and fetcher may have gone on meanwhile, so it is checked.
+    (offset, below, data), entry.warm = entry.warm or NOTHING_WARM, None
+    if readable and offset == entry.fetch_offset and below <= end:
+        records = data
     elif readable and (limit > 0 or first):
         try:
             found = log.read(entry.fetch_offset, limit, end, first)

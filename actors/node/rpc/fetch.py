@@ -176,17 +176,18 @@ class _Fetch:
         return look(self._role.replicas, entry, self._reader, bytes_max, first=first)
 
     def _warming(self, entry: Entry, expired: bool) -> Callable[[Any], Answer]:
-        """What follows a cold read: it counts unless the partition was deleted meanwhile, and another one has its name."""
-        partition = entry.partition
+        """What follows a cold read: it counts unless the partition was deleted meanwhile, and another one has its name. The
+        fetcher may have asked from another offset since."""
+        partition, offset = entry.partition, entry.fetch_offset
         assert partition is not None
 
         def warmed(result: Any) -> Answer:
             present = entry.partition is partition and not partition.removed
             if present and isinstance(result, Read):
-                entry.warm = entry.fetch_offset, result.next_offset, result.data
+                entry.warm = offset, result.next_offset, result.data
             elif present and isinstance(result, (DiskFailed, CorruptBatch)):
                 self._node.log.warning(f"cannot read {partition!r}: {result}")
-                partition.unreadable, entry.unread = True, entry.fetch_offset
+                partition.unreadable, entry.unread = True, offset
             return self.attempt(expired)
 
         return warmed

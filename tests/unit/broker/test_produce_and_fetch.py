@@ -186,6 +186,35 @@ def test_who_names_a_partition_again_is_told_its_high_watermark_again() -> None:
     assert marks == [[1], [1], []]
 
 
+def test_what_was_read_for_one_offset_is_not_given_out_at_another() -> None:
+    """The fetcher asks from elsewhere, in the same session, while the disk is still at it."""
+    lab = Lab(1)
+    lab.topic([1])
+    for value in (b"a", b"b", b"c"):
+        lab.produce(1, value)
+    disk, kind = lab.disks[1], message("FetchRequest")
+    session = 0
+
+    def ask(epoch: int, offset: int) -> list[bytes | None]:  # of the first batch
+        nonlocal session
+        place = kind.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        topics = [kind.FetchTopic(topic="t", partitions=[place])]
+        request = kind(max_wait_ms=0, max_bytes=1000, session_id=session, session_epoch=epoch, topics=topics)
+        pending = lab.call(1, "Fetch", 12, request)
+        session = pending.reply.session_id
+        return values(pending) if pending.reply.responses else []
+
+    def elsewhere(path: str, position: int, size: int) -> bool:
+        disk.cold = disk.unreadable = None
+        assert ask(2, 0) == [b"a"]
+        return False
+
+    assert ask(0, 0) == [b"a"]
+    disk.cold, disk.unreadable = (lambda *_: True), elsewhere
+    assert ask(1, 2) == []
+    assert ask(3, 0) == [b"a"]
+
+
 def test_kip_207_the_end_is_known_while_a_leader_stays_and_not_at_once_after_a_change() -> None:
     """An ISR that shrinks below the minimum holds the high watermark where it is, under a new leader epoch here."""
     lab = Lab(3)
