@@ -160,8 +160,14 @@ class Replicas:
             self.decide(partition, mono_ms)
 
     def decide(self, partition: Partition, mono_ms: int) -> None:
-        """Look at every replica; a new wish leaves in this turn, or after a flush if it would leave too few members."""
-        if not partition.decide(mono_ms) and partition.isr.stage is not Stage.QUEUED:
+        """Look at every replica; a new wish leaves in this turn, or after a flush if it would leave too few members. One
+        that is looked at again and wants the same is on its way: what it waits for is not begun anew."""
+        before = partition.isr.wish
+        new = partition.decide(mono_ms)
+        wish = partition.isr.wish
+        if wish is None or partition.isr.stage is not Stage.QUEUED:
+            return
+        if not new and before is not None and before.want == wish.want:
             return
         if partition.flush_before_asking:
             self.sender.forget(partition)

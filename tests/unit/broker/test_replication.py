@@ -2,7 +2,7 @@
 
 from actors.metadata import ops
 from actors.metadata.snapshot import encode
-from actors.ports import Sync
+from actors.ports import Now, Sync
 from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -185,6 +185,25 @@ def test_a_shrink_below_the_minimum_waits_for_the_disk() -> None:
     lab.pass_ms(500)
     assert [name for _, name, _ in lab.asked if name == "AlterIsr"]
     assert lab.partition(1).log.recovery_point == 1
+
+
+def test_a_shrink_below_the_minimum_leaves_while_another_follower_goes_on_fetching() -> None:
+    """Syncs take a turn or longer; in a node their ends come before the requests of a turn."""
+    lab = Lab(3)
+    lab.topic([1, 2, 3], configs={"min.insync.replicas": "3"})
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.split.update((frozenset((1, 3)), frozenset((2, 3))))
+    node = lab.nodes[1]
+    node.hold_syncs = True
+    for _ in range(1_000):
+        lab.now = Now(lab.now.mono_ms + 50, lab.now.wall_ms + 50)
+        held, node.held_syncs = node.held_syncs, []
+        for sync in held:
+            sync()
+        lab.produce(1, b"b", acks=1)
+        lab.turn()
+    assert isr_of(lab) == (1, 2)
 
 
 def test_with_a_wish_to_be_alone_on_its_way_only_what_is_durable_counts() -> None:
