@@ -538,9 +538,11 @@ class PartitionLog:
 
         Without a snapshot the batches from `otherwise` on tell all there is.
         """
+        before = self.producers
         self.producers, start = self._newest_snapshot(max(otherwise, self.log_start_offset))
         if start < self.log_end_offset:
             learn(self.segments_from(start), start, producers=self.producers, now_ms=now_ms)
+        self.producers.heard(before, now_ms)
 
     def _newest_snapshot(self, otherwise: int) -> tuple[Producers, int]:
         for offset in sorted({*self.snapshots, *self._pending}, reverse=True):

@@ -9,7 +9,7 @@ This file alone decides whether a batch is new, a repetition or out of order. Ru
    OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known here may begin with any sequence.
 4. What a leader has accepted a follower does not judge: it only remembers.
 5. A producer silent for `producer.id.expiration.ms` is forgotten, judged by the later of its last record's timestamp and
-   the time of the append.
+   the time of the append; where that is not known, of the start.
 
 The `<offset>.snapshot` file holds the state up to that offset in Apache Kafka's form, big-endian:
 
@@ -87,7 +87,7 @@ class Producer:
         self.timestamp = -1
         """Of its last record or marker, ms."""
         self.touched_ms = -1
-        """When that was appended here, wall clock; -1 when read from a file."""
+        """When that was appended here, wall clock; -1 when not known."""
         self.coordinator_epoch = -1
         self.transaction_offset = -1
         """First offset of the open transaction, -1 without one."""
@@ -182,6 +182,13 @@ class Producers:
         for producer_id in silent:
             del self.by_id[producer_id]
         return len(silent)
+
+    def heard(self, before: "Producers", now_ms: int) -> None:
+        """This state was read from files, which do not say when a batch was appended: not later than `before` knew it, or
+        than now."""
+        for producer_id, producer in self.by_id.items():
+            known = before.by_id.get(producer_id)
+            producer.touched_ms = max(producer.touched_ms, now_ms, -1 if known is None else known.touched_ms)
 
     def open_transaction_offset(self) -> int:
         """First offset of the oldest open transaction, -1 without one."""

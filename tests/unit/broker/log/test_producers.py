@@ -112,6 +112,27 @@ def test_silent_producers_are_forgotten() -> None:
     assert log.producers.expire(10_000, 1000) == 1
 
 
+@pytest.mark.parametrize("how", ["start", "cut"])
+def test_silence_is_not_counted_from_the_time_of_old_records(how: str) -> None:
+    """As a tool copies them that keeps their timestamps. Neither a snapshot nor a batch says when it was appended."""
+    day_ms = 86_400_000
+    log = new(segment_bytes=400)
+    for sequence in range(6):
+        put(
+            log,
+            build(producer_id=9, producer_epoch=0, base_sequence=sequence, timestamp_ms=1_000, size=100),
+            0,
+            9 * day_ms,
+        )
+    if how == "start":
+        stop(log)
+        log = reopen(log, clean=True, now_ms=9 * day_ms + 5_000).log
+    else:
+        log.truncate_to(1)
+    assert log.producers.expire(9 * day_ms + 35_000, day_ms) == 0
+    assert log.producers.expire(11 * day_ms, day_ms) == 1
+
+
 def test_a_snapshot_keeps_the_last_batch() -> None:
     log = new()
     for sequence in range(7):
