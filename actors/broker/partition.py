@@ -412,7 +412,7 @@ class Partition:
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""
-        self.high_watermark = offset  # also when there is no room for a file that says where the log begins
+        self.high_watermark = offset
         return self.log.truncate_fully(offset, wall_ms)
 
     # ---- inside

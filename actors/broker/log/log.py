@@ -16,6 +16,7 @@ This file alone decides where an offset lives and when a new segment begins. Rul
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ from actors.broker.log.times import (
     TimeSearch,
 )
 from actors.config import TopicSettings
-from actors.ports import Disk, File
+from actors.ports import Disk, DiskFull, File
 from fastpath.batch import Header, verify
 
 HINTS_MAX = 16
@@ -515,7 +516,8 @@ class PartitionLog:
         self.producers.clear()
         self.drop_snapshots_above(-1)  # a state of before would miss what is not here
         if offset > 0:
-            self._open_first(offset, now_ms)
+            with suppress(DiskFull):  # the first append begins the file then, once these jobs have made room
+                self._open_first(offset, now_ms)
         return jobs
 
     def _ends_at(self, offset: int) -> None:

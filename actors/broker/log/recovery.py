@@ -73,7 +73,7 @@ def recover(
     bases = _tidy(log)
     if not bases:
         if log_start_offset > 0:
-            _begin_at(log, log_start_offset, now_ms)
+            log.truncate_fully(log_start_offset, now_ms)
         return Recovered(log, (), 0)
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
@@ -82,7 +82,7 @@ def recover(
     log.active.learn_first_timestamp()
     log.log_start_offset = max(log_start_offset, log.segments[0].base_offset)
     if log.log_start_offset > log.log_end_offset:
-        _begin_at(log, log.log_start_offset, now_ms)
+        log.truncate_fully(log.log_start_offset, now_ms)
         return Recovered(log, tuple(cuts), scanned)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
@@ -138,11 +138,6 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
                 segment.write_index()
             log.indexes.touch(segment)
     return cuts, scanned
-
-
-def _begin_at(log: PartitionLog, offset: int, now_ms: int) -> None:
-    with suppress(DiskFull):  # its first file comes with the first append then
-        log.truncate_fully(offset, now_ms)
 
 
 def _drop(log: PartitionLog, place: int) -> list[Cut]:

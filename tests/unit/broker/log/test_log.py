@@ -1,10 +1,13 @@
 """Appends, rolls, reads, cuts of one log."""
 
+import errno
+
 import pytest
 
 from actors.broker.log.log import OffsetOutOfRange, OffsetsOutOfOrder
 from actors.ports import DiskFull
 from fastpath import batch
+from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, settings, stop, sync
 
 
@@ -213,6 +216,30 @@ def test_a_log_begun_elsewhere_keeps_its_offset_over_a_restart() -> None:
     assert reopen(log, log_start_offset=0).log.log_end_offset == 100
     put(log, build(2))
     assert offsets(content(log)) == [100]
+
+
+def test_a_log_begins_anew_on_a_full_disk_and_gives_its_room_back() -> None:
+    """Its first file comes with the first append that finds room."""
+    log = new(segment_bytes=300)
+    for _ in range(4):
+        put(log, build(1, 100))
+    disk, bases = log.disk, len(log.segments)
+    assert isinstance(disk, VirtualDisk)
+
+    def no_new_files(path: str, *, create: bool = False) -> VirtualFile:
+        if create and path not in disk.files:
+            raise DiskFull(errno.ENOSPC, "no room for a new file", path)
+        return VirtualDisk.open(disk, path, create=create)
+
+    disk.open = no_new_files  # type: ignore[method-assign]
+    jobs = log.truncate_fully(100)
+    assert (log.log_start_offset, log.log_end_offset, len(jobs)) == (100, 100, bases)
+    for job in jobs:
+        job()
+    assert not [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
+    del disk.open
+    assert put(log, build(1, 100)).base_offset == 100
+    assert log.segments[0].base_offset == 100
 
 
 def test_a_flush_that_began_before_a_truncation_says_nothing() -> None:
