@@ -159,6 +159,8 @@ def _read(
             found = log.read(entry.fetch_offset, limit, end, first)
         except CorruptBatch as error:
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
+        except FileNotFoundError as error:
+            raise _damaged(partition, entry.fetch_offset, f"a file is gone: {error}") from None
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:

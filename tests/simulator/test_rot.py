@@ -1,5 +1,7 @@
 """Rot in a sealed segment: nobody is given a rotten byte, and the replica is fetched anew from a sound one."""
 
+import errno
+
 import pytest
 
 from actors.broker.log.checkpoints import RECOVERY_POINTS
@@ -84,3 +86,40 @@ def test_a_damaged_header_that_a_start_meets_costs_one_replica_and_not_the_broke
     t.until(lambda: t.isr == {1, 2, 3})
     t.world.run_for(2_000)
     assert t.file(3, FILE) == sound and not t.partition(3).unreadable
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("reader", ["consumer", "replica"])
+def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
+    """As one does whose disk is full. Nobody had opened it since the start."""
+    t = OneTopic()
+    world, brokers = t.world, t.cluster.brokers
+    for number in range(12):
+        t.produce(_value(number))
+    world.run_for(3_000)
+    leader = t.leader
+    process, follower = brokers[leader], brokers[leader % 3 + 1]
+    sound = t.file(leader, FILE)
+
+    def removed(path, position, size):
+        if path == FILE:
+            raise FileNotFoundError(errno.ENOENT, "somebody has removed it", path)
+        return False
+
+    process.disk.unreadable = removed
+    process.disk.cold = removed if cached else (lambda path, position, size: path == FILE)
+    if reader == "consumer":
+        answer = t.fetch()
+        assert answer is None or answer.error_code == 56
+    else:
+        follower.kill()
+        follower.disk.remove(DIRECTORY)
+        world.run_for(500)
+        follower.start()
+    t.until(lambda: process.stopped_with is not None)
+    assert process.stopped_with[0] == 1 and t.leader not in (leader, -1)
+    process.disk.cold = process.disk.unreadable = None
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    world.run_for(2_000)
+    assert t.file(leader, FILE) == sound

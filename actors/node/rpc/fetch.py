@@ -182,10 +182,12 @@ class _Fetch:
         assert partition is not None
 
         def warmed(result: Any) -> Answer:
-            present = entry.partition is partition and not partition.removed
+            present, log = entry.partition is partition and not partition.removed, partition.log
+            if isinstance(result, FileNotFoundError) and not log.log_start_offset <= offset < log.log_end_offset:
+                return self.attempt(expired)  # retention was faster
             if present and isinstance(result, Read):
                 entry.warm = offset, result.next_offset, result.data
-            elif present and isinstance(result, (DiskFailed, CorruptBatch)):
+            elif present and isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._node.log.warning(f"cannot read {partition!r}: {result}")
                 partition.unreadable, entry.unread = True, offset
             return self.attempt(expired)
