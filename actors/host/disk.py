@@ -269,6 +269,10 @@ class LocalDisk:
         """Held while `_files` or `_gone` changes: a job in a thread may open an index."""
         self._gone: dict[str, None] = {}
         """Names renamed or removed, the last GONE_MAX: a small file for such a directory comes too late."""
+        self.departures = 0
+        """How many names have been renamed or removed."""
+        self._left: dict[str, int] = {}
+        """What `departures` was when a name last went, also of names that are there again; the last GONE_MAX."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -364,17 +368,22 @@ class LocalDisk:
             raise DiskFailed(error.errno, f"remove failed: {error.strerror}", absolute) from None
 
     def _leave(self, name: str) -> None:
+        self.departures += 1
         self._gone.pop(name, None)
         self._gone[name] = None
-        if len(self._gone) > GONE_MAX:
-            del self._gone[next(iter(self._gone))]
+        self._left.pop(name, None)
+        self._left[name] = self.departures
+        for names in (self._gone, self._left):
+            if len(names) > GONE_MAX:
+                del names[next(iter(names))]
 
     # -- for the host's syncing thread --------------------------------------------------------------------------------
 
-    def replace(self, path: str, content: Buffer) -> None:
+    def replace(self, path: str, content: Buffer, asked: int | None = None) -> None:
         """Write a small file whole: temporary name, sync, rename, sync of the directory. Blocks; from any thread.
 
-        Nothing happens when its directory has been renamed or removed meanwhile. Raises DiskFull, DiskFailed.
+        `asked`: `departures` when this was asked for. Nothing happens when its directory has been renamed or removed
+        meanwhile, also where there is another one of that name. Raises DiskFull, DiskFailed.
         """
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
@@ -394,6 +403,9 @@ class LocalDisk:
                 os.fsync(fd)
             finally:
                 os.close(fd)
+            if asked is not None and self._left.get(directory, 0) > asked:
+                os.unlink(temporary)
+                return
             os.replace(temporary, absolute)
             self.sync_directory(directory)
         except FileNotFoundError as error:

@@ -26,7 +26,8 @@ class Syncs:
         self.flusher = Flusher()
         self._wake = wake
         self._done: deque[tuple[int, object]] = deque()
-        self._ordered: deque[tuple[Sync, list[int]]] = deque()
+        self._ordered: deque[tuple[Sync, list[int], list[int]]] = deque()
+        """Syncs with replacements: what to sync, and for each replacement the `departures` of its disk."""
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
         """What `drain` hands back, by token."""
         self._there = threading.Condition()
@@ -48,8 +49,9 @@ class Syncs:
             return
         fds = [fd for _, several in pinned for fd in several]
         if sync.replacements:
+            asked = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
             with self._there:
-                self._ordered.append((sync, fds))
+                self._ordered.append((sync, fds, asked))
                 self._there.notify()
         else:
             self.flusher.submit(sync.token, fds)
@@ -98,20 +100,20 @@ class Syncs:
             self._wake()
 
 
-def _perform(syncs: Sequence[tuple[Sync, Sequence[int]]]) -> list[tuple[int, object]]:
+def _perform(syncs: Sequence[tuple[Sync, Sequence[int], Sequence[int]]]) -> list[tuple[int, object]]:
     """Every file once, then the replacements in order; the first error is the answer to all that come after it."""
     error: OSError | None = None
     try:
-        for fd in dict.fromkeys(fd for _, fds in syncs for fd in fds):
+        for fd in dict.fromkeys(fd for _, fds, _ in syncs for fd in fds):
             os.fdatasync(fd)
     except OSError as failed:
         error = DiskFailed(failed.errno, f"fdatasync: {failed.strerror}")
     results: list[tuple[int, object]] = []
-    for sync, _ in syncs:
-        for disk, path, content in sync.replacements:
+    for sync, _, asked in syncs:
+        for (disk, path, content), departures in zip(sync.replacements, asked, strict=True):
             if error is None:
                 try:
-                    disk.replace(path, content)  # type: ignore[attr-defined]
+                    disk.replace(path, content, departures)  # type: ignore[attr-defined]
                 except OSError as failed:
                     error = failed
         results.append((sync.token, error))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.host import syncs
 from actors.host.disk import LocalDisk
 from actors.host.syncs import Syncs
 from actors.ports import Sync, Work
@@ -54,6 +55,29 @@ def test_replacements_of_one_file_keep_their_order(waiting: Waiting, tmp_path: P
         waiting.syncs.submit(Sync(token, [], [(disk, "state", str(token).encode())]))
     assert len(waiting.until(100)) == 100
     assert (tmp_path / "state").read_bytes() == b"99"
+
+
+def test_a_small_file_of_a_directory_that_went_is_not_written_into_its_namesake(
+    waiting: Waiting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic is deleted and made again while the disk is busy with what its partition had to sync."""
+    disk, busy, free = LocalDisk(str(tmp_path)), threading.Event(), threading.Event()
+
+    def slow(fd: int) -> None:
+        busy.set()
+        assert free.wait(10)
+
+    monkeypatch.setattr(syncs.os, "fdatasync", slow)
+    file = disk.open("t-0/0.log", create=True)
+    waiting.syncs.submit(Sync(1, [file], [(disk, "t-0/7.snapshot", b"old"), (disk, "checkpoint", b"all")]))
+    assert busy.wait(10)
+    disk.rename("t-0", "t-0.1-delete")
+    disk.open("t-0/0.log", create=True)
+    waiting.syncs.submit(Sync(2, [], [(disk, "t-0/9.snapshot", b"new")]))
+    free.set()
+    assert waiting.until(2) == {1: None, 2: None}
+    assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == ["0.log", "9.snapshot"]
+    assert (tmp_path / "checkpoint").read_bytes() == b"all"
 
 
 def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
