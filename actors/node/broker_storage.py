@@ -5,7 +5,8 @@ This file alone decides when a log is flushed, what a checkpoint holds and which
 1. Everything that is on the disk is opened when metadata assigns it; a directory of another topic id of the same name is
    renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
    name next, be it the same partition, begins in a directory of its own.
-2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start.
+2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A directory
+   with a log that the start found damaged gets none: the next start has to look again.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
 """
 
@@ -93,7 +94,8 @@ class BrokerStorage:
                 return
             for log, flush in flushes:
                 log.flushed(flush)
-            marks = [directory.clean_shutdown(broker_epoch) for directory in self._directories]
+            damaged = {log.disk for log, _ in flushes if log.damaged is not None}
+            marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in damaged]
             self._node.sync([], [*self._checkpoints(replicas), *marks], marked)
 
         def marked(result: object) -> None:

@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from actors.broker.log.checkpoints import RECOVERY_POINTS
+from actors.broker.log.directory import CLEAN_SHUTDOWN
 from fastpath import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
@@ -86,6 +87,25 @@ def test_a_damaged_header_that_a_start_meets_costs_one_replica_and_not_the_broke
     t.until(lambda: t.isr == {1, 2, 3})
     t.world.run_for(2_000)
     assert t.file(3, FILE) == sound and not t.partition(3).unreadable
+
+
+def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_stop():
+    """It has no other replica. What is known of its producers ends at the damage."""
+    t = OneTopic([1], {"flush.messages": "1", "index.interval.bytes": "1"})
+    for number in range(12):
+        t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
+    t.until(lambda: b"t 0 12" in t.file(1, RECOVERY_POINTS), 120_000)
+    process, sound = t.cluster.brokers[1], t.file(1, FILE)
+    process.kill()
+    process.disk.corrupt(FILE, batches.headers(sound)[4].position + 16)
+    for start in range(3):
+        process.start()
+        t.until(lambda: t.cluster.ready() and t.leader == 1)
+        t.world.run_for(1_000)
+        assert t.partition(1).unreadable and t.log(1).log_end_offset == 12 + start
+        t.produce(b"more", producer_id=78 + start, producer_epoch=0, base_sequence=0)
+        t.stop(1)
+        assert not process.disk.exists(CLEAN_SHUTDOWN)
 
 
 @pytest.mark.parametrize("cached", [True, False])

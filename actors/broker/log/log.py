@@ -278,8 +278,7 @@ class PartitionLog:
         segment = self._add_segment(base_offset, now_ms)
         sealed.seal()
         self.indexes.touch(sealed)
-        if self.producers.by_id or self.snapshots or self._pending:
-            self._pending[base_offset] = self.producers.snapshot()
+        self._keep_producers(base_offset)
         self._unsynced_file = True
         return segment
 
@@ -457,10 +456,14 @@ class PartitionLog:
         """For a clean stop: the last flush, with a snapshot of the producers. Then sync it, then `release`."""
         if self.active is not None:
             self.active.seal()
-        end = self.log_end_offset
-        if end not in self.snapshots and (self.producers.by_id or self.snapshots or self._pending):
-            self._pending[end] = self.producers.snapshot()
+        if self.log_end_offset not in self.snapshots:
+            self._keep_producers(self.log_end_offset)
         return self.flush()
+
+    def _keep_producers(self, offset: int) -> None:
+        """The next flush writes what is known of them, if there are any, and if it is all that there is to know."""
+        if self.damaged is None and (self.producers.by_id or self.snapshots or self._pending):
+            self._pending[offset] = self.producers.snapshot()
 
     def release(self) -> None:
         """Give the file handles back. Idempotent."""
