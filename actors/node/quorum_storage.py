@@ -2,7 +2,8 @@
 
 This file alone decides what a directory means when its files disagree:
 
-1. A checkpoint that ends beyond the log wins: the node stopped between taking it over and emptying the log.
+1. A checkpoint that ends beyond the log wins, and so does one of a later epoch than the log has: the node stopped
+   between taking it over and emptying the log, and what the log has behind it was never committed.
 2. The log starts at the oldest checkpoint that lies within it. A log that begins later than every checkpoint ends has
    lost its beginning: the start is refused.
 3. The voters are those of the newest checkpoint or of a later Voters record in the log.
@@ -79,7 +80,8 @@ class Store:
 
         notices = self.log.recover(now_ms, seen)
         start = self._start(newest)
-        if self.log.end_offset < newest.end_offset or not self.log.segments:
+        last_epoch = entries[-1][0] if entries else newest.epoch
+        if self.log.end_offset < newest.end_offset or last_epoch < newest.epoch or not self.log.segments:
             if self.log.segments:
                 notices.append(
                     f"{self.directory}: the log ends before the checkpoint {newest.end_offset}, it starts anew"

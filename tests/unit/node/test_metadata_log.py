@@ -284,6 +284,31 @@ def test_checkpoint_beyond_the_log_wins() -> None:
     assert "starts anew" in found.notices[0]
 
 
+def test_checkpoint_of_a_later_epoch_wins_over_a_longer_log() -> None:
+    """The node stopped when the checkpoint that it had received had its name, and the log was not emptied yet."""
+    disk = VirtualDisk()
+    filled(disk)
+    snapshot = SnapshotId(50, 7)
+    disk.replace(f"{DIRECTORY}/{checkpoint_name(snapshot)}", bytes(batch(0).data))
+    store = Store(disk, DIRECTORY, 1000, 1 << 40)
+    found = store.recover(0)
+    assert (found.latest, found.table.start, found.table.end_offset) == (snapshot, snapshot, 50)
+    assert found.table.last_epoch == 7
+    assert "starts anew" in found.notices[0]
+    assert (store.log.end_offset, store.bytes_since_snapshot) == (50, 0)
+
+
+def test_checkpoint_inside_the_log_leaves_it_alone() -> None:
+    disk = VirtualDisk()
+    filled(disk)
+    for snapshot in (SnapshotId(40, 2), SnapshotId(50, 3)):
+        disk.replace(f"{DIRECTORY}/{checkpoint_name(snapshot)}", bytes(batch(0).data))
+    found = Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+    assert (found.latest, found.table.start, found.table.end_offset) == (SnapshotId(50, 3), SnapshotId(40, 2), 80)
+    assert found.table.entries() == [(3, 40), (4, 60)]
+    assert found.notices == []
+
+
 def test_log_without_its_beginning_refuses() -> None:
     disk = VirtualDisk()
     filled(disk)
