@@ -72,6 +72,8 @@ class ColdRead(NamedTuple):
 
     base_offset: int
     position: int
+    cuts: int
+    """How often the log had been cut by then: what was read before a cut is no more."""
     job: Callable[[], memoryview]
 
 
@@ -94,6 +96,7 @@ class MetadataLog:
         self._tail: list[Batch] = []
         self._tail_bytes = 0
         self._warm: tuple[int, int, memoryview] | None = None
+        self._cuts = 0
         self._roll = False
 
     @property
@@ -173,7 +176,7 @@ class MetadataLog:
         self.end_offset = end_offset
         while self._tail and self._tail[-1].base_offset >= end_offset:
             self._tail_bytes -= len(self._tail.pop().data)
-        self._warm = None
+        self._cool()
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Throw everything away; the log begins, empty, at `offset`."""
@@ -181,7 +184,7 @@ class MetadataLog:
             self._discard(self.segments.pop())
         self._tail.clear()
         self._tail_bytes = 0
-        self._warm = None
+        self._cool()
         self.end_offset = offset
         self._begin(offset, now_ms)
 
@@ -261,12 +264,18 @@ class MetadataLog:
         found = segment.file.read(position, size)
         if found is None:
             file = segment.file
-            self.missed = ColdRead(segment.base_offset, position, lambda: file.read_cold(position, size))
+            self.missed = ColdRead(segment.base_offset, position, self._cuts, lambda: file.read_cold(position, size))
         return found
 
     def warm(self, cold: ColdRead, data: memoryview) -> None:
         """The bytes of a cold read have come; the next `read` of the same place finds them."""
-        self._warm = (cold.base_offset, cold.position, data)
+        if cold.cuts == self._cuts:
+            self._warm = (cold.base_offset, cold.position, data)
+
+    def _cool(self) -> None:
+        """The log is cut: bytes that were read, or are being read, may be of what was cut off."""
+        self._warm = None
+        self._cuts += 1
 
     def _position(self, segment: Segment, offset: int) -> int:
         """Where the batch that begins at `offset` lies, or the end of the segment."""

@@ -112,6 +112,29 @@ def test_cold_reads_are_asked_for_and_served() -> None:
     assert bytes(found[0].data) == bytes(made[5].data)
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_was_read_before_a_cut_is_not_served_after_it(restart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "TAIL_BYTES_MAX", 200)
+    disk = VirtualDisk()
+    filled(disk, 40, 1 << 20)
+    log = new(disk, 1 << 20)
+    disk.cold = lambda path, position, size: True
+    assert log.read(10, 100) is None
+    missed = log.missed
+    assert missed is not None
+    data = missed.job()
+    if restart:
+        log.restart_at(0, 0)
+        others = [batch(2 * number, 9, 2, 80) for number in range(20)]
+    else:
+        log.truncate(14)
+        others = [batch(14 + 2 * number, 9, 2, 80) for number in range(20)]
+    log.append(others, 0)
+    log.warm(missed, data)
+    disk.cold = None
+    assert [one.epoch for one in contents(log, 14)] == [one.epoch for one in others if one.base_offset >= 14]
+
+
 @pytest.mark.parametrize("end_offset", [0, 2, 14, 16, 18, 44, 78, 80])
 def test_truncate_cuts_exactly_there_and_survives(end_offset: int) -> None:
     disk = VirtualDisk()
