@@ -12,7 +12,7 @@ Rules:
 
 from collections.abc import Sequence
 
-from actors.node.metadata_files import DELETED, PART, checkpoint_name, checkpoint_of
+from actors.node.metadata_files import DELETED, PART, TEMPORARY, checkpoint_name, checkpoint_of
 from actors.ports import Buffer, Disk, File
 from actors.raft import SnapshotId, SnapshotSlice
 from fastpath import batch as batches
@@ -56,7 +56,7 @@ class Checkpoints:
     def recover(self) -> None:
         """Find what is there; what was left half done is unlinked (start-up only)."""
         for name in self.disk.names(self.directory):
-            if name.endswith((PART, DELETED)):
+            if name.endswith((PART, DELETED, TEMPORARY)):
                 self.disk.remove(f"{self.directory}/{name}")
         found = (checkpoint_of(name) for name in self.disk.names(self.directory))
         self.ids = sorted(one for one in found if one is not None)

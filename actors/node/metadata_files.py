@@ -9,6 +9,7 @@ This file alone decides how they are called and what text they hold:
     leader-epoch-checkpoint             version 0, number of lines, then "epoch first-offset" a line
     partition.metadata                  the topic id, the same in every family (reading A09)
     *.deleted                           waits to be unlinked
+    *.tmp                               a small file, or a checkpoint, that the host had not written whole
 """
 
 import base64
@@ -27,6 +28,7 @@ EPOCHS = "leader-epoch-checkpoint"
 PARTITION = "partition.metadata"
 DELETED = ".deleted"
 PART = ".part"
+TEMPORARY = ".tmp"
 AHEAD = ".ahead"
 
 _SEGMENT = re.compile(r"(\d{20})\.log")

@@ -144,6 +144,18 @@ def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
     assert cluster.run(500, cluster.settled)
 
 
+def test_what_was_left_half_written_goes_at_the_next_start() -> None:
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    node = cluster.elect()
+    node.kill()
+    left = [f"{3:020d}-{1:010d}.checkpoint{end}" for end in (".tmp", ".part", ".deleted")]
+    for name in [*left, "quorum-state.tmp"]:
+        node.disk.replace(cluster.path(name), b"half")
+    node.start()
+    assert not [name for name in node.disk.names("__kafka_metadata-0") if name in left or name.endswith(".tmp")]
+
+
 def test_lost_disk_makes_an_observer() -> None:
     cluster = Cluster()
     cluster.start()
