@@ -26,8 +26,9 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
     if next_row >= 0:
         soft.leaving[broker] = departure._replace(next_row=next_row)
         return Result(ops, False, atomic=False)
-    if state.image.broker(broker) is not None:
-        ops.append(BrokerGone(broker))
+    registered = state.image.broker(broker)
+    if registered is not None:
+        ops.append(BrokerGone(broker, registered.epoch))
     del soft.leaving[broker]
     soft.changed()
     return Result(ops, True, atomic=False)

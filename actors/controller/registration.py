@@ -348,7 +348,7 @@ def _shut_down(state: State, claim: Claim, now: Now) -> Result:
         del soft.leases[broker]
         del soft.stopping[broker]
         soft.changed()
-        return Result([BrokerGone(broker)], _reply(state, SHUTDOWN, epoch=lease.epoch))
+        return Result([BrokerGone(broker, lease.epoch)], _reply(state, SHUTDOWN, epoch=lease.epoch))
     return Result((), _granted(state, claim, lease.epoch), seen=lease.record_offset + 1)
 
 

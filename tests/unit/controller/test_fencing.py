@@ -9,10 +9,11 @@ from actors.controller.changes import leave
 from actors.controller.elections import elect_leaders
 from actors.controller.isr import alter_isr
 from actors.controller.unregistration import turn_ended, unregister_broker
+from actors.metadata.dialects import v19
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
-from actors.wire.messages import message
+from actors.wire.messages import decode_exact, message
 from fastpath.departures import departures
-from tests.unit.controller.cluster import Cluster
+from tests.unit.controller.cluster import SHUTDOWN, Cluster
 
 
 def gone(c, broker):
@@ -232,6 +233,19 @@ def test_r631_083_both_levels_have_the_same_effect(level):
     gone(c, 1)
     assert c.partition("t") == ((2,), 2, 1) and c.image.broker(1) is None
     assert isinstance(c.image.broker(2), BrokerSet)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a31_what_ends_a_registration_names_its_epoch(stopped):
+    c = Cluster(level=1, brokers=2)
+    epoch = c.epochs[1]
+    if stopped:
+        c.beat(1, target=SHUTDOWN)
+    else:
+        gone(c, 1)
+    assert c.ops == [BrokerGone(1, epoch)]
+    body = decode_exact("v19:BrokerRecord", 0, v19.DIALECT.record(c.ops[0])[2:])
+    assert (body.broker_id, body.broker_epoch, body.end_points) == (1, epoch, [])
 
 
 def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
