@@ -140,7 +140,7 @@ class Quorum:
         self._newest: dict[str, tuple[Disk, str, bytes]] = {}
         """Path -> the newest replacement that was submitted."""
         self._unwritten: Ready | None = None
-        """There is no room for its batches; nothing goes on before they are written. Never on a controller."""
+        """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
         self._raft: Raft | None = None
@@ -371,13 +371,10 @@ class Quorum:
         )  # fmt: skip
 
     def _perform(self, ready: Ready) -> None:
-        """One Ready, in its order, as far as there is room for its batches."""
+        """One Ready, in its order, as far as there is room for what came. One answer at a time is awaited, so it has a part
+        of a snapshot, or a snapshot to load, or batches."""
         if ready.lost:
             self._lost()
-        for part in ready.snapshot_parts:
-            file = self.checkpoints.write_part(part.snapshot, part.position, part.data)
-            if part.last:
-                self._verify(part.snapshot, file)
         now_ms = self.node.now.mono_ms
         if ready.load_snapshot is not None:
             self.store.adopt(ready.load_snapshot, now_ms)
@@ -389,10 +386,15 @@ class Quorum:
             self._tell(ready)
 
     def _write(self, ready: Ready) -> bool:
-        """Append its batches. False: there is no room, and this node is a broker: it waits for some, since clients can
-        still be served, and a broker that falls behind is fenced by who leads. A controller stops, so that another leads."""
+        """Write its part of a snapshot, or append its batches. False: there is no room, and this node is a broker: it waits
+        for some, since clients can still be served, and a broker that falls behind is fenced by who leads. A controller
+        stops, so that another leads."""
         batches = [batch for batch in ready.append if batch.base_offset >= self.log.end_offset]
         try:
+            for part in ready.snapshot_parts:
+                file = self.checkpoints.write_part(part.snapshot, part.position, part.data)
+                if part.last:
+                    self._verify(part.snapshot, file)
             self.log.append(batches, self.node.now.mono_ms)
         except DiskFull as full:
             if self.node.controller is not None:

@@ -227,6 +227,33 @@ def test_a_broker_waits_for_room_and_goes_on_where_it_was() -> None:
     assert values(broker)[-1] == "r19", "what it wrote is whole"
 
 
+@pytest.mark.parametrize("room", [0, 500, 1500])
+def test_a_broker_waits_for_room_for_a_snapshot(room: int) -> None:
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    leader = cluster.elect()
+    cluster.append("before")
+    assert cluster.run(1000, cluster.settled)
+    broker = cluster.nodes[101]
+    broker.kill()
+    for _ in range(2):
+        for number in range(30):
+            cluster.append(f"r{number}", size=300)
+        assert cluster.run(200, cluster.settled)
+        snapshot(leader)
+        cluster.run(20)
+    broker.disk.room = room
+    broker.start()
+    cluster.run(5000)
+    assert broker.stopped is None
+    assert len([line for line in broker.lines if "metadata is not taken in until there is room" in line]) == 1
+    assert broker.quorum.deadline_ms() > cluster.time_ms, "it does not spin"
+    broker.disk.room = None
+    cluster.append("last")
+    assert cluster.run(5000, cluster.settled)
+    assert values(broker)[-1] == "last"
+
+
 def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -> None:
     cluster = Cluster(controllers=3, brokers=1)
     cluster.start()
