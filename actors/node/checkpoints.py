@@ -11,23 +11,31 @@ Rules:
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from actors.node.metadata_files import DELETED, PART, TEMPORARY, checkpoint_name, checkpoint_of
+from actors.node.metadata_files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
 from actors.ports import Buffer, Disk, File
 from actors.raft import SnapshotId, SnapshotSlice
 from fastpath import batch as batches
 from fastpath.batch import CorruptBatch
 
 
-def verify(file: File) -> str | None:
-    """Check every batch of a received file: None, or what is wrong. Blocking; touches nothing but the file."""
+class Damage(NamedTuple):
+    """The first batch of a checkpoint that is not sound."""
+
+    position: int
+    reason: str
+
+
+def verify(file: File) -> Damage | None:
+    """Check every batch of a checkpoint: None, or what is wrong. Blocking; touches nothing but the file."""
     data = file.read_cold(0, file.size)
     position = 0
     try:
-        while position < len(data):
+        while position < len(data) or position == 0:
             position += batches.verify(data, position).size
     except CorruptBatch as error:
-        return f"the snapshot in {file.path} came damaged at byte {position}: {error.reason}"
+        return Damage(position, error.reason)
     return None
 
 
@@ -60,6 +68,17 @@ class Checkpoints:
                 self.disk.remove(f"{self.directory}/{name}")
         found = (checkpoint_of(name) for name in self.disk.names(self.directory))
         self.ids = sorted(one for one in found if one is not None)
+
+    def check_newest(self) -> None:
+        """Raises DamagedFile where the newest one is damaged; may block."""
+        if self.ids:
+            file = self._file(self.ids[-1])
+            damage = verify(file)
+            if damage is not None:
+                raise DamagedFile(
+                    f"{file.path} is damaged at byte {damage.position} ({damage.reason}). Restore it from a copy, or empty "
+                    f"the directory and let this node fetch the metadata from the others"
+                )
 
     def load(self, snapshot: SnapshotId) -> memoryview:
         """The whole file; may block. Raises FileNotFoundError, DiskFailed."""

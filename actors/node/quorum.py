@@ -651,7 +651,9 @@ class Quorum:
                 self.node.stop(1, f"a received checkpoint cannot be read: {result}")
             elif self.checkpoints.receives(file):
                 if result is not None:
-                    self.node.log.warning(result)
+                    self.node.log.warning(
+                        f"the snapshot in {file.path} came damaged at byte {result.position}: {result.reason}"
+                    )
                 self.raft.snapshot_received(snapshot, result is None, self.node.now)
 
         def durable(result: Exception | None) -> None:

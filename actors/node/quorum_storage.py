@@ -66,6 +66,7 @@ class Store:
     def recover(self, now_ms: int) -> Recovered:
         """Read everything. Raises DamagedFile, DiskFailed."""
         self.checkpoints.recover()
+        self.checkpoints.check_newest()
         newest = self.checkpoints.latest or NO_SNAPSHOT
         entries: list[tuple[int, int]] = []
         voters = list(self.voters_of(self.checkpoints.load(newest))) if self.checkpoints.ids else []

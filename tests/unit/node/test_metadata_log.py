@@ -332,6 +332,27 @@ def test_checkpoint_inside_the_log_leaves_it_alone() -> None:
     assert found.notices == []
 
 
+@pytest.mark.parametrize("at", [9, 20, 60, 130])
+def test_damage_in_the_newest_checkpoint_refuses_with_file_and_position(at: int) -> None:
+    """The first of all names the voters and is never loaded: nobody else would notice."""
+    disk = VirtualDisk()
+    name = f"{DIRECTORY}/{checkpoint_name(SnapshotId(0, 0))}"
+    first, second = batch(0), batch(1)
+    disk.replace(name, bytes(first.data) + bytes(second.data))
+    disk.corrupt(name, at)
+    begin = 0 if at < len(first.data) else len(first.data)
+    with pytest.raises(DamagedFile, match=f"{name} is damaged at byte {begin} "):
+        Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+
+
+def test_a_checkpoint_that_has_become_empty_refuses() -> None:
+    disk = VirtualDisk()
+    name = f"{DIRECTORY}/{checkpoint_name(SnapshotId(0, 0))}"
+    disk.replace(name, b"")
+    with pytest.raises(DamagedFile, match=f"{name} is damaged at byte 0 "):
+        Store(disk, DIRECTORY, 1000, 1 << 40).recover(0)
+
+
 def test_log_without_its_beginning_refuses() -> None:
     disk = VirtualDisk()
     filled(disk)
