@@ -43,7 +43,8 @@ class Snapshotting:
         return self._running or self._waiting is not None
 
     def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
-        """Fill an empty image from a snapshot."""
+        """Fill an empty image from a snapshot, the newest one from now on: what is under way is of an older state."""
+        self._waiting, self._discard = None, True
         loaded = snapshots.load(data, image, snapshot.end_offset, self._node.storage.family)
         self._timestamp_ms = loaded.last_timestamp_ms
         self.offset, self._epoch = snapshot.end_offset, snapshot.epoch

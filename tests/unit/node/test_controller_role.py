@@ -16,6 +16,7 @@ from actors.controller.topics import create_topics
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
 from actors.metadata.ops import PartitionsChanged
+from actors.metadata.snapshot import encode
 from actors.node import rpc
 from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
@@ -24,6 +25,7 @@ from actors.node.metrics import samples
 from actors.node.registry import Call, Close, Done, Held, Lane, Listener, Parked
 from actors.node.waiting import Waiting
 from actors.ports import Batch, Now
+from actors.raft import SnapshotId
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Seeded
 
@@ -81,7 +83,7 @@ class Host:
                 "log.dirs": "/x",
             }
         )
-        self.storage = SimpleNamespace(cluster_id="c", format_level=level)
+        self.storage = SimpleNamespace(cluster_id="c", format_level=level, family="drafts")
         self.now = Now(1_000_000, 1_600_000_000_000)
         self.random = Seeded()
         self.quorum = Quorum()
@@ -379,6 +381,29 @@ def test_r631_111_snapshots_are_told_and_soft():
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end
     assert report(1009, -1).error_code == 42
+
+
+def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():
+    host, standby = Host(), Host()
+    log: list[Batch] = []
+    replay = host.controller.replay
+    host.controller.replay = lambda batch: (log.append(batch), replay(batch))  # type: ignore[method-assign]
+    host.lead()
+    for batch in log:
+        standby.controller.replay(batch)
+    encoding: list[Any] = []
+    standby.work = lambda job, then: encoding.append((job, then))  # type: ignore[method-assign]
+    taker = standby.controller.snapshotting
+    taker.take(standby.controller.image)
+    joined(host, 1)
+    newest = SnapshotId(host.controller.image.next_offset, 1)
+    pin = host.controller.image.pin()
+    standby.quorum.high_watermark = newest.end_offset
+    standby.controller.load(b"".join(encode(pin, 1, 2, host.now.wall_ms, None)), newest)
+    for job, then in encoding:
+        then(job())
+    standby.controller.committed(newest.end_offset)
+    assert (taker.offset, standby.quorum.snapshots, taker.busy) == (newest.end_offset, [], False)
 
 
 def test_a02_level_1_answers_have_no_throttle_time():
