@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from actors.host.disk import LocalFile
-from actors.ports import DiskFailed, Sync, Work
+from actors.ports import DiskFailed, DiskFull, Sync, Work
 from fastpath.flusher import Flusher
 
 WORKERS = 2
@@ -101,20 +101,24 @@ class Syncs:
 
 
 def _perform(syncs: Sequence[tuple[Sync, Sequence[int], Sequence[int]]]) -> list[tuple[int, object]]:
-    """Every file once, then the replacements in order; the first error is the answer to all that come after it."""
-    error: OSError | None = None
+    """Every file once, then the replacements in order. An error of the device is the answer to all that come after it, want
+    of room only to whose small file it was."""
+    failed: OSError | None = None
     try:
         for fd in dict.fromkeys(fd for _, fds, _ in syncs for fd in fds):
             os.fdatasync(fd)
-    except OSError as failed:
-        error = DiskFailed(failed.errno, f"fdatasync: {failed.strerror}")
+    except OSError as error:
+        failed = DiskFailed(error.errno, f"fdatasync: {error.strerror}")
     results: list[tuple[int, object]] = []
     for sync, _, asked in syncs:
+        full: DiskFull | None = None
         for (disk, path, content), departures in zip(sync.replacements, asked, strict=True):
-            if error is None:
+            if failed is None and full is None:
                 try:
                     disk.replace(path, content, departures)  # type: ignore[attr-defined]
-                except OSError as failed:
-                    error = failed
-        results.append((sync.token, error))
+                except DiskFull as error:
+                    full = error
+                except OSError as error:
+                    failed = error
+        results.append((sync.token, failed or full))
     return results

@@ -1,5 +1,6 @@
 """Waiting for the disk, on a real one."""
 
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 
 from actors.host import syncs
 from actors.host.disk import LocalDisk
-from actors.host.syncs import Syncs
-from actors.ports import Sync, Work
+from actors.host.syncs import Syncs, _perform
+from actors.ports import DiskFull, Sync, Work
 
 
 class Waiting:
@@ -85,6 +86,22 @@ def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     waiting.syncs.submit(Sync(1, [], [(disk, "taken", b"a directory stands there")]))
     assert isinstance(waiting.until(1)[1], OSError)
+
+
+def test_who_finds_no_room_fails_alone(tmp_path: Path) -> None:
+    """No mock: the kernel refuses the large one (RLIMIT_FSIZE)."""
+    disk = LocalDisk(str(tmp_path))
+    large = Sync(1, [], [(disk, "checkpoint", bytes(4096)), (disk, "behind-it", b"x")])
+    small = Sync(2, [], [(disk, "quorum-state", b"x")])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        results = dict(_perform([(large, [], [0, 0]), (small, [], [0])]))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert isinstance(results[1], DiskFull)
+    assert results[2] is None
+    assert disk.names("") == ["quorum-state"]
 
 
 def test_closing_finishes_what_was_submitted(tmp_path: Path) -> None:
