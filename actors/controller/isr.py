@@ -35,8 +35,9 @@ def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
     """AlterIsrRequest, in KIP-497's layout."""
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return _top(ErrorCode.STALE_BROKER_EPOCH)
+    seen: set[int] = set()
     judged = [
-        (topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic)])
+        (topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic, seen)])
         for topic in _first_only(request.topics)
     ]
     if any(code == ErrorCode.NOT_CONTROLLER for _, entries in judged for _, code, _ in entries):
@@ -62,7 +63,7 @@ def _top(code: ErrorCode) -> Result:
 
 
 def _first_only(topics: Any) -> list[Any]:
-    """Entries of a topic that is named twice are judged together, so that a repeated partition is seen."""
+    """Entries of a topic that is named twice are answered together."""
     merged: dict[tuple[str, bytes], Any] = {}
     kind = message("AlterIsrRequest").TopicData
     for topic in topics:
@@ -74,17 +75,17 @@ def _first_only(topics: Any) -> list[Any]:
     return list(merged.values())
 
 
-def _wishes(state: State, sender: int, topic: Any) -> list[tuple[Any, Wish]]:
+def _wishes(state: State, sender: int, topic: Any, seen: set[int]) -> list[tuple[Any, Wish]]:
+    """`seen`: rows that the request has named before."""
     image = state.image
     topic_row = image.topic(topic.topic)
     if topic_row >= 0 and topic.topic_id not in (NO_ID, image.topic_id(topic_row)):
         topic_row = -1
-    seen: set[int] = set()
     wishes = []
     for entry in topic.partitions:
         row = image.partition(topic_row, entry.partition_id) if topic_row >= 0 else -1
-        wishes.append((entry, Wish(sender, row, entry.partition_id in seen, entry)))
-        seen.add(entry.partition_id)
+        wishes.append((entry, Wish(sender, row, row in seen, entry)))
+        seen.add(row)
     return wishes
 
 

@@ -41,9 +41,9 @@ def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
     """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was wished for the old one."""
     wishes = isr._wishes
 
-    def by_name(state: State, sender: int, topic: Any) -> Any:
+    def by_name(state: State, sender: int, topic: Any, seen: set[int]) -> Any:
         topic.topic_id = isr.NO_ID
-        return wishes(state, sender, topic)
+        return wishes(state, sender, topic, seen)
 
     return [instead(isr, "_wishes", by_name)]
 

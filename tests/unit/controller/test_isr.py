@@ -106,6 +106,18 @@ def test_row_5_a_repeated_entry():
     assert c.partition("t") == ((1, 2), 1, 1)
 
 
+def test_row_5_a_repeated_entry_of_a_topic_that_is_named_in_two_ways():
+    c = cluster()
+    topic_id = c.image.topic_id(c.image.topic("t"))
+    topics = [
+        KIND.TopicData(topic="t", topic_id=topic_id, partitions=[entry()]),
+        KIND.TopicData(topic="t", partitions=[entry(isr=(1, 3))]),
+    ]
+    reply = c.run(alter_isr, KIND(broker_id=1, broker_epoch=c.epochs[1], topics=topics))
+    assert codes(reply) == [(0, 0), (0, 42)]
+    assert c.partition("t") == ((1, 2), 1, 1)
+
+
 def test_row_14_r497_06_a_fenced_broker_does_not_join():
     c = cluster()
     wish(c, entry(isr=(1, 2)))
