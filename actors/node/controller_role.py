@@ -67,6 +67,8 @@ class ControllerRole:
         self._flushed: deque[tuple[int, int, int]] = deque()
         """(next offset, records, mono ms) of own batches on their way to commit."""
         self._committed_level = 0
+        self._level_offset = 0
+        """Behind the newest record by which this controller, as the active one, has changed the level."""
         self._levels: dict[int, int] = {}
         """Per inbound connection the level that its answers are laid out in (A02)."""
         self._heartbeats: dict[int, int] = {}
@@ -113,7 +115,7 @@ class ControllerRole:
         if self.active:
             keep_ms = 2 * self.options.lease_ms(self._level())
             self.soft.commits.note(now.mono_ms, high_watermark, keep_ms)
-        if high_watermark >= self.image.next_offset:
+        if high_watermark >= self._level_offset:
             self._committed_level = self._level()
         self.snapshotting.committed(high_watermark)
 
@@ -139,6 +141,7 @@ class ControllerRole:
         """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
         self.image.undo(self._node.quorum.high_watermark)
         self._writer = None
+        self._level_offset = 0
         self._flushed.clear()
         self._heartbeats.clear()
         self.soft = Soft()
@@ -239,10 +242,10 @@ class ControllerRole:
 
     def layout_level(self, call: Call) -> int:
         """The level in which the answers of a connection are laid out: the one that was finalized when it first asked
-        (A02). ApiVersions reports the same."""
+        (A02), which ApiVersions has told it."""
         level = self._levels.get(call.connection)
         if level is None:
-            level = self._levels[call.connection] = self._committed_level or self._level()
+            level = self._levels[call.connection] = self.committed_level
             self._node.when_closed(call.connection, "layout", lambda: self._forget(call.connection))
         return level
 
@@ -253,6 +256,11 @@ class ControllerRole:
     def committed_level(self) -> int:
         """`metadata.format` as far as it is committed; the level of the format before anything is."""
         return self._committed_level or self._node.storage.format_level
+
+    def finalized(self) -> tuple[int, dict[str, int]]:
+        """(offset of the newest committed record, levels of features as far as they are committed)."""
+        offset = min(self.image.next_offset, self._node.quorum.high_watermark) - 1
+        return offset, self.image.features() | {METADATA_FORMAT: self.committed_level}
 
     # ---- brokers' connections
 
@@ -370,5 +378,7 @@ class ControllerRole:
             touched = image.replay(image.next_offset, op)
             if touched.brokers:
                 self.soft.changed()
+            if METADATA_FORMAT in touched.features:
+                self._level_offset = image.next_offset
             if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
                 self.soft.electing.update(dict.fromkeys(self.soft.leases))

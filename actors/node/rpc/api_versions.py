@@ -44,9 +44,7 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
     for key in served:
         span = TABLE[call.listener, key].advertised
         keys.append(response.ApiVersion(api_key=key, min_version=span.start, max_version=span.stop - 1))
-    role = node.broker if node.broker is not None else node.controller
-    assert role is not None
-    image = role.image
+    epoch, finalized = _finalized(node, call)
     return Done(
         response(
             api_keys=keys,
@@ -54,10 +52,21 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
             ],
-            finalized_features_epoch=image.next_offset - 1,
+            finalized_features_epoch=epoch,
             finalized_features=[
                 response.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in sorted(image.features().items())
+                for name, level in sorted(finalized.items())
             ],
         )
     )
+
+
+def _finalized(node: "Node", call: Call) -> tuple[int, dict[str, int]]:
+    """(metadata offset, levels of features) as committed. A controller lays its answers on this connection out in the level
+    that it tells here (A02)."""
+    if call.listener is Listener.CONTROLLER:
+        assert node.controller is not None
+        node.controller.layout_level(call)
+        return node.controller.finalized()
+    assert node.broker is not None
+    return node.broker.image.next_offset - 1, node.broker.image.features()

@@ -11,11 +11,11 @@ from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
-from actors.controller.state import Result
+from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
-from actors.metadata.ops import PartitionsChanged
+from actors.metadata.ops import FeatureSet, PartitionsChanged
 from actors.metadata.snapshot import encode
 from actors.node import rpc
 from actors.node.controller_role import SILENT_MS, ControllerRole
@@ -83,6 +83,7 @@ class Host:
                 "log.dirs": "/x",
             }
         )
+        self.broker = None
         self.storage = SimpleNamespace(cluster_id="c", format_level=level, family="drafts")
         self.now = Now(1_000_000, 1_600_000_000_000)
         self.random = Seeded()
@@ -414,6 +415,60 @@ def test_a02_level_1_answers_have_no_throttle_time():
     answer = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(), call(50))
     assert type(answer.reply) is message("v19:BrokerHeartbeatResponse") and answer.reply.next_state == 3
     assert TABLE[Listener.CONTROLLER, 50].lane is Lane.CONTROL
+
+
+def finalized(host: Host, connection: int) -> int:
+    """The level that ApiVersions shows on a connection."""
+    from actors.node.registry import TABLE
+
+    request = message("ApiVersionsRequest")(client_software_name="test", client_software_version="1")
+    answer = TABLE[Listener.CONTROLLER, 18].handler(host, request, call(18, connection, 4))
+    assert answer.reply.finalized_features_epoch < host.quorum.high_watermark
+    return next(one.max_version_level for one in answer.reply.finalized_features if one.name == METADATA_FORMAT)
+
+
+def layout(host: Host, broker: int, epoch: int, connection: int) -> int:
+    """The level in which a heartbeat is answered."""
+    from actors.node.registry import TABLE
+
+    reply = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(broker, epoch), call(50, connection)).reply
+    return 1 if type(reply) is message("v19:BrokerHeartbeatResponse") else 2
+
+
+def test_r631_099_a_level_that_is_not_committed_is_shown_to_nobody():
+    host = Host(1)
+    host.lead()
+    host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
+    host.turn(commit=False)
+    assert finalized(host, 1) == 1
+    host.commit()
+    assert finalized(host, 2) == 2
+
+
+def test_a02_the_level_that_a_connection_was_told_is_that_of_its_answers():
+    host = Host(1)
+    host.lead()
+    epoch = joined(host, 1)[1]
+    assert finalized(host, 5) == 1
+    host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
+    host.turn()
+    assert (finalized(host, 6), layout(host, 1, epoch, 5), layout(host, 1, epoch, 6)) == (2, 1, 2)
+
+
+def test_a02_the_same_while_there_is_always_something_uncommitted():
+    host = Host(1)
+    host.lead()
+    epoch = joined(host, 1)[1]
+    host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
+    host.turn(commit=False)
+    host.controller.submit(create_topics, topic(), call(19))
+    host.quorum.log += host.controller.flush()
+    first = host.quorum.log.pop(0)
+    host.controller.replay(first)
+    host.quorum.high_watermark = first.last_offset + 1
+    host.controller.committed(first.last_offset + 1)
+    assert host.quorum.high_watermark < host.controller.image.next_offset
+    assert (finalized(host, 7), layout(host, 1, epoch, 7)) == (2, 2)
 
 
 def test_a_heartbeat_that_was_stuck_on_an_older_connection_fences_nobody():

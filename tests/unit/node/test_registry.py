@@ -33,7 +33,8 @@ def test_a_file_an_api_and_an_api_a_file() -> None:
 @pytest.mark.parametrize("listener", list(Listener))
 def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     node: Any = SimpleNamespace(
-        broker=None, controller=SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
+        broker=SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict)),
+        controller=SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {})),
     )
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(node, request, call(listener, 18)._replace(api_version=4))
