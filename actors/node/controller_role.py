@@ -219,10 +219,11 @@ class ControllerRole:
         return frozenset(self._node.quorum.voter_ids()) | {self.me}
 
     def submit(self, operation: Operation, request: Any, call: Call) -> Answer:
-        """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby."""
+        """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby, or has
+        stood still for so long that another controller may be active and count leases by itself (A22)."""
         node = self._node
         self.requests.mark(1, node.now.mono_ms)
-        if not self.active:
+        if not self.active or node.quorum.overdue:
             name = TABLE[call.listener, call.api_key].name
             return Done(refusal(name, request, ErrorCode.NOT_CONTROLLER, node.quorum.leader_id))
         result = operation(self.state(), request, node.now, node.random)

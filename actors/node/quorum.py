@@ -202,6 +202,11 @@ class Quorum:
         return self._active
 
     @property
+    def overdue(self) -> bool:
+        """Leader without word from a majority for so long that another may lead; it resigns in this turn."""
+        return self._raft is not None and self._raft.overdue(self.node.now)
+
+    @property
     def latest_snapshot(self) -> SnapshotId | None:
         """The newest checkpoint on the disk."""
         return self.checkpoints.latest

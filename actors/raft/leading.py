@@ -8,7 +8,8 @@ Rules:
    with what its own finished syncs cover. It serves what is not yet durable.
 2. The high watermark moves only to an offset beyond the LeaderChange of the own epoch: older records are committed by
    being below one of its own. Until then nobody is told a high watermark.
-3. Without fetches from a majority for 1.5 fetch timeouts the leader resigns (check-quorum): another may rule already.
+3. Without fetches from a majority for 1.5 fetch timeouts the leader resigns (check-quorum): another may rule already. A
+   fetch that comes later does not change that.
 4. A fetch that brings nothing is parked until the log grows, the high watermark passes the one the asker knows
    (KIP-1166), or its time is up.
 """
@@ -122,7 +123,8 @@ def contact(core: Core, replica: ReplicaKey) -> Progress | None:
     progress.fetch_ms = core.now_ms
     progress.fetch_wall_ms = core.now.wall_ms
     progress.announced_ms = core.now_ms + core.limits.announce_ms
-    watch_quorum(core)
+    if core.patience_ms > core.now_ms:  # else what waited while the node stood still would be taken for word from now
+        watch_quorum(core)
     return progress
 
 

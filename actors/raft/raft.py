@@ -259,6 +259,10 @@ class Raft:
         since_ms = core.now_ms - core.limits.fetch_timeout_ms
         return 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
 
+    def overdue(self, now: Now) -> bool:
+        """Leader: no majority has fetched in time, the next `tick` resigns."""
+        return self._core.role is Role.LEADER and self._core.patience_ms <= now.mono_ms
+
     @property
     def epochs(self) -> EpochTable:
         """Where epochs begin, for reading."""

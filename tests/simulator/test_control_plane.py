@@ -92,6 +92,41 @@ def test_r631_153_failover_costs_no_lease_and_r631_095_no_topic(seed):
     assert lab.role.image.topic_count == 3
 
 
+def test_r631_147_a_controller_that_stood_still_renews_no_lease():
+    """What waited in its sockets meanwhile is not word from a majority."""
+    lab = Lab()
+    world, cluster = lab.world, lab.cluster
+    old, broker = cluster.active(), cluster.brokers[1]
+    others = [one for one in cluster.controllers.values() if one is not old]
+    world.run_for(5000)
+    for other in others:
+        world.block(broker.name, other.name)
+        world.block(other.name, broker.name)
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3)
+    lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), lambda reply: None)
+    end = old.node.quorum.log_end_offset
+    lab.settle(lambda: old.node.quorum.log_end_offset > end)
+    old.freeze()
+    world.run_for(10)
+    assert len(old._inbox) >= 2, "the fetches that follow the record wait"
+    for other in others:
+        world.block(old.name, other.name)
+        world.block(other.name, old.name)
+    new = []
+
+    def elected():
+        new[:] = [one for one in others if one.node.controller.active]
+        return bool(new)
+
+    lab.settle(elected)
+    world.run_for(12_000)
+    assert broker.node.broker.serving
+    old.thaw()
+    lab.settle(lambda: new[0].node.controller.image.broker(1) is None, 30_000)
+    assert not broker.node.broker.serving
+
+
 def test_r631_173_a_rolling_restart_leaves_no_partition_without_a_leader():
     lab = Lab()
     lab.create("t", 6)

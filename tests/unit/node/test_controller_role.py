@@ -35,6 +35,8 @@ rpc.load()
 class Quorum:
     """A log that commits when told to."""
 
+    overdue = False
+
     def __init__(self) -> None:
         self.high_watermark = 0
         self.leader_id = 1001
