@@ -69,6 +69,8 @@ class ControllerRole:
         self._committed_level = 0
         self._level_offset = 0
         """Behind the newest record by which this controller, as the active one, has changed the level."""
+        self._old_leases_ms = 0
+        """When the last lease that may have been granted at the level before has ended."""
         self._levels: dict[int, int] = {}
         """Per inbound connection the level that its answers are laid out in (A02)."""
         self._heartbeats: dict[int, int] = {}
@@ -99,8 +101,10 @@ class ControllerRole:
             if is_control(batch.data):
                 self._controllers = self._quorum_ids()
             else:
-                for offset, op in _dialect(self._level()).decode(batch):
+                level = self._level()
+                for offset, op in _dialect(level).decode(batch):
                     image.replay(offset, op)
+                self._note_level(level)
             image.advance(end)
         image.commit(end)
         self.snapshotting.replayed(batch)
@@ -126,7 +130,8 @@ class ControllerRole:
         self.active, self.epoch, self.written_ms = True, epoch, None
         self.soft = Soft()
         self.soft.commits.begin(now.mono_ms, next_offset)
-        leases.take_over(self.soft, self.image, now, self.options.lease_ms(level), self.options.grace_ms)
+        lease_ms = max(self.options.lease_ms(level), self._old_leases_ms - now.mono_ms)
+        leases.take_over(self.soft, self.image, now, lease_ms, self.options.grace_ms)
         self.soft.electing = dict.fromkeys(self.soft.leases)
         self._schedule_rebalance(now)
         self._controllers = self._quorum_ids()
@@ -356,6 +361,11 @@ class ControllerRole:
     def _level(self) -> int:
         return self.image.feature(METADATA_FORMAT) or self._node.storage.format_level
 
+    def _note_level(self, before: int) -> None:
+        """Records were replayed: if the level is another one now, leases of the length before may live for as long."""
+        if self._level() != before:
+            self._old_leases_ms = self._node.now.mono_ms + self.options.lease_ms(before)
+
     def _apply(self, result: Result) -> None:
         """Encode and replay what an operation wants."""
         if not result.ops:
@@ -374,12 +384,14 @@ class ControllerRole:
         if self._writer is None:
             self.written_ms = self._node.now.wall_ms
             self._writer = BatchWriter(image.next_offset, self.epoch, self.written_ms)
-        _dialect(self._level()).encode(ops, self._writer, atomic=atomic)
+        level = self._level()
+        _dialect(level).encode(ops, self._writer, atomic=atomic)
         for op in ops:
             touched = image.replay(image.next_offset, op)
             if touched.brokers:
                 self.soft.changed()
             if METADATA_FORMAT in touched.features:
                 self._level_offset = image.next_offset
+                self._note_level(level)
             if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
                 self.soft.electing.update(dict.fromkeys(self.soft.leases))

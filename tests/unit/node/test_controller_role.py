@@ -248,6 +248,35 @@ def test_a22_a_new_leader_grants_a_full_lease_and_more():
     assert host.controller.soft.leases[1].expires_ms == host.now.mono_ms + 20_000 + host.controller.options.grace_ms
 
 
+@pytest.mark.parametrize("itself", [False, True])
+def test_r631_147_a_new_leader_counts_leases_of_the_level_before(itself):
+    """A lease of level 1 lasts 30 seconds, one of level 2 twenty; brokers may still hold the longer ones."""
+    host, successor = Host(1), Host(1)
+    log: list[Batch] = []
+    replay = host.controller.replay
+    host.controller.replay = lambda batch: (log.append(batch), replay(batch))  # type: ignore[method-assign]
+    host.lead()
+    joined(host, 1)
+    host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
+    host.turn()
+    if itself:
+        host.controller.lost()
+        successor = host
+    else:
+        for batch in log:
+            successor.controller.replay(batch)
+        successor.quorum.high_watermark = host.quorum.high_watermark
+    since_ms = host.now.mono_ms
+    successor.later(5000)
+    successor.lead(2)
+    options = successor.controller.options
+    assert successor.controller.soft.leases[1].expires_ms == since_ms + 30_000 + options.grace_ms
+    successor.controller.lost()
+    successor.later(15_000)
+    successor.lead(3)
+    assert successor.controller.soft.leases[1].expires_ms == since_ms + 20_000 + 20_000 + options.grace_ms
+
+
 def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
     """It broke no connection to this one; without a look its lease would have to end, and the grace with it."""
     host = Host()
