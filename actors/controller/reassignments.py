@@ -130,6 +130,8 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "None of the partition's in-sync replicas would remain.")
     if leader not in isr:
         leader = choose_leader(replicas, isr, state.soft.usable(image).ids)
+    if (replicas, added, gone, leader) == (image.replicas(row), adding, removing, image.leader(row)):
+        return None
     return _whole(state, row, replicas, isr, leader, added, gone)
 
 

@@ -198,6 +198,15 @@ def moving(c):
     ]
 
 
+def test_the_same_reassignment_again_changes_nothing():
+    c = cluster()
+    assert move(c, 0, (1, 2, 4)) == 0
+    before = c.partition("t"), shape(c)
+    assert move(c, 0, (1, 2, 4)) == 0
+    assert (c.partition("t"), shape(c)) == before and c.ops == []
+    assert move(c, 0, (2, 1, 4)) == 0 and shape(c)[0] == (2, 1, 4, 3)
+
+
 def test_r497_08_the_wish_that_brings_in_the_last_replica_ends_the_reassignment():
     c = cluster()
     assert move(c, 0, (4, 1)) == 0
