@@ -22,7 +22,7 @@ LEADERS_KEY = ("leaders changed",)
 
 
 def append_internal(node: "Node", topic: str, number: int, data: bytearray, then: Callable[[ErrorCode], None]) -> None:
-    """Append one batch as acks=all; `then` gets NONE when it is committed, else why not."""
+    """Append one batch as acks=all; `then` gets NONE when it is committed, else why not. Of one partition in order."""
     role = node.broker
     assert role is not None
     partition = role.replicas.get(topic, number)
@@ -57,7 +57,11 @@ def _wait(
         else:
             then(verdict)
 
-    again(False)
+    if node.waiting.waits(partition.committed):
+        # Older appends are told first, also where an ISR that shrank in this turn has committed all of them at once.
+        node.waiting.park([partition.committed], deadline_ms, again)
+    else:
+        again(False)
 
 
 def create_topics(node: "Node", creating: dict[str, None], names: Iterable[str]) -> None:

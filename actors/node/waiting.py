@@ -105,6 +105,10 @@ class Waiting:
                 waiters[entry] = None
         entry.timer = self.timers.at(deadline_ms, lambda: self._fire(entry, True))
 
+    def waits(self, key: Hashable) -> bool:
+        """Whether anybody waits for `key`."""
+        return key in self._parked
+
     def signal(self, key: Hashable) -> None:
         """Something about `key` changed; its waiters look again at the end of the turn. Cheap when nobody waits."""
         if key in self._parked:
