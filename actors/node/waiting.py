@@ -8,10 +8,12 @@ import heapq
 from collections.abc import Callable, Hashable, Sequence
 
 FAR_MS = 1 << 62
+SWEPT_FROM = 1024
+"""Timers below this number are not worth looking for cancelled ones."""
 
 
 class Timer:
-    """One function at one monotonic time. `cancel()` is cheap: the entry stays in the heap and is skipped."""
+    """One function at one monotonic time. `cancel()` is cheap: the entry stays in the heap and is skipped, or swept out."""
 
     __slots__ = ("at_ms", "function")
 
@@ -30,9 +32,15 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._sequence = 0
+        self._sweep_at = SWEPT_FROM
 
     def at(self, mono_ms: int, function: Callable[[], None]) -> Timer:
         """Call `function` in the first turn at or after `mono_ms`."""
+        if len(self._heap) >= self._sweep_at:
+            # Nearly all are cancelled long before their time, which for some never comes.
+            self._heap = [entry for entry in self._heap if entry[2].function is not None]
+            heapq.heapify(self._heap)
+            self._sweep_at = max(SWEPT_FROM, 2 * len(self._heap))
         timer = Timer(mono_ms, function)
         self._sequence += 1
         heapq.heappush(self._heap, (mono_ms, self._sequence, timer))

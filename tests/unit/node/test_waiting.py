@@ -22,6 +22,17 @@ def test_a_cancelled_timer_never_runs_and_has_no_deadline() -> None:
     assert seen == []
 
 
+def test_cancelled_timers_are_let_go_of_long_before_their_time_and_the_others_keep_their_order() -> None:
+    timers, seen = Timers(), []
+    for number in range(100):
+        timers.at(100 - number // 2, lambda number=number: seen.append(number))
+    for _ in range(20_000):
+        timers.at(FAR_MS, lambda: None).cancel()
+    assert len(timers._heap) < 3_000
+    timers.run(100)
+    assert seen == sorted(range(100), key=lambda number: (100 - number // 2, number))
+
+
 def test_what_a_timer_schedules_for_now_waits_for_the_next_turn() -> None:
     timers, seen = Timers(), []
 
