@@ -16,7 +16,7 @@ from actors.broker.fetchers import Fetcher, Limits, Outcome
 from actors.broker.isr import Effect, Stage
 from actors.broker.partition import Assignment, Became, Cluster, Partition
 from actors.broker.sender import Moved, Sender
-from actors.broker.sessions import Entry, Session
+from actors.broker.sessions import FINAL_EPOCH, Entry, Session
 
 OpenLog = Callable[[str, bytes, int], Any]
 """(topic, topic id, number) -> (log, settings, checkpointed high watermark)"""
@@ -239,7 +239,8 @@ class Replicas:
             follower.attached = False
 
     def end_session(self, session: Session) -> None:
-        """The session is over: nothing watches for it any more."""
+        """The session is over: nothing watches for it any more, and a request that still waits in it finds nothing."""
+        session.epoch = FINAL_EPOCH
         for entry in session.entries.values():
             self.detach(entry)
 

@@ -4,7 +4,7 @@ from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.batch import Builder, records
-from tests.unit.broker.lab import Lab, code, outcome
+from tests.unit.broker.lab import Lab, Pending, code, outcome
 
 
 def values(pending: object) -> list[bytes | None]:
@@ -167,6 +167,27 @@ def test_partitions_of_a_session_take_turns_when_an_answer_has_no_room_for_all()
             positions[number] += 1
             seen.append(number)
     assert seen == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_request_that_waits_in_a_session_that_is_over_leaves_nothing_behind() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"a")
+    kind = message("FetchRequest")
+
+    def ask(session: int, epoch: int, wait_ms: int) -> Pending:
+        one = kind.FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1 << 20)
+        topics = [kind.FetchTopic(topic="t", partitions=[one])]
+        request = kind(max_wait_ms=wait_ms, min_bytes=1, session_id=session, session_epoch=epoch, topics=topics)
+        return lab.call(1, "Fetch", 12, request)
+
+    opened = ask(0, 0, 0).reply.session_id
+    waiting = ask(opened, 1, 1000)
+    following = ask(opened, 0, 0).reply.session_id
+    assert following not in (0, opened) and not waiting.done
+    lab.pass_ms(1500)
+    assert waiting.done and waiting.reply.error_code == ErrorCode.NONE
+    assert [entry.session.id for entry in lab.partition(1).watchers] == [following]
 
 
 def test_who_names_a_partition_again_is_told_its_high_watermark_again() -> None:
