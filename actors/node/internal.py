@@ -66,7 +66,7 @@ def _wait(
 
 def create_topics(node: "Node", creating: dict[str, None], names: Iterable[str]) -> None:
     """Ask the controller to make topics with default settings. `creating`: names that are asked for already."""
-    wanted = [name for name in names if name not in creating]
+    wanted = [name for name in dict.fromkeys(names) if name not in creating]
     if not wanted:
         return
     creating.update(dict.fromkeys(wanted))

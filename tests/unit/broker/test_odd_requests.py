@@ -90,3 +90,13 @@ def test_a_transactional_id_gets_no_producer_id_and_no_hope() -> None:
     reply = Lab(1).call(1, "InitProducerId", 4, request).reply
     assert reply.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert reply.producer_id == -1
+
+
+def test_a_missing_topic_that_is_named_twice_is_made_once() -> None:
+    lab = Lab(1)
+    kind = message("MetadataRequest")
+    asked = lab.call(1, "Metadata", 9, kind(topics=[kind.MetadataRequestTopic(name="n")] * 2))
+    lab.settle()
+    wishes = [request for _, name, request in lab.asked if name == "CreateTopics"]
+    assert [[topic.name for topic in wish.topics] for wish in wishes] == [["n"]]
+    assert [(topic.name, topic.error_code) for topic in asked.reply.topics] == [("n", ErrorCode.NONE)]
