@@ -20,7 +20,7 @@ def delete_groups(node: "Node", request: Any, call: Call) -> Answer:
     """Remove empty groups and their offsets; answer once that is committed."""
     assert node.broker is not None
     groups = node.broker.groups
-    names = list(request.groups_names)
+    names = dict.fromkeys(request.groups_names)
     codes: dict[str, ErrorCode] = {}
 
     def start(then: Callable[[ErrorCode], None]) -> None:
@@ -31,7 +31,7 @@ def delete_groups(node: "Node", request: Any, call: Call) -> Answer:
 
     def finish(name: str, error: ErrorCode, then: Callable[[ErrorCode], None]) -> None:
         codes[name] = error
-        if len(codes) == len(set(names)):
+        if len(codes) == len(names):
             then(ErrorCode.NONE)
 
     def reply(_: ErrorCode) -> Any:

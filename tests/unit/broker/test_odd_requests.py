@@ -100,3 +100,17 @@ def test_a_missing_topic_that_is_named_twice_is_made_once() -> None:
     wishes = [request for _, name, request in lab.asked if name == "CreateTopics"]
     assert [[topic.name for topic in wish.topics] for wish in wishes] == [["n"]]
     assert [(topic.name, topic.error_code) for topic in asked.reply.topics] == [("n", ErrorCode.NONE)]
+
+
+def test_a_group_that_is_named_twice_is_deleted_once() -> None:
+    lab = Lab(2, {"offsets.topic.num.partitions": "1"})
+    lab.topic([1, 2])
+    lab.topic([1, 2], "__consumer_offsets", b"\5" * 16)
+    kind = message("OffsetCommitRequest")
+    partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=3)
+    topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])
+    lab.call(1, "OffsetCommit", 8, kind(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]))
+    lab.settle()
+    asked = lab.call(1, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["g", "g"]))
+    lab.settle()
+    assert [(one.group_id, one.error_code) for one in asked.reply.results] == [("g", ErrorCode.NONE)]
