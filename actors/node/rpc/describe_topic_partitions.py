@@ -30,7 +30,6 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
     names = (
         [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
     )
-    start = 0
     if cursor is not None and cursor.partition_index < 0:
         refused = [
             kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name)
@@ -39,8 +38,6 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
         return Done(kind(topics=refused, next_cursor=None))
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-        if names and names[0] == cursor.topic_name:
-            start = cursor.partition_index
     left = min(max(request.response_partition_limit, 1), node.config.value("max.request.partition.size.limit"))
     topics: list[Any] = []
     for name in names:
@@ -55,6 +52,7 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
                 )
             )
             continue
+        start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         rows = [one for one in image.topic_partitions(row) if image.number(one) >= start]
         topics.append(
             kind.DescribeTopicPartitionsResponseTopic(
@@ -69,7 +67,6 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
             following = kind.Cursor(topic_name=name, partition_index=image.number(rows[left]))
             return Done(kind(topics=topics, next_cursor=following))
         left -= len(rows)
-        start = 0
     return Done(kind(topics=topics, next_cursor=None))
 
 

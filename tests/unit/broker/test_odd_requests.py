@@ -114,3 +114,16 @@ def test_a_group_that_is_named_twice_is_deleted_once() -> None:
     asked = lab.call(1, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["g", "g"]))
     lab.settle()
     assert [(one.group_id, one.error_code) for one in asked.reply.results] == [("g", ErrorCode.NONE)]
+
+
+def test_a_page_that_goes_on_at_a_topic_that_is_gone_shows_the_next_one_whole() -> None:
+    lab = Lab(1)
+    lab.topic([1], "u", partitions=3)
+    kind = message("DescribeTopicPartitionsRequest")
+    topics = [kind.TopicRequest(name=name) for name in ("t", "u")]
+    cursor = kind.Cursor(topic_name="t", partition_index=2)
+    reply = lab.call(1, "DescribeTopicPartitions", 0, kind(topics=topics, cursor=cursor)).reply
+    assert [(topic.name, [one.partition_index for one in topic.partitions]) for topic in reply.topics] == [
+        ("t", []),
+        ("u", [0, 1, 2]),
+    ]
