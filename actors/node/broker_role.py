@@ -220,11 +220,11 @@ class BrokerRole:
             return None
         return next((one for one in registration.endpoints if one.name == listener), None)
 
-    def node_endpoints(self, brokers: Iterable[int], kind: Any, listener: str | None = None) -> list[Any]:
-        """Endpoints of leaders that an answer names (KIP-951)."""
+    def node_endpoints(self, brokers: Iterable[int], kind: Any, listener: str) -> list[Any]:
+        """Endpoints of leaders that an answer names (KIP-951), on the listener that was asked."""
         found = []
         for broker in brokers:
-            endpoint = self.endpoint(broker, listener or self.node.config.inter_broker_listener)
+            endpoint = self.endpoint(broker, listener)
             registration = self.image.broker(broker)
             if endpoint is not None and registration is not None:
                 found.append(kind(node_id=broker, host=endpoint.host, port=endpoint.port, rack=registration.rack))

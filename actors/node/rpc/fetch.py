@@ -63,7 +63,9 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
                 role.replicas.end_session(old)
     _update(role, opened.session, request, uses_ids)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
-    return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids).attempt(False)
+    return _Fetch(
+        node, role, request, opened.session, opened.incremental, reader, uses_ids, call.listener_name
+    ).attempt(False)
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -114,6 +116,7 @@ class _Fetch:
         "_deadline_ms",
         "_epoch",
         "_incremental",
+        "_listener",
         "_node",
         "_reader",
         "_role",
@@ -130,6 +133,7 @@ class _Fetch:
         incremental: bool,
         reader: Reader,
         uses_ids: bool,
+        listener: str,
     ) -> None:
         self._node = node
         self._role = role
@@ -138,6 +142,7 @@ class _Fetch:
         self._incremental = incremental
         self._reader = reader
         self._uses_ids = uses_ids
+        self._listener = listener
         self._bytes_min = request.min_bytes
         self._committed_only = request.isolation_level == READ_COMMITTED
         self._bytes_max = min(request.max_bytes, node.config.value("fetch.max.bytes"))
@@ -223,7 +228,7 @@ class _Fetch:
                 session.dirty[entry] = None
         reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
         if moved:
-            reply.node_endpoints = self._role.node_endpoints(moved, _RESPONSE.NodeEndpoint)
+            reply.node_endpoints = self._role.node_endpoints(moved, _RESPONSE.NodeEndpoint, self._listener)
         return reply
 
     def _topic(self, topic: bytes | str) -> Any:

@@ -4,7 +4,7 @@ from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.batch import Builder, records
-from tests.unit.broker.lab import Lab, Pending, code, outcome
+from tests.unit.broker.lab import TOPIC_ID, Lab, Pending, code, outcome
 
 
 def values(pending: object) -> list[bytes | None]:
@@ -298,3 +298,21 @@ def test_times_too_far_from_now_are_refused_where_records_bring_their_own() -> N
     assert {produced(at) for at in (now_ms - 1000, now_ms, now_ms + 2000)} == {ErrorCode.NONE}
     lab.commit(ops.ConfigSet(2, "t", "message.timestamp.type", "LogAppendTime"))
     assert produced(0) is ErrorCode.NONE
+
+
+def test_kip_951_a_client_is_told_where_the_leader_is_on_its_own_listener() -> None:
+    lab = Lab(
+        1,
+        {
+            "listeners": "PLAINTEXT://outside:9001,INTERNAL://inside:9002",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INTERNAL",
+        },
+    )
+    lab.topic([1])
+    lab.change([1], 1)
+    kind = message("FetchRequest")
+    one = kind.FetchPartition(partition=0, partition_max_bytes=1 << 20, current_leader_epoch=0)
+    asked = lab.call(1, "Fetch", 16, kind(topics=[kind.FetchTopic(topic_id=TOPIC_ID, partitions=[one])]))
+    assert code(asked) is ErrorCode.FENCED_LEADER_EPOCH
+    assert [(node.node_id, node.host, node.port) for node in asked.reply.node_endpoints] == [(1, "outside", 9001)]
