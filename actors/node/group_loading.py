@@ -6,7 +6,8 @@ What this file alone decides: which failure ends a loading, and which is tried a
 2. Nothing is taken in that was not verified. A damaged partition is given up: the heartbeat reports it, another member of
    its ISR leads it and loads it; until then its groups have no coordinator.
 3. A record that is sound but means nothing here is passed over: every replica has the same.
-4. Any other failure of a read is tried again, as long as this leadership lasts.
+4. Nothing is told before all that was there is committed: the next leader might not have it.
+5. Any other failure of a read is tried again, as long as this leadership lasts.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from actors.broker.groups.coordinator import Coordinator
 from actors.broker.groups.shard import Shard
 from actors.broker.partition import Partition
 from actors.broker.reading import read_internal
+from actors.node.waiting import FAR_MS
 from actors.ports import Buffer, DiskFailed
 from fastpath import batch
 
@@ -55,6 +57,8 @@ class Loading:
             return
         if found.cold is not None:
             node.work(found.cold, lambda result: self.go_on(found.offset, result))
+        elif not found.records and partition.high_watermark < found.offset:
+            node.waiting.park([partition.committed], FAR_MS, lambda expired: self.go_on(found.offset))
         elif not found.records:
             image = node.broker.image
             # Whoever took a commit for a topic knew of it before this leadership began: the image is not behind that.

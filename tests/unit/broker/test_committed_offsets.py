@@ -1,6 +1,7 @@
 """What a group has committed, as its coordinator tells it while the partition under it changes."""
 
 from actors.metadata import ops
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab, Pending
 
@@ -8,10 +9,11 @@ OFFSETS = "__consumer_offsets"
 OFFSETS_ID = b"\5" * 16
 
 
-def coordinated() -> Lab:
-    lab = Lab(2, {"offsets.topic.num.partitions": "1"})
-    lab.topic([1, 2])
-    lab.topic([1, 2], OFFSETS, OFFSETS_ID)
+def coordinated(brokers: int) -> Lab:
+    lab = Lab(brokers, {"offsets.topic.num.partitions": "1"})
+    everywhere = list(range(1, brokers + 1))
+    lab.topic(everywhere)
+    lab.topic(everywhere, OFFSETS, OFFSETS_ID)
     return lab
 
 
@@ -22,16 +24,15 @@ def commit(lab: Lab, offset: int) -> Pending:
     return lab.call(1, "OffsetCommit", 8, kind(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]))
 
 
-def committed(lab: Lab) -> int:
+def committed(lab: Lab, broker: int = 1) -> int | ErrorCode:
     kind = message("OffsetFetchRequest")
     topic = kind.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
-    reply = lab.call(1, "OffsetFetch", 7, kind(group_id="g", topics=[topic])).reply
-    assert reply.error_code == 0
-    return int(reply.topics[0].partitions[0].committed_offset)
+    reply = lab.call(broker, "OffsetFetch", 7, kind(group_id="g", topics=[topic])).reply
+    return ErrorCode(reply.error_code) if reply.error_code else int(reply.topics[0].partitions[0].committed_offset)
 
 
 def test_of_two_commits_the_later_one_stands_when_the_isr_shrinks_between_them() -> None:
-    lab = coordinated()
+    lab = coordinated(2)
     lab.crash(2)
     first = commit(lab, 5)
     lab.settle()
@@ -42,3 +43,24 @@ def test_of_two_commits_the_later_one_stands_when_the_isr_shrinks_between_them()
     lab.settle()
     assert first.done and second.done
     assert committed(lab) == 10
+
+
+def test_a_new_coordinator_tells_nothing_that_the_next_one_may_not_have() -> None:
+    lab = coordinated(3)
+    commit(lab, 5)
+    lab.settle()
+    lab.split = {frozenset((1, 3)), frozenset((2, 3))}
+    later = commit(lab, 10)
+    lab.settle()
+    lab.crash(1)
+    lab.change([2, 3], 2, topic_id=OFFSETS_ID)
+    lab.settle()
+    assert not later.done
+    assert committed(lab, 2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "broker 3 could lead without the second commit"
+    lab.split.clear()
+    lab.pass_ms(2_000)
+    assert committed(lab, 2) == 10
+    lab.crash(2)
+    lab.change([3], 3, topic_id=OFFSETS_ID)
+    lab.settle()
+    assert committed(lab, 3) == 10
