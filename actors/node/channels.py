@@ -295,18 +295,20 @@ class Channels:
         channel = self._by_conn.get(conn)
         if channel is None:
             return
+        request = None
         try:
             correlation = framing.correlation_id(frame)
-            request = channel.in_flight.pop(correlation, None)
+            request = channel.in_flight.get(correlation)
             channel.answered = True
             if request is None:
                 return  # its time was over
             reply: Any = framing.decode_response(self._layout(channel, request.name), request.version, frame)
         except WireError as error:
-            request_name = request.name if "request" in dir() and request is not None else "?"
+            request_name = request.name if request is not None else "?"
             self.closes.append(conn)
             self._down(channel, ChannelError("damaged", f"unreadable {request_name} answer: {error}"))
             return
+        del channel.in_flight[correlation]
         request.settle(reply)
 
     # ---- inside

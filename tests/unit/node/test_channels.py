@@ -113,6 +113,18 @@ def test_who_takes_connections_and_breaks_them_is_not_dialled_in_a_circle() -> N
     assert [type(reply) for reply in link.replies[1:]] == [ChannelError]
 
 
+def test_who_asked_hears_at_once_that_the_answer_cannot_be_read() -> None:
+    link = Link()
+    link.ask()
+    link.ask()
+    conn = link.dialled()
+    link.channels.connected(conn)
+    link.channels.received(conn, memoryview(b"\0\0\0\1\0\0\x7f"))
+    assert [type(reply) for reply in link.replies] == [ChannelError, ChannelError]
+    assert [reply.reason for reply in link.replies] == ["damaged", "damaged"]
+    assert link.channels.closes == [conn]
+
+
 class Clock:
     """Channels on a clock that a test moves; what probes have found."""
 
