@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 
 from actors.wire.errors import WireError
 from actors.wire.messages import API_VERSIONS, Buffer, Rpc, decode, decode_exact, encode_parts, head, names, requests
+from fastpath.layout import Message
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
 BLOCK_SIZE = 65536
 HEADER_TAGS_MAX = 256
+MESSAGE = "error_message"
+MESSAGE_CHARACTERS_MAX = 1000
 
 
 class RequestHeader(NamedTuple):
@@ -112,12 +115,31 @@ def encode_request(name: str, version: int, correlation_id: int, client_id: str 
 
 
 def encode_response(name: str, version: int, correlation_id: int, body: Any) -> list[Buffer]:
-    """A whole frame, its length included. Raises WireError."""
+    """A whole frame, its length included. Raises WireError.
+
+    An error message that repeats what a request said may be longer than a string may be: then all long ones are cut."""
     found = type(body).__schema__.head
     prefix = correlation_id.to_bytes(4, "big", signed=True)
     if version in found.flexible and found.number != API_VERSIONS:
         prefix += b"\0"
+    try:
+        return encode_parts(body, version, prefix, framed=True)
+    except WireError as error:
+        if not error.path.endswith(MESSAGE):
+            raise
+    _cut_messages(body)
     return encode_parts(body, version, prefix, framed=True)
+
+
+def _cut_messages(value: Any) -> None:
+    """Cut the error messages in a response or a struct."""
+    for name in value.__layout__.names:
+        held = getattr(value, name)
+        if name == MESSAGE and held is not None:
+            setattr(value, name, held[:MESSAGE_CHARACTERS_MAX])
+        for one in held if isinstance(held, list) else (held,):
+            if isinstance(one, Message):
+                _cut_messages(one)
 
 
 def correlation_id(frame: Buffer) -> int:

@@ -64,6 +64,17 @@ def test_responses() -> None:
         assert framing.decode_response(name, version, frame[4:]) == body
 
 
+@pytest.mark.parametrize("version", [4, 7])
+def test_an_error_message_that_is_too_long_for_a_string_is_cut(version: int) -> None:
+    cls = message("CreateTopicsResponse")
+    told = [cls.CreatableTopicResult(name=name, error_message=name * 40_000) for name in ("a", "\u20ac")]
+    frame = b"".join(framing.encode_response("CreateTopics", version, 1, cls(topics=told)))
+    topics = framing.decode_response("CreateTopics", version, frame[4:]).topics
+    assert [topic.error_message for topic in topics] == ["a" * 1000, "\u20ac" * 1000]
+    with pytest.raises(WireError, match="name: string longer"):
+        framing.encode_response("CreateTopics", version, 1, cls(topics=[cls.CreatableTopicResult(name="a" * 40_000)]))
+
+
 def test_a_version_too_new_is_answered_in_version_0() -> None:
     """ApiVersions: code 35 and our range, as every client expects."""
     cls = message("ApiVersionsResponse")
