@@ -17,13 +17,16 @@ from actors.wire.messages import message
 if TYPE_CHECKING:
     from actors.node.node import Node
 
+NAME_CHARACTERS_MAX = 255
+"""So much of a client's name stands in a member id, which must itself fit into a string."""
+
 
 @rpc(11, "JoinGroup", range(0, 10), listeners=(Listener.CLIENT,))
 def join_group(node: "Node", request: Any, call: Call) -> Answer:
     """Wait for the end of the join phase."""
     assert node.broker is not None
     groups = node.broker.groups
-    name = request.group_instance_id or call.client_id or ""
+    name = (request.group_instance_id or call.client_id or "")[:NAME_CHARACTERS_MAX]
     fresh = base64.b16encode(node.random.uuid()).decode().lower()
     join = JoinRequest(
         version=call.api_version,

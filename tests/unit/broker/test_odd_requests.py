@@ -127,3 +127,27 @@ def test_a_page_that_goes_on_at_a_topic_that_is_gone_shows_the_next_one_whole() 
         ("t", []),
         ("u", [0, 1, 2]),
     ]
+
+
+def test_a_member_whose_name_is_as_long_as_a_string_may_be_joins() -> None:
+    lab = Lab(1, {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"})
+    lab.topic([1], "__consumer_offsets", b"\5" * 16)
+    kind = message("JoinGroupRequest")
+    request = kind(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        group_instance_id="i" * 32_767,
+        protocol_type="consumer",
+        protocols=[kind.JoinGroupRequestProtocol(name="range")],
+    )
+    asked = lab.call(1, "JoinGroup", 7, request)
+    lab.settle()
+    member = asked.reply.member_id
+    assert asked.reply.error_code == ErrorCode.NONE and asked.reply.leader == member
+    kind = message("SyncGroupRequest")
+    given = kind.SyncGroupRequestAssignment(member_id=member, assignment=b"all")
+    request = kind(group_id="g", generation_id=1, member_id=member, group_instance_id="i" * 32_767, assignments=[given])
+    synced = lab.call(1, "SyncGroup", 4, request)
+    lab.settle()
+    assert synced.reply.assignment == b"all"
