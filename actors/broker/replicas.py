@@ -230,7 +230,7 @@ class Replicas:
 
     def detach(self, entry: Entry) -> None:
         """It does no longer."""
-        partition, entry.partition = entry.partition, None
+        partition, entry.partition, entry.warm = entry.partition, None, None
         if partition is None:
             return
         partition.watchers.pop(entry, None)

@@ -316,3 +316,47 @@ def test_kip_951_a_client_is_told_where_the_leader_is_on_its_own_listener() -> N
     asked = lab.call(1, "Fetch", 16, kind(topics=[kind.FetchTopic(topic_id=TOPIC_ID, partitions=[one])]))
     assert code(asked) is ErrorCode.FENCED_LEADER_EPOCH
     assert [(node.node_id, node.host, node.port) for node in asked.reply.node_endpoints] == [(1, "outside", 9001)]
+
+
+def test_what_was_read_for_one_position_is_not_taken_for_another() -> None:
+    lab = Lab(1)
+    lab.topic([1], configs={"internal.segment.bytes": "600"})
+    for number in range(20):
+        lab.produce(1, b"%d" % number * 100)
+    kind = message("FetchRequest")
+    disk, first = lab.disks[1], "t-0/00000000000000000000.log"
+
+    def ask(session: int, epoch: int, offset: int) -> Pending:
+        one = kind.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
+        topics = [kind.FetchTopic(topic="t", partitions=[one])]
+        return lab.call(1, "Fetch", 12, kind(session_id=session, session_epoch=epoch, min_bytes=0, topics=topics))
+
+    session = ask(0, 0, 20).reply.session_id
+    disk.cold = lambda path, position, size: path == first
+
+    def read(path: str, position: int, size: int) -> bool:
+        disk.unreadable = None
+        assert values(ask(session, 2, 10)) == [b"10" * 100]
+        return False
+
+    disk.unreadable = read
+    assert ask(session, 1, 0).done and disk.unreadable is None
+    assert values(ask(session, 3, 10)) == [b"10" * 100]
+    assert not lab.partition(1).unreadable
+
+
+def test_what_was_read_of_a_topic_that_is_gone_is_not_taken_for_its_namesakes() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    lab.produce(1, b"old")
+    disk, again = lab.disks[1], b"\7" * 16
+    disk.cold = lambda path, position, size: path.endswith(".log")
+
+    def read(path: str, position: int, size: int) -> bool:
+        disk.cold = disk.unreadable = None
+        lab.commit(ops.TopicGone(TOPIC_ID), ops.TopicSet("t", again), ops.PartitionsSet(again, range(1), [[1]], [[1]]))
+        assert code(lab.produce(1, b"new")) is ErrorCode.NONE
+        return False
+
+    disk.unreadable = read
+    assert values(lab.fetch(1, 0)) == [b"new"]
