@@ -15,8 +15,6 @@ from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.batch import CorruptBatch, verify
 
-NOTHING_WARM = -1, -1, b""
-
 
 class Reader(NamedTuple):
     """Who asks."""
@@ -38,6 +36,8 @@ class Look(NamedTuple):
     log_start: int = -1
     records: Buffer = b""
     size: int = 0
+    below: int = -1
+    """Offset behind the records."""
     diverging: tuple[int, int] | None = None
     leader: int = NO_LEADER
     leader_epoch: int = -1
@@ -150,10 +150,11 @@ def _read(
     readable = diverging is None and entry.fetch_offset < end
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
     limit = min(entry.bytes_max, bytes_max)
-    # What a thread has read from the disk is used once; log and fetcher may have gone on meanwhile, so it is checked.
-    (offset, below, data), entry.warm = entry.warm or NOTHING_WARM, None
-    if readable and offset == entry.fetch_offset and below <= end:
-        records = data
+    below = entry.fetch_offset
+    warm, entry.warm = entry.warm, None
+    if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
+        # What has been read before is used once; the log may have changed meanwhile, so it is checked.
+        _, below, records = warm
     elif readable and (limit > 0 or first):
         try:
             found = log.read(entry.fetch_offset, limit, end, first)
@@ -164,7 +165,7 @@ def _read(
         if found is None:
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:
-            records = found.data
+            records, below = found.data, found.next_offset
             if sealed and first and not records:
                 raise _damaged(partition, entry.fetch_offset, "no batch can be found there")
     if sealed and records:
@@ -179,6 +180,7 @@ def _read(
         log.log_start_offset,
         records,
         len(records),
+        below,
         diverging,
         partition.leader,
         partition.leader_epoch,

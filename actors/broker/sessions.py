@@ -30,6 +30,8 @@ UNSENT = -2
 Topic = bytes | str
 """A topic id, or a name in requests below version 13."""
 Key = tuple[Topic, int]
+Warm = tuple[int, int, Buffer]
+"""(fetch offset, offset behind, batches) that has been read for an answer that is waiting."""
 
 
 class Wanted(NamedTuple):
@@ -69,8 +71,8 @@ class Entry:
         self.number = wanted.number
         self.partition: Partition | None = None
         self.session = session
-        self.warm: tuple[int, int, Buffer] | None = None
-        """(fetch offset, offset behind, batches) that a thread has read for the answer that is waiting."""
+        self.warm: Warm | None = None
+        """Of the next look."""
         self.unread = -1
         """Fetch offset at which a thread could not read; -1: none."""
         self.fresh = True

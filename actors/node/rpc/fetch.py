@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
-from actors.broker.sessions import Entry, Session, Wanted
+from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, rpc
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
@@ -115,6 +115,7 @@ class _Fetch:
         "_committed_only",
         "_deadline_ms",
         "_epoch",
+        "_found",
         "_incremental",
         "_listener",
         "_node",
@@ -139,6 +140,8 @@ class _Fetch:
         self._role = role
         self._session = session
         self._epoch = session.epoch
+        self._found: dict[Entry, Warm] = {}
+        """What has been read for this answer by the time a job for another partition had to be waited for."""
         self._incremental = incremental
         self._reader = reader
         self._uses_ids = uses_ids
@@ -162,6 +165,8 @@ class _Fetch:
         for entry in list(session.dirty):
             found = self._look(entry, self._bytes_max - total, first=total == 0)
             if found.cold is not None:
+                # Else the partitions before this one would be read again, and what of them is cold with a job again.
+                self._found = {one.entry: (one.entry.fetch_offset, one.below, one.records) for one in looks if one.size}
                 return Later(found.cold, self._warming(entry, expired))
             looks.append(found)
             total += found.size
@@ -173,26 +178,29 @@ class _Fetch:
         return Done(self._reply(looks))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
-        partition = entry.partition
+        partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
+            entry.warm = None  # it is of the topic that had the name before
             self._role.replicas.attach(entry)
             if entry.partition is None:
                 return Look(entry, self._role.absent(entry.topic, entry.number))
         return look(self._role.replicas, entry, self._reader, bytes_max, first=first)
 
     def _warming(self, entry: Entry, expired: bool) -> Callable[[Any], Answer]:
-        """What follows a cold read: it counts unless the partition was deleted meanwhile, and another one has its name. The
-        fetcher may have asked from another offset since."""
+        """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
+        another one has its name."""
         partition, offset = entry.partition, entry.fetch_offset
         assert partition is not None
 
         def warmed(result: Any) -> Answer:
-            present, log = entry.partition is partition and not partition.removed, partition.log
+            log = partition.log
+            if self._session.epoch != self._epoch or entry.partition is not partition or partition.removed:
+                return self.attempt(expired)
             if isinstance(result, FileNotFoundError) and not log.log_start_offset <= offset < log.log_end_offset:
                 return self.attempt(expired)  # retention was faster
-            if present and isinstance(result, Read):
-                entry.warm = offset, result.next_offset, result.data
-            elif present and isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
+            if isinstance(result, Read):
+                self._found[entry] = offset, result.next_offset, result.data
+            elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._node.log.warning(f"cannot read {partition!r}: {result}")
                 partition.unreadable, entry.unread = True, offset
             return self.attempt(expired)

@@ -360,3 +360,19 @@ def test_what_was_read_of_a_topic_that_is_gone_is_not_taken_for_its_namesakes() 
 
     disk.unreadable = read
     assert values(lab.fetch(1, 0)) == [b"new"]
+
+
+def test_partitions_that_no_cache_holds_are_read_once_each() -> None:
+    lab = Lab(1)
+    lab.topic([1], partitions=8)
+    for number in range(8):
+        lab.produce(1, b"%d" % number, number=number)
+    disk, read = lab.disks[1], []
+    disk.cold = lambda path, position, size: path.endswith(".log")
+    disk.unreadable = lambda path, position, size: read.append(path)
+    kind = message("FetchRequest")
+    parts = [kind.FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(8)]
+    asked = lab.call(1, "Fetch", 12, kind(topics=[kind.FetchTopic(topic="t", partitions=parts)]))
+    found = [[record.value for record in records(one.records)] for one in asked.reply.responses[0].partitions]
+    assert found == [[b"%d" % number] for number in range(8)]
+    assert len(read) == 8
