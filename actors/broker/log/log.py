@@ -340,7 +340,7 @@ class PartitionLog:
             if chunk.data:
                 self._hint(segment, chunk)
                 return Read(chunk.data, chunk.next_offset)
-            if segment.base_offset >= upper_offset:
+            if chunk.no_room or segment.base_offset >= upper_offset:
                 break
         return Read(memoryview(b""), offset)
 
@@ -607,6 +607,8 @@ class ColdRead(NamedTuple):
             assert chunk is not None
             if chunk.data:
                 return Read(chunk.data, chunk.next_offset)
+            if chunk.no_room:
+                break
         return Read(memoryview(b""), self.offset)
 
 

@@ -37,6 +37,8 @@ class Chunk(NamedTuple):
     start: int
     stop: int
     """Positions in the file: `stop` is where the batch of `next_offset` begins."""
+    no_room: bool = False
+    """Nothing is given though the next batch is here, as it is too large: nothing behind it may be given."""
 
 
 class Scan(NamedTuple):
@@ -156,8 +158,11 @@ class Segment:
                 )
             cut_short = len(data) < min(wanted, left)
             # Everything read may lie below `offset` and end where a batch ends: what is wanted comes behind it.
-            finished = not found.needed and found.start < len(data)
-            if finished or (not found.start and (cut_short or found.needed > left)):
+            if not found.needed and found.start < len(data):
+                larger = found if at_least_one else span(data, offset, upper_offset, bytes_max)
+                no_room = larger.stop > larger.start or larger.needed > 0
+                return Chunk(memoryview(b""), offset, position, position, no_room)
+            if not found.start and (cut_short or found.needed > left):
                 break
             position += found.start
             wanted = max(wanted, found.needed)

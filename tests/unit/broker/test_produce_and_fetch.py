@@ -1,5 +1,7 @@
 """Produce and Fetch on one broker and on three, through the bytes of their requests."""
 
+import pytest
+
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -376,3 +378,21 @@ def test_partitions_that_no_cache_holds_are_read_once_each() -> None:
     found = [[record.value for record in records(one.records)] for one in asked.reply.responses[0].partitions]
     assert found == [[b"%d" % number] for number in range(8)]
     assert len(read) == 8
+
+
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_batch_that_finds_no_room_is_not_passed_over_for_a_smaller_one_in_the_next_segment(cold: bool) -> None:
+    lab = Lab(1)
+    lab.topic([1], partitions=2, configs={"internal.segment.bytes": "600"})
+    lab.produce(1, b"a" * 100, number=0)
+    lab.produce(1, b"b" * 500, number=1)
+    lab.produce(1, b"c", number=1)
+    assert len(lab.partition(1, 1).log.segments) == 2
+    lab.disks[1].cold = lambda path, position, size: cold
+    kind = message("FetchRequest")
+    parts = [kind.FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in (0, 1)]
+    request = kind(max_bytes=300, min_bytes=0, topics=[kind.FetchTopic(topic="t", partitions=parts)])
+    first, second = lab.call(1, "Fetch", 12, request).reply.responses[0].partitions
+    assert [record.value for record in records(first.records)] == [b"a" * 100]
+    assert second.error_code == ErrorCode.NONE and not second.records
+    assert not lab.partition(1, 1).unreadable
