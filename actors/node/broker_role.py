@@ -373,7 +373,8 @@ class BrokerRole:
             partition, part = replicas.moved.pop(0)
             if part is Became.LEADER:
                 self.groups.became_leader(partition.topic, partition.number, partition.leader_epoch)
-            else:
+            elif not partition.removed or replicas.get(partition.topic, partition.number) is None:
+                # A snapshot tells of a namesake before it tells that this one is gone.
                 self.groups.resigned(partition.topic, partition.number)
         if replicas.flushes:
             flushes, replicas.flushes = replicas.flushes, []

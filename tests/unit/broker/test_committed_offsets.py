@@ -1,6 +1,8 @@
 """What a group has committed, as its coordinator tells it while the partition under it changes."""
 
 from actors.metadata import ops
+from actors.metadata.snapshot import encode
+from actors.raft.messages import SnapshotId
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab, Pending
@@ -64,3 +66,24 @@ def test_a_new_coordinator_tells_nothing_that_the_next_one_may_not_have() -> Non
     lab.change([3], 3, topic_id=OFFSETS_ID)
     lab.settle()
     assert committed(lab, 3) == 10
+
+
+def test_a_coordinator_that_learns_from_a_snapshot_that_its_topic_was_made_again_serves_the_new_one() -> None:
+    lab = coordinated(2)
+    commit(lab, 5)
+    lab.settle()
+    lab.cut = {1}
+    again = b"\6" * 16
+    lab.commit(ops.TopicGone(OFFSETS_ID))
+    lab.commit(ops.TopicSet(OFFSETS, again), ops.PartitionsSet(again, range(1), [[1]], [[1]]))
+    lab.settle()
+    image = lab.broker(2).image
+    snapshot = SnapshotId(image.next_offset, 1)
+    lab.broker(1).load(b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), snapshot)
+    lab.seen[1] = len(lab.log)
+    lab.cut = set()
+    lab.pass_ms(500)
+    assert committed(lab) == -1
+    later = commit(lab, 7)
+    lab.settle()
+    assert later.done and committed(lab) == 7
