@@ -221,6 +221,9 @@ class Coordinator:
         group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
         if isinstance(shard, ErrorCode) or group is None:
             code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
+            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # Clients do not expect that one here, Java's ends with it. What was joined is lost in any case.
+                code = ErrorCode.REBALANCE_IN_PROGRESS
             self.answers.append((ticket, Synced(code)))
             return
         write = rebalance.sync(

@@ -1,8 +1,8 @@
 """SyncGroup (14), versions 0 to 5.
 
 Version notes: 3 static members; 5 protocol type and name are checked and come back.
-Errors: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+Errors: NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
 """
 
 from typing import TYPE_CHECKING, Any

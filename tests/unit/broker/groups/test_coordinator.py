@@ -411,6 +411,14 @@ def test_a_record_that_means_nothing_here_is_passed_over_when_a_shard_is_loaded(
     assert not isinstance(offsets, ErrorCode) and offsets["t", 0].offset == 42 and offsets["u", 0].offset == 1
 
 
+def test_who_asks_for_an_assignment_while_the_group_is_loaded_joins_again() -> None:
+    w = World()
+    (member,) = w.stable(1)
+    w.machine.gained(0, 2)
+    assert w.synced(w.sync(member, 1)).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert w.joined(w.join(member)).error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
 def test_lost_leadership_tells_everybody_to_look_elsewhere() -> None:
     world = World()
     leader, _ = world.stable(2)
