@@ -28,8 +28,12 @@ class Damage(NamedTuple):
 
 
 def verify(file: File) -> Damage | None:
-    """Check every batch of a checkpoint: None, or what is wrong. Blocking; touches nothing but the file."""
-    data = file.read_cold(0, file.size)
+    """Check a received file: None, or what is wrong. Blocking; touches nothing but the file."""
+    return check(file.read_cold(0, file.size))
+
+
+def check(data: Buffer) -> Damage | None:
+    """Check every batch of a checkpoint, and that there is one: None, or what is wrong."""
     position = 0
     try:
         while position < len(data) or position == 0:
@@ -69,16 +73,19 @@ class Checkpoints:
         found = (checkpoint_of(name) for name in self.disk.names(self.directory))
         self.ids = sorted(one for one in found if one is not None)
 
-    def check_newest(self) -> None:
-        """Raises DamagedFile where the newest one is damaged; may block."""
-        if self.ids:
-            file = self._file(self.ids[-1])
-            damage = verify(file)
-            if damage is not None:
-                raise DamagedFile(
-                    f"{file.path} is damaged at byte {damage.position} ({damage.reason}). Restore it from a copy, or empty "
-                    f"the directory and let this node fetch the metadata from the others"
-                )
+    def newest(self) -> memoryview:
+        """The newest one whole, empty if there is none. Raises DamagedFile, DiskFailed; may block."""
+        if not self.ids:
+            return memoryview(b"")
+        file = self._file(self.ids[-1])
+        data = file.read_cold(0, file.size)
+        damage = check(data)
+        if damage is not None:
+            raise DamagedFile(
+                f"{file.path} is damaged at byte {damage.position} ({damage.reason}). Restore it from a copy, or empty "
+                f"the directory and let this node fetch the metadata from the others"
+            )
+        return data
 
     def load(self, snapshot: SnapshotId) -> memoryview:
         """The whole file; may block. Raises FileNotFoundError, DiskFailed."""

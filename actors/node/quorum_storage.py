@@ -66,10 +66,10 @@ class Store:
     def recover(self, now_ms: int) -> Recovered:
         """Read everything. Raises DamagedFile, DiskFailed."""
         self.checkpoints.recover()
-        self.checkpoints.check_newest()
+        checkpoint = self.checkpoints.newest()
         newest = self.checkpoints.latest or NO_SNAPSHOT
         entries: list[tuple[int, int]] = []
-        voters = list(self.voters_of(self.checkpoints.load(newest))) if self.checkpoints.ids else []
+        voters = list(self.voters_of(checkpoint)) if len(checkpoint) else []
 
         def seen(batch: Batch, attributes: int) -> None:
             if not entries or batch.epoch > entries[-1][0]:
