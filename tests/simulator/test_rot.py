@@ -16,15 +16,20 @@ def _value(number):
     return b"%d" % number * 60
 
 
+def _written():
+    """Twelve records, on every replica."""
+    t = OneTopic()
+    for number in range(12):
+        t.produce(_value(number))
+    t.world.run_for(3_000)
+    return t
+
+
 @pytest.mark.parametrize("position", [3, 10, 14, 100, 120], ids=["offset", "length", "epoch", "attributes", "record"])
 @pytest.mark.parametrize("reader", ["consumer", "replica"])
 def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader):
-    t = OneTopic()
-    world, brokers = t.world, t.cluster.brokers
-    for number in range(12):
-        t.produce(_value(number))
-    world.run_for(3_000)
-    leader = t.leader
+    t = _written()
+    world, brokers, leader = t.world, t.cluster.brokers, t.leader
     assert t.isr == {1, 2, 3}
     process, follower = brokers[leader], brokers[leader % 3 + 1]
     sound = bytes(follower.disk.files[FILE].data)
@@ -112,12 +117,8 @@ def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_sto
 @pytest.mark.parametrize("reader", ["consumer", "replica"])
 def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
     """As one does whose disk is full. Nobody had opened it since the start."""
-    t = OneTopic()
-    world, brokers = t.world, t.cluster.brokers
-    for number in range(12):
-        t.produce(_value(number))
-    world.run_for(3_000)
-    leader = t.leader
+    t = _written()
+    world, brokers, leader = t.world, t.cluster.brokers, t.leader
     process, follower = brokers[leader], brokers[leader % 3 + 1]
     sound = t.file(leader, FILE)
 

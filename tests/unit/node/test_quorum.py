@@ -116,16 +116,21 @@ def snapshot(node: FakeNode) -> None:
     node.quorum.snapshot(end, epoch, [part.data for part in (head, *filler, foot)])
 
 
-def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
-    cluster = Cluster(brokers=1)
-    cluster.start(1, 2, 3)
-    leader = cluster.elect()
-    for round_ in range(3):
+def grow(cluster: Cluster, leader: FakeNode, rounds: int) -> None:
+    """Thirty batches a round, and a snapshot behind them."""
+    for round_ in range(rounds):
         for number in range(30):
             cluster.append(f"{round_}.{number}", size=300)
         assert cluster.run(200, cluster.settled)
         snapshot(leader)
         cluster.run(20)
+
+
+def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
+    cluster = Cluster(brokers=1)
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    grow(cluster, leader, 3)
     assert len(leader.quorum.checkpoints.ids) == 2
     assert leader.quorum.log.start_offset > 0
     assert leader.quorum.bytes_since_snapshot == 0
@@ -236,12 +241,7 @@ def test_a_broker_waits_for_room_for_a_snapshot(room: int) -> None:
     assert cluster.run(1000, cluster.settled)
     broker = cluster.nodes[101]
     broker.kill()
-    for _ in range(2):
-        for number in range(30):
-            cluster.append(f"r{number}", size=300)
-        assert cluster.run(200, cluster.settled)
-        snapshot(leader)
-        cluster.run(20)
+    grow(cluster, leader, 2)
     broker.disk.room = room
     broker.start()
     cluster.run(5000)
