@@ -32,19 +32,21 @@ extensions = [
     if not BUILT
 ]
 
-setup(
-    options={"build_ext": {"parallel": CORES}},
-    ext_modules=cythonize(
-        extensions,
-        nthreads=CORES,
-        annotate=ANNOTATE,
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": DEBUG,
-            "wraparound": False,
-            "initializedcheck": DEBUG,
-            "cdivision": True,
-            "embedsignature": True,
-        },
-    ),
-)
+# Cython compiles in processes of its own, which import this file where they are not forked (macOS, Python 3.14).
+if __name__ == "__main__":
+    setup(
+        options={"build_ext": {"parallel": CORES}},
+        ext_modules=cythonize(
+            extensions,
+            nthreads=CORES,
+            annotate=ANNOTATE,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": DEBUG,
+                "wraparound": False,
+                "initializedcheck": DEBUG,
+                "cdivision": True,
+                "embedsignature": True,
+            },
+        ),
+    )
