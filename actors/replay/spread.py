@@ -187,7 +187,7 @@ def _of_topics(data: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[NDArray[
     size = np.where(long, (first & 0x7F) | second << 7, first) - 1  # of the name, as uvarint of size + 1
     place = np.where(named, at + 3 + long + size, place)
     wanted = named | np.isin(type_, BULK) | (type_ == TOPIC_GONE)
-    return np.where(wanted, data[np.where(wanted, place, at)], -1), wanted
+    return np.where(wanted, data[np.where(wanted, place, at)].astype(np.int64), -1), wanted
 
 
 class _Task:

@@ -5,6 +5,7 @@ which nobody reads; over TCP such a word is lost in silence, over a Unix socket 
 every worker that ends. Spark runs this as `python -m actors.replay.workers pyspark.worker` (spark.python.daemon.module).
 """
 
+import os
 import socket
 
 from pyspark import daemon
@@ -17,7 +18,7 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
     try:
         code: int = _worker(sock, authenticated)
     except BrokenPipeError:
-        return 1
+        os._exit(1)  # at once: a buffer that is let go tells, from Python 3.13 on, what it could not write
     return code
 
 
