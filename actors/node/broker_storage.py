@@ -8,8 +8,11 @@ This file alone decides when a log is flushed, what a checkpoint holds and which
 2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A directory
    with a log that the start found damaged gets none: the next start has to look again.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
+4. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
+   Apache Kafka does, and removes neither.
 """
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +43,8 @@ class BrokerStorage:
         value = node.config.value
         self._directories: list[LogDirectory] = []
         self._paths: list[str] = []
-        self._found: dict[tuple[str, int], tuple[LogDirectory, PartitionDirectory]] = {}
-        """What the start found and no metadata has claimed yet."""
+        self._found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
+        """What the start found and no metadata has claimed yet. Invariant: no list is empty, none has one topic id twice."""
         self._counts: list[int] = []
         self._indexes = IndexCache()
         self._retention_interval_ms = value("log.retention.check.interval.ms")
@@ -73,7 +76,7 @@ class BrokerStorage:
                 elif found.suffix:
                     self._remove(directory.disk, found.name)
                 else:
-                    self._found[found.topic, found.number] = directory, found
+                    self._find(directory, found)
         self._retention_ms = self._node.now.mono_ms + 30_000
         epochs = {directory.broker_epoch for directory in self._directories}
         return epochs.pop() if len(epochs) == 1 else -1
@@ -123,20 +126,20 @@ class BrokerStorage:
     def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int]:
         """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark."""
         settings = self.settings(topic)
-        claimed = self._found.pop((topic, number), None)
-        if claimed is not None and claimed[1].topic_id != topic_id:
-            directory, found = claimed
-            if found.topic_id is None:
-                self._set_aside(directory.disk, found)
+        claimed = None
+        for place, one in self._found.pop((topic, number), ()):
+            if one.topic_id == topic_id:
+                claimed = place, one
+            elif one.topic_id is None:
+                self._set_aside(place.disk, one)
             else:
-                self._retire(directory.disk, found.name, topic, number, settings)
-            claimed = None
+                self._retire(place.disk, one.name, topic, number, settings)
         if claimed is None:
-            place = min(range(len(self._directories)), key=lambda index: self._counts[index])
-            self._counts[place] += 1
+            fewest = min(range(len(self._directories)), key=lambda index: self._counts[index])
+            self._counts[fewest] += 1
             return (
                 PartitionLog(
-                    self._directories[place].disk,
+                    self._directories[fewest].disk,
                     partition_name(topic, number),
                     settings,
                     topic_id,
@@ -170,12 +173,12 @@ class BrokerStorage:
     def retire_unclaimed(self) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
         partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
-        for (topic, number), (directory, found) in self._found.items():
+        for directory, found in itertools.chain.from_iterable(self._found.values()):
             if found.topic_id is None:
                 self._set_aside(directory.disk, found)
             else:
                 self._node.log.info(f"{found.name} has no replica here any more: its files are removed")
-                self._retire(directory.disk, found.name, topic, number, self.settings(topic))
+                self._retire(directory.disk, found.name, found.topic, found.number, self.settings(found.topic))
         self._found.clear()
 
     def delete(self, partition: Partition) -> None:
@@ -298,6 +301,18 @@ class BrokerStorage:
             self._node.work(lambda: [job() for job in jobs], self._noted)
 
     # ---- inside
+
+    def _find(self, directory: LogDirectory, found: PartitionDirectory) -> None:
+        others = self._found.setdefault((found.topic, found.number), [])
+        for other, same in others:
+            if found.topic_id is not None and found.topic_id == same.topic_id:
+                self._node.stop(
+                    1,
+                    f"{found.name} is in {self._path(other.disk)} and in {self._path(directory.disk)}: take the copy away "
+                    f"that is out of date",
+                )
+                return
+        others.append((directory, found))
 
     def _tell_of_room(self, refusals: dict[Disk, DiskFull]) -> None:
         for disk, why in refusals.items():
