@@ -7,7 +7,7 @@
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
 #   make clean      back to a fresh clone
 
-PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name) 2>/dev/null)))
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
 PY := $(VENV)/bin/python
 KAFKA := 4.3.1
