@@ -1,12 +1,17 @@
 """Durability and slow jobs outside the loop: `Sync` and `Work` in, (token, result) out.
 
-This file alone decides how the disk is waited for. A sync without replacements goes to `fastpath.flusher`, whose thread
-needs the GIL for nothing; one with replacements (quorum-state, a checkpoint) goes to a single thread in order, so that
-two versions of a small file never overtake each other. Several syncs that wait at once share one fdatasync a file.
-Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
+This file alone decides how the disk is waited for. Rules:
+
+1. One thread alone calls fdatasync on what was appended, that of `fastpath.flusher`, which needs the GIL for nothing. The
+   kernel reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well.
+   Several syncs that wait at once share one fdatasync a file.
+2. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
+   of a small file never overtake each other, and none before the files of its own sync are durable.
+3. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
 """
 
 import os
+import select
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,6 +24,20 @@ from fastpath.flusher import Flusher
 WORKERS = 2
 
 
+class Ordered:
+    """A sync with replacements, and the `departures` of the disk of each."""
+
+    __slots__ = ("departures", "failed", "flushed", "sync")
+
+    def __init__(self, sync: Sync, flushed: bool) -> None:
+        self.sync = sync
+        self.departures: list[int] = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
+        self.flushed = flushed
+        """Whether the flusher has answered for its files."""
+        self.failed: OSError | None = None
+        """What it has answered."""
+
+
 class Syncs:
     """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
 
@@ -26,8 +45,9 @@ class Syncs:
         self.flusher = Flusher()
         self._wake = wake
         self._done: deque[tuple[int, object]] = deque()
-        self._ordered: deque[tuple[Sync, list[int], list[int]]] = deque()
-        """Syncs with replacements: what to sync, and for each replacement the `departures` of its disk."""
+        self._ordered: deque[Ordered] = deque()
+        self._flushing: dict[int, Ordered] = {}
+        """Those of them whose files the flusher has, by token."""
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
         """What `drain` hands back, by token."""
         self._there = threading.Condition()
@@ -49,11 +69,13 @@ class Syncs:
             return
         fds = [fd for _, several in pinned for fd in several]
         if sync.replacements:
-            asked = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
+            one = Ordered(sync, flushed=not fds)
+            if fds:
+                self._flushing[sync.token] = one
             with self._there:
-                self._ordered.append((sync, fds, asked))
+                self._ordered.append(one)
                 self._there.notify()
-        else:
+        if fds or not sync.replacements:
             self.flusher.submit(sync.token, fds)
 
     def work(self, work: Work) -> None:
@@ -68,9 +90,7 @@ class Syncs:
 
     def drain(self) -> list[tuple[int, object]]:
         """Everything that has ended since the last call: (token, None, a result or an exception)."""
-        done: list[tuple[int, object]] = []
-        for token, errno in self.flusher.drain():
-            done.append((token, DiskFailed(errno, f"fdatasync: {os.strerror(errno)}") if errno else None))
+        done = self._flushed()
         while self._done:
             done.append(self._done.popleft())
         for token, _ in done:
@@ -79,7 +99,12 @@ class Syncs:
         return done
 
     def close(self) -> None:
-        """Finish what was submitted, then end the threads."""
+        """Finish what was submitted, then end the threads. Idempotent."""
+        while self._flushing:
+            ended = select.poll()
+            ended.register(self.flusher.fileno(), select.POLLIN)
+            ended.poll()
+            self._flushed()
         with self._there:
             self._closing = True
             self._there.notify()
@@ -87,32 +112,43 @@ class Syncs:
         self._workers.shutdown(wait=True)
         self.flusher.close()
 
+    def _flushed(self) -> list[tuple[int, object]]:
+        """What the flusher has done, save that of which the replacements come now."""
+        done: list[tuple[int, object]] = []
+        for token, errno in self.flusher.drain():
+            failed = DiskFailed(errno, f"fdatasync: {os.strerror(errno)}") if errno else None
+            one = self._flushing.pop(token, None)
+            if one is None:
+                done.append((token, failed))
+                continue
+            with self._there:
+                one.failed, one.flushed = failed, True
+                self._there.notify()
+        return done
+
     def _write(self) -> None:
         while True:
             with self._there:
-                while not self._ordered and not self._closing:
+                while not (self._ordered and self._ordered[0].flushed) and not (self._closing and not self._ordered):
                     self._there.wait()
                 if not self._ordered:
                     return
-                syncs = list(self._ordered)
-                self._ordered.clear()
+                syncs = []
+                while self._ordered and self._ordered[0].flushed:
+                    syncs.append(self._ordered.popleft())
             self._done.extend(_perform(syncs))
             self._wake()
 
 
-def _perform(syncs: Sequence[tuple[Sync, Sequence[int], Sequence[int]]]) -> list[tuple[int, object]]:
-    """Every file once, then the replacements in order. An error of the device is the answer to all that come after it, want
-    of room only to whose small file it was."""
+def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
+    """The replacements in order. An error of the device is the answer to all that come after it, want of room only to whose
+    small file it was."""
     failed: OSError | None = None
-    try:
-        for fd in dict.fromkeys(fd for _, fds, _ in syncs for fd in fds):
-            os.fdatasync(fd)
-    except OSError as error:
-        failed = DiskFailed(error.errno, f"fdatasync: {error.strerror}")
     results: list[tuple[int, object]] = []
-    for sync, _, asked in syncs:
+    for one in syncs:
+        failed = failed or one.failed
         full: DiskFull | None = None
-        for (disk, path, content), departures in zip(sync.replacements, asked, strict=True):
+        for (disk, path, content), departures in zip(one.sync.replacements, one.departures, strict=True):
             if failed is None and full is None:
                 try:
                     disk.replace(path, content, departures)  # type: ignore[attr-defined]
@@ -120,5 +156,5 @@ def _perform(syncs: Sequence[tuple[Sync, Sequence[int], Sequence[int]]]) -> list
                     full = error
                 except OSError as error:
                     failed = error
-        results.append((sync.token, failed or full))
+        results.append((one.sync.token, failed or full))
     return results

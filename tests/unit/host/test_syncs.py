@@ -1,5 +1,6 @@
 """Waiting for the disk, on a real one."""
 
+import os
 import resource
 import threading
 from collections.abc import Iterator
@@ -7,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import syncs
-from actors.host.disk import LocalDisk
-from actors.host.syncs import Syncs, _perform
-from actors.ports import DiskFull, Sync, Work
+from actors.host.disk import LocalDisk, LocalFile
+from actors.host.syncs import Ordered, Syncs, _perform
+from actors.ports import DiskFailed, DiskFull, Sync, Work
 
 
 class Waiting:
@@ -58,27 +58,64 @@ def test_replacements_of_one_file_keep_their_order(waiting: Waiting, tmp_path: P
     assert (tmp_path / "state").read_bytes() == b"99"
 
 
+class Slow:
+    """A disk that is busy with its only small file until it is let go."""
+
+    departures = 0
+
+    def __init__(self) -> None:
+        self.busy, self.free = threading.Event(), threading.Event()
+
+    def replace(self, path: str, content: bytes, departures: int) -> None:
+        self.busy.set()
+        assert self.free.wait(10)
+
+
 def test_a_small_file_of_a_directory_that_went_is_not_written_into_its_namesake(
-    waiting: Waiting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    waiting: Waiting, tmp_path: Path
 ) -> None:
-    """A topic is deleted and made again while the disk is busy with what its partition had to sync."""
-    disk, busy, free = LocalDisk(str(tmp_path)), threading.Event(), threading.Event()
-
-    def slow(fd: int) -> None:
-        busy.set()
-        assert free.wait(10)
-
-    monkeypatch.setattr(syncs.os, "fdatasync", slow)
+    """A topic is deleted and made again while the disk is busy."""
+    disk, slow = LocalDisk(str(tmp_path)), Slow()
+    waiting.syncs.submit(Sync(0, [], [(slow, "small", b"")]))  # type: ignore[list-item]
+    assert slow.busy.wait(10)
     file = disk.open("t-0/0.log", create=True)
     waiting.syncs.submit(Sync(1, [file], [(disk, "t-0/7.snapshot", b"old"), (disk, "checkpoint", b"all")]))
-    assert busy.wait(10)
     disk.rename("t-0", "t-0.1-delete")
     disk.open("t-0/0.log", create=True)
     waiting.syncs.submit(Sync(2, [], [(disk, "t-0/9.snapshot", b"new")]))
-    free.set()
-    assert waiting.until(2) == {1: None, 2: None}
+    slow.free.set()
+    assert waiting.until(3) == {0: None, 1: None, 2: None}
     assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == ["0.log", "9.snapshot"]
     assert (tmp_path / "checkpoint").read_bytes() == b"all"
+
+
+class Lost(LocalFile):
+    """A file whose descriptor cannot be synced: the kernel refuses a pipe."""
+
+    def __init__(self) -> None:
+        self.ends = os.pipe()
+
+    def pin(self) -> list[int]:
+        return [self.ends[1]]
+
+    def unpin(self, fds: list[int]) -> None:
+        for fd in self.ends:
+            os.close(fd)
+
+
+def test_one_thread_alone_hears_what_became_of_a_file(waiting: Waiting, tmp_path: Path) -> None:
+    """Another that asked about the same descriptor would hear that all is well, and tell it the quorum."""
+    disk = LocalDisk(str(tmp_path))
+    file = disk.open("log", create=True)
+    file.append([b"data"])
+    waiting.syncs.submit(Sync(1, [file], [(disk, "epochs", b"1")]))
+    waiting.until(1)
+    assert waiting.syncs.flusher.syncs == 2, "the file and the directory that names it"
+    waiting.syncs.submit(Sync(2, [Lost()], [(disk, "epochs", b"2")]))
+    waiting.syncs.submit(Sync(3, [], [(disk, "quorum-state", b"1")]))
+    done = waiting.until(2)
+    assert isinstance(done[2], DiskFailed)
+    assert (tmp_path / "epochs").read_bytes() == b"1", "what was not durable is not named"
 
 
 def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
@@ -96,7 +133,7 @@ def test_who_finds_no_room_fails_alone(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
-        results = dict(_perform([(large, [], [0, 0]), (small, [], [0])]))
+        results = dict(_perform([Ordered(large, flushed=True), Ordered(small, flushed=True)]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert isinstance(results[1], DiskFull)
@@ -107,9 +144,12 @@ def test_who_finds_no_room_fails_alone(tmp_path: Path) -> None:
 def test_closing_finishes_what_was_submitted(tmp_path: Path) -> None:
     one = Waiting()
     disk = LocalDisk(str(tmp_path))
+    file = disk.open("log", create=True)
+    file.append([b"data"])
     ran = []
     one.syncs.work(Work(1, lambda: ran.append(1)))
-    one.syncs.submit(Sync(2, [], [(disk, "last", b"words")]))
+    one.syncs.submit(Sync(2, [file], [(disk, "last", b"words")]))
+    one.syncs.close()
     one.syncs.close()
     assert ran == [1]
     assert (tmp_path / "last").read_bytes() == b"words"
