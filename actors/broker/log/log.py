@@ -231,7 +231,7 @@ class PartitionLog:
             far = last.last_offset - self.log_end_offset > SPAN_MAX
             base_offset = first.base_offset if far else self.log_end_offset
             segment = self._open_first(base_offset, now_ms) if segment is None else self.roll(now_ms, base_offset)
-        position = segment.append(data, first.max_timestamp)
+        position = segment.append(data, first.max_timestamp, now_ms)
         hints = self._hints
         hints[first.base_offset] = (segment, position)
         if len(hints) > HINTS_MAX:

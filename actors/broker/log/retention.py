@@ -5,6 +5,7 @@ This file alone decides about deletion. Rules:
 1. Only whole segments go, the oldest first, and the first that has to stay keeps all behind it.
 2. A segment goes only when every record in it is below the high watermark.
 3. Time and size count only where cleanup.policy names delete; segments below the log's start go in any case.
+   A segment whose records have no time is as old as its last append.
 4. When even the last segment is too old, the log rolls first, so that its end is never lost.
 5. Files are renamed to `.deleted` at once; unlinking is a job, to be run `file.delete.delay.ms` later.
 """
@@ -69,7 +70,7 @@ def _too_old(log: PartitionLog, now_ms: int, high_watermark: int, warm: list[Job
         if newest is None:
             warm.append(lambda: segment.max_timestamp(cold=True))
             return False
-        return now_ms - (newest if newest >= 0 else segment.created_ms) > limit
+        return now_ms - (newest if newest >= 0 else segment.appended_ms) > limit
 
     return _leading(log, goes)
 

@@ -61,8 +61,8 @@ class Segment:
     """
 
     __slots__ = (
-        "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file", "interval_bytes",
-        "last_timestamp", "log", "time_file",
+        "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
+        "interval_bytes", "last_timestamp", "log", "time_file",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int, created_ms: int) -> None:
@@ -73,6 +73,8 @@ class Segment:
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
         """Wall clock; when this process first saw the segment."""
+        self.appended_ms = created_ms
+        """Wall clock of the last append; as `created_ms` until this process has appended."""
         self.log: File = disk.open(self.path(LOG), create=True)
         self.index: SegmentIndex | None = None
         self.index_file: File | None = None
@@ -100,12 +102,13 @@ class Segment:
 
     # -- appends ------------------------------------------------------------------------------------------------------
 
-    def append(self, data: bytes | bytearray | memoryview, first_timestamp: int) -> int:
+    def append(self, data: bytes | bytearray | memoryview, first_timestamp: int, now_ms: int) -> int:
         """Whole batches, already checked; the position where they begin. Raises DiskFull (nothing kept), DiskFailed."""
         assert self.index is not None
         position = self.log.size
         self.log.append((data,))
         self.index.append(data, position)
+        self.appended_ms = now_ms
         if position == 0:
             self.first_timestamp = first_timestamp
         return position

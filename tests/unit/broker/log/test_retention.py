@@ -85,7 +85,16 @@ def test_deleted_records_take_their_segments_with_them() -> None:
     assert [segment.base_offset for segment in log.segments] == list(range(4, 10))
 
 
-def test_a_segment_without_timestamps_counts_from_when_it_was_seen() -> None:
+def test_a_segment_without_timestamps_counts_from_its_last_append() -> None:
+    log = new(retention_ms=1000)
+    put(log, build(timestamp_ms=-1), now_ms=50)
+    put(log, build(timestamp_ms=-1), now_ms=1040)
+    assert _run(log, 1060).deleted == 0
+    assert _run(log, 2040).deleted == 0
+    assert _run(log, 2041).deleted == 1
+
+
+def test_segments_without_timestamps_go_one_by_one() -> None:
     log = new(segment_bytes=100, retention_ms=1000)
     put(log, build(1, 20, timestamp_ms=-1), now_ms=50)
     put(log, build(1, 20, timestamp_ms=-1), now_ms=60)
