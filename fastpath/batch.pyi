@@ -102,8 +102,9 @@ def accept(
     `data` must be writable (else BufferError) and is changed in place, or not at all. Checked: magic, length, CRC; with
     `client` also control bit, codec, contiguous offsets and, in uncompressed batches, the framing of every record;
     `keyed` refuses a record without a key there (topics that are compacted). Compressed records are not looked into.
-    `append_time` writes `now_ms` as the time of every record. CorruptBatch when the bytes are damaged or the last batch
-    is cut, InvalidRecord when a client broke the rules. 64 KiB and more are handled without the GIL.
+    `append_time` writes `now_ms` as the time of every record; else a client's uncompressed batch gets the largest time of
+    its records, whatever its header says. CorruptBatch when the bytes are damaged or the last batch is cut, InvalidRecord
+    when a client broke the rules. 64 KiB and more are handled without the GIL.
     """
 
 def patch(data: Buffer, pos: int, base_offset: int, epoch: int) -> None:

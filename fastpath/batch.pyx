@@ -209,12 +209,18 @@ def columns(data, Py_ssize_t pos=0, end=None):
 cdef struct Trouble:
     Py_ssize_t batch            # position of the batch
     Py_ssize_t inside           # position of a record, -1: the batch as a whole
+    bint mistimed               # a batch's largest timestamp is not that of its records
+
+
+cdef inline int64_t _time(BatchHeader* h, RecordView* record) noexcept nogil:
+    return <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>record.timestamp_delta)
 
 
 cdef Fault _check_records(const uint8_t* data, BatchHeader* h, bint keyed, Trouble* trouble) noexcept nogil:
     """Uncompressed records: lengths inside each other, offsets 0, 1, 2, ..., nothing left over."""
     cdef RecordView record
     cdef Py_ssize_t pos = h.position + HEADER_BYTES, end = h.position + h.size
+    cdef int64_t latest = -1
     cdef int32_t i
     for i in range(h.count):
         trouble.inside = pos
@@ -224,8 +230,11 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, bint keyed, Troub
             return BAD_RECORD_OFFSET
         if keyed and record.key_size < 0:
             return NO_KEY
+        latest = max(latest, _time(h, &record))
         pos = record.end
     trouble.inside = pos
+    if latest != h.max_timestamp:
+        trouble.mistimed = True
     return FINE if pos == end else TOO_LONG
 
 
@@ -246,6 +255,7 @@ cdef Fault _check(
 ) noexcept nogil:
     cdef BatchHeader h
     cdef Fault fault
+    trouble.mistimed = False
     while pos < end:
         trouble.batch = pos
         trouble.inside = -1
@@ -260,8 +270,28 @@ cdef Fault _check(
     return FINE
 
 
+cdef void _retime(uint8_t* data, BatchHeader* h) noexcept nogil:
+    """Write the largest timestamp of checked records: what searches and retention go by."""
+    cdef RecordView record
+    cdef Py_ssize_t pos = h.position + HEADER_BYTES
+    cdef int64_t latest = -1
+    cdef int32_t i
+    for i in range(h.count):
+        if read_record(data, pos, h.position + h.size, &record) != FINE:
+            return                      # never: _check has read the same bytes
+        latest = max(latest, _time(h, &record))
+        pos = record.end
+    store64(data + h.position + 35, latest)
+    _seal(data, h)
+
+
+cdef inline void _seal(uint8_t* data, BatchHeader* h) noexcept nogil:
+    store32(data + h.position + 17, extend(0, data + h.position + CRC_FROM, h.size - CRC_FROM))
+
+
 cdef void _stamp(
-    uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64_t base_offset, int32_t epoch, bint append_time, int64_t now_ms
+    uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64_t base_offset, int32_t epoch, bint append_time, int64_t now_ms,
+    bint mistimed,
 ) noexcept nogil:
     """Give checked batches their offsets, epoch and, when the log decides the time, their timestamp."""
     cdef BatchHeader h
@@ -273,7 +303,9 @@ cdef void _stamp(
         if append_time:
             store16(data + pos + 21, h.attributes | LOG_APPEND_TIME)
             store64(data + pos + 35, now_ms)
-            store32(data + pos + 17, extend(0, data + pos + CRC_FROM, h.size - CRC_FROM))
+            _seal(data, &h)
+        elif mistimed and not h.attributes & CODEC:
+            _retime(data, &h)
         base_offset += <int64_t>h.last_offset_delta + 1
         pos += h.size
 
@@ -307,12 +339,12 @@ def accept(
         if end - pos < GIL_BYTES:
             fault = _check(<uint8_t*>view.buf, pos, end, client, keyed, &trouble)
             if fault == FINE:
-                _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms)
+                _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
         else:
             with nogil:
                 fault = _check(<uint8_t*>view.buf, pos, end, client, keyed, &trouble)
                 if fault == FINE:
-                    _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms)
+                    _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
         if fault != FINE:
             raise _error(fault, trouble.batch, trouble.inside)
         return _accepted(<uint8_t*>view.buf, pos, end, base_offset)

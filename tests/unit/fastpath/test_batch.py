@@ -158,6 +158,22 @@ def test_append_time_is_written_into_the_header_with_a_new_crc(content, now_ms: 
     assert accepted.max_timestamp == now_ms and batch.verify(data) == accepted.headers[0]
 
 
+@given(rows, rows, st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**60))
+def test_the_largest_timestamp_is_that_of_the_records_whatever_a_client_says(
+    first, second, said: int, base: int
+) -> None:
+    data = bytearray(slow.build(first) + reseal(slow.build(second), max_timestamp=said))
+    accepted = batch.accept(data, 0, len(data), base, 3)
+    assert data == slow.build(first, base, 3) + slow.build(second, base + len(first), 3)
+    assert accepted.headers == [batch.verify(data), batch.verify(data, accepted.headers[0].size)]
+
+
+def test_what_the_cluster_or_compression_says_of_the_largest_timestamp_stands() -> None:
+    for changed, client in (({"attributes": 3}, True), ({}, False)):
+        data = reseal(slow.build(ONE), max_timestamp=77, **changed)
+        assert batch.accept(data, 0, len(data), 0, 0, client=client).max_timestamp == 77
+
+
 def test_nothing_to_take_in_is_nothing() -> None:
     assert batch.accept(bytearray(), 0, 0, 7, 1) == (7, -1, -1, [])
 
