@@ -231,7 +231,8 @@ def _unescape(text: str) -> str:
             return chr(int(match[1], 16))
         return _ESCAPES.get(match[2], match[2])
 
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", plain, text, flags=re.DOTALL)
+    text = re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", plain, text, flags=re.DOTALL)
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # pairs become one character
 
 
 # ---- from names and values to a node

@@ -185,8 +185,19 @@ def refuse_shape(controllers: int, brokers: int, port: int) -> None:
 def write(directory: Path, files: Mapping[str, Mapping[str, str]]) -> None:
     """The properties files, which are the plan from now on."""
     for name, own in files.items():
-        text = "".join(f"{setting}={value}\n" for setting, value in own.items())
+        text = "".join(f"{setting}={_escaped(value)}\n" for setting, value in own.items())
         (directory / f"{name}.properties").write_text(text, "latin-1")
+
+
+def _escaped(value: str) -> str:
+    """A value as Java writes it into a properties file."""
+
+    def units(text: str) -> str:
+        data = text.encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{data[i]:02x}{data[i + 1]:02x}" for i in range(0, len(data), 2))
+
+    value = re.sub(r"^ |\\", r"\\\g<0>", value)
+    return re.sub(r"[\x00-\x1f\u0100-\U0010ffff]", lambda match: units(match[0]), value)
 
 
 def describe(
@@ -198,6 +209,8 @@ def describe(
 ) -> dict[str, dict[str, str]]:
     """Properties of every node by its name, from the address of each. Raises ConfigError."""
     refuse_own(common)
+    if "," in str(directory.absolute()):
+        raise ConfigError(f"{directory} has a comma, which separates the directories in log.dirs: take another --dir.")
     files: dict[str, dict[str, str]] = {}
     for id, (host, port) in enumerate(controllers, FIRST_CONTROLLER):
         files[f"controller-{id}"] = {

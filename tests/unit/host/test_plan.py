@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.config import ConfigError
 from actors.host import plan as plans
 from actors.host import storage
 
@@ -59,3 +60,20 @@ def test_addresses_of_ipv6_are_in_brackets_where_clients_read_them(tmp_path: Pat
     for text in (made.bootstrap_servers, made.bootstrap_controllers):
         assert all(one.startswith("[::1]:") for one in text.split(","))
     assert plans.load(tmp_path) == made
+
+
+@pytest.mark.parametrize(
+    "name", ["back\\slash", "日本", "\N{GRINNING FACE}", " before and after ", "#x=y:z", "line\nbreak"]
+)
+def test_a_directory_may_have_any_name(tmp_path: Path, name: str) -> None:
+    made = plans.create(tmp_path / name, 1, 1, common={"broker.rack": name.strip()})
+    assert plans.load(tmp_path / name) == made
+    assert made.members[0].config.log_dirs == (str(tmp_path / name / "controller-1001"),)
+
+
+def test_a_directory_with_a_comma_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """log.dirs would take it for two, and the second one is somewhere else."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="comma"):
+        plans.create(tmp_path / "a,b", 1, 0, common={})
+    assert list(tmp_path.rglob("*/*")) == []
