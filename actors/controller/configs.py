@@ -9,6 +9,7 @@ Rules:
 3. Values are kept as text, as they came. Null removes (A35), whatever the name and whether anybody set it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -131,10 +132,11 @@ def _alter(
     reply = reply_kind()
     ops: list[Any] = []
     named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    times = Counter(named)
     for resource, key in zip(request.resources, named, strict=True):
         code, text = ErrorCode.NONE, None
         try:
-            if named.count(key) > 1:
+            if times[key] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_resource(state, *key)
             present = state.image.config(*key)

@@ -10,6 +10,7 @@ What this file alone decides: which step of a feature is allowed. Rules:
 3. All updates of a request are made, or none.
 """
 
+from collections import Counter
 from typing import Any
 
 from actors.controller.configs import Refused
@@ -29,12 +30,12 @@ def update_features(state: State, request: Any, now: Now, random: Random) -> Res
     kind = message("UpdateFeaturesResponse")
     reply = kind()
     ops: list[Any] = []
-    names = [update.feature for update in request.feature_updates]
+    times = Counter(update.feature for update in request.feature_updates)
     first: Refused | None = None
     for update in request.feature_updates:
         code, text = ErrorCode.NONE, None
         try:
-            if names.count(update.feature) > 1:
+            if times[update.feature] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"The feature {update.feature} is named more than once.")
             ops += _step(state, update)
         except Refused as refused:

@@ -1,11 +1,12 @@
 """CreatePartitions (37): more partitions for topics that exist. All new partitions of a topic come in one group."""
 
+from collections import Counter
 from typing import Any
 
 from actors.controller.configs import Refused
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
-from actors.controller.topics import PARTITIONS_MAX, Assignment, manual_assignment, whole
+from actors.controller.topics import PARTITIONS_MAX, Assignment, check_count, manual_assignment, whole
 from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -15,15 +16,18 @@ from actors.wire.messages import message
 def create_partitions(state: State, request: Any, now: Now, random: Random) -> Result:
     """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS."""
     reply = message("CreatePartitionsResponse")()
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
     placement = Placement(state.soft.usable(state.image), random)
     groups = []
+    partitions = 0
     for topic in {topic.name: topic for topic in request.topics}.values():
         code, text = ErrorCode.NONE, None
         try:
-            if names.count(topic.name) > 1:
+            if times[topic.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            groups.append([_grow(state, topic, placement)])
+            grown = _grow(state, topic, PARTITIONS_MAX - partitions, placement)
+            partitions += len(grown.numbers)
+            groups.append([grown])
         except Refused as refused:
             code, text = refused.code, refused.text
         reply.results.append(
@@ -34,7 +38,7 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
-def _grow(state: State, topic: Any, placement: Placement) -> PartitionsSet:
+def _grow(state: State, topic: Any, partitions_max: int, placement: Placement) -> PartitionsSet:
     image = state.image
     row = image.topic(topic.name)
     if row < 0:
@@ -48,8 +52,7 @@ def _grow(state: State, topic: Any, placement: Placement) -> PartitionsSet:
             f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
         )
     added = topic.count - present
-    if added > PARTITIONS_MAX:
-        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
+    check_count(added, partitions_max)
     first = image.partition(row, 0)
     factor = len(image.replicas(first))
     if image.adding(first) or image.removing(first):

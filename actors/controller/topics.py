@@ -156,7 +156,7 @@ def _assignment(state: State, topic: Any, partitions_max: int, placement: Placem
         raise Refused(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 to use the default value."
         )
-    _check_count(count, partitions_max)
+    check_count(count, partitions_max)
     try:
         replicas = placement.place(count, factor)
     except TooFewBrokers as error:
@@ -177,7 +177,7 @@ def _manual(state: State, topic: Any, partitions_max: int) -> Assignment:
             ErrorCode.INVALID_REQUEST,
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         )
-    _check_count(len(topic.assignments), partitions_max)
+    check_count(len(topic.assignments), partitions_max)
     by_number = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if len(by_number) != len(topic.assignments):
         raise Refused(
@@ -233,7 +233,8 @@ def check_replicas(state: State, members: tuple[int, ...]) -> None:
             )
 
 
-def _check_count(count: int, partitions_max: int) -> None:
+def check_count(count: int, partitions_max: int) -> None:
+    """So many new partitions must fit into what is left of a request's. Raises Refused."""
     if count > partitions_max:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
 

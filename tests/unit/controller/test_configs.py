@@ -4,6 +4,7 @@ import pytest
 
 from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed
 from actors.controller.features import update_features
+from actors.controller.partitions import create_partitions
 from actors.controller.snapshots import report
 from actors.metadata.ops import FeatureSet
 from actors.wire.messages import message
@@ -116,6 +117,44 @@ def test_a_resource_named_twice_is_refused():
     resource = request.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[])
     reply = cluster().run(alter_configs, request(resources=[resource, resource]))
     assert [r.error_code for r in reply.responses] == [42, 42]
+
+
+class Name(str):
+    """A name that counts how often names are compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def resources():
+    kind = message("IncrementalAlterConfigsRequest")
+    named = [
+        kind.AlterConfigsResource(resource_type=TOPIC, resource_name=Name(f"t{i}"), configs=[]) for i in range(300)
+    ]
+    return incremental_alter_configs, kind(resources=named)
+
+
+def growths():
+    kind = message("CreatePartitionsRequest")
+    return create_partitions, kind(topics=[kind.CreatePartitionsTopic(name=Name(f"t{i}"), count=3) for i in range(300)])
+
+
+def features():
+    kind = message("UpdateFeaturesRequest")
+    keys = [kind.FeatureUpdateKey(feature=Name(f"f{i}"), max_version_level=0, upgrade_type=1) for i in range(300)]
+    return update_features, kind(feature_updates=keys)
+
+
+@pytest.mark.parametrize("named", [resources, growths, features])
+def test_looking_for_what_is_named_twice_costs_what_the_request_asks_for(named):
+    """A request of 100 MB names millions: compared pair by pair they would stop the controller for hours."""
+    Name.compared = 0
+    cluster().run(*named())
+    assert Name.compared < 300 * 20
 
 
 def test_unclean_by_topic_then_all_brokers_then_the_node():

@@ -208,6 +208,16 @@ def grow(c, count, assignments=None, name="t", validate_only=False):
     return c.run(create_partitions, kind(topics=topics, validate_only=validate_only)).results[0].error_code
 
 
+def test_a_request_adds_no_more_partitions_than_may_be_created_at_once():
+    c = Cluster(brokers=1)
+    for name in "abc":
+        c.topic(name)
+    kind = message("CreatePartitionsRequest")
+    topics = [kind.CreatePartitionsTopic(name=name, count=60_001, assignments=None) for name in "abc"]
+    reply = c.run(create_partitions, kind(topics=topics, validate_only=True))
+    assert [result.error_code for result in reply.results] == [0, 44, 44]
+
+
 def test_create_partitions():
     c = Cluster(brokers=3)
     c.topic("t", (1, 2), (2, 3))
