@@ -231,6 +231,7 @@ class Cluster:
 
     def _planned(self) -> plans.Plan:
         controllers, brokers = self._wanted
+        _refuse_rays(self.dir)
         found = plans.load(self.dir)
         if found is None:
             return plans.create(
@@ -299,6 +300,7 @@ class Cluster:
 
 def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     """Stop the cluster of a directory from outside, brokers first; False where none runs. Raises ClusterError."""
+    _refuse_rays(directory)
     found = plans.load(directory)
     if found is None:
         raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
@@ -321,6 +323,12 @@ def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
                 raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
             time.sleep(0.02)
     return any_ran or supervisor is not None
+
+
+def _refuse_rays(directory: Path) -> None:
+    """Raises ClusterError where the nodes are Ray's, which starts again what ends."""
+    if (directory / plans.RAY_JSON).exists():
+        raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")
 
 
 def _import_path() -> str:

@@ -29,7 +29,6 @@ from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.on_processes import ClusterError
 
 NAMESPACE = "rayft"
-CHOICE = "ray.json"
 SLIVER = 0.001
 """Of the pinning resource: any amount pins, and a whole one would allow one node a machine only."""
 READY_TIMEOUT_S = 60.0
@@ -118,14 +117,14 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     directory = Path(options.dir).absolute()
     directory.mkdir(parents=True, exist_ok=True)
     machines = _machines(ray.nodes())  # type: ignore[no-untyped-call]
-    if (there := plans.load(directory)) is not None:
-        existing.agree(
-            there, common, controllers=options.controllers, brokers=options.brokers, port=options.port
-        )  # fmt: skip
-    choice = _chosen(directory) or _choose(directory, options, common, machines)
+    choice = _chosen(directory)
+    if choice is None:
+        if plans.load(directory) is not None:
+            raise ClusterError(f"{directory} holds a cluster of processes: leave --ray out, or take another --dir.")
+        choice = _choose(directory, options, common, machines)
+    plan = _plan(directory, choice)
+    existing.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port)
     actors = {name: _actor(ray, name, choice) for name in choice["nodes"]}
-    plan = plans.load(directory)
-    assert plan is not None, "the choice and the properties are written together"
     pids = _wait(ray, actors, plan)
     plans.write_json(directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], pids))
     print(f"ready on Ray: {plan.bootstrap_servers}")
@@ -193,10 +192,23 @@ def place(names: Sequence[str], machines: Sequence[tuple[str, frozenset[str]]]) 
 
 def _chosen(directory: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads((directory / CHOICE).read_text())
+        found: dict[str, Any] = json.loads((directory / plans.RAY_JSON).read_text())
     except FileNotFoundError:
         return None
     return found
+
+
+def _plan(directory: Path, choice: dict[str, Any]) -> plans.Plan:
+    """What was chosen as a plan. The properties files count, where they are there: settings are changed in them."""
+    nodes = choice["nodes"]
+    missing = [name for name in nodes if not (directory / f"{name}.properties").exists()]
+    plans.write(directory, {name: nodes[name]["properties"] for name in missing})
+    plan = plans.load(directory)
+    assert plan is not None, "there are nodes, and each has a file"
+    for member in plan.members:
+        if member.name in nodes:
+            nodes[member.name]["properties"] = dict(member.config.given)
+    return plan
 
 
 def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, str],
@@ -222,8 +234,7 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     }  # fmt: skip
     for id, (host, port) in enumerate(addresses[:controllers], plans.FIRST_CONTROLLER):
         choice["voters"].append([id, host, port, choice["nodes"][f"controller-{id}"]["directory_id"]])
-    plans.write(directory, files)
-    plans.write_json(directory / CHOICE, choice)
+    plans.write_json(directory / plans.RAY_JSON, choice)
     return choice
 
 

@@ -6,6 +6,7 @@ This file alone decides the layout of a cluster's directory:
     broker-1.properties        a node's configuration, as `rayft node --config` takes it
     broker-1.log               what the node had to say
     broker-1/                  its data
+    ray.json                   of a cluster on Ray: which machine has which node
 
 Brokers are numbered 1, 2, ... and controllers 1001, 1002, ...; with `combined` the first of each share a process. The
 files are written once: who starts the directory again gets the same nodes on the same ports.
@@ -31,6 +32,7 @@ FIRST_PORT, LAST_PORT = 9092, 65535
 CONTROLLERS_BEHIND = 100
 """The first controller's port is so many behind the first broker's."""
 CLUSTER_JSON = "cluster.json"
+RAY_JSON = "ray.json"
 OWN = (
     "process.roles", "broker.id", "controller.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "log.dir",
     "metadata.log.dir", "controller.connect", "controller.listeners", "controller.listener.names",

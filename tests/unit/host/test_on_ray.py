@@ -1,12 +1,19 @@
 """Placing nodes on Ray's machines, and the file for `ray up`; nothing here starts Ray."""
 
+import argparse
 import json
 import os
+import sys
+import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from actors.host import on_ray, storage
+from actors.host import plan as plans
+from actors.host.on_processes import Cluster, ClusterError, down
 from actors.host.on_ray import place
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -83,3 +90,54 @@ def test_a_node_that_breaks_ends_its_process(tmp_path: Path, monkeypatch: pytest
     node._thread.join(10)
     assert "Is a directory" in node.state()["ended"][1]
     assert exits == [3]
+
+
+def up(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[str, Any], None] = lambda name, choice: None
+) -> int:
+    """`rayft up --ray` with nothing of Ray in it."""
+    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(nodes=list))
+    monkeypatch.setattr(on_ray, "_connect", lambda address: None)
+    monkeypatch.setattr(on_ray, "_machines", lambda nodes: [("127.0.0.1", NONE)])
+    monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice: start(name, choice))
+    monkeypatch.setattr(on_ray, "_wait", lambda ray, actors, plan: dict.fromkeys(actors, 1))
+    return on_ray.up(argparse.Namespace(ray="auto", dir=directory, controllers=1, brokers=1, port=9092), {})
+
+
+def test_a_cluster_of_processes_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans.create(tmp_path, 1, 1, common={"log.retention.hours": "1"}, port=9092)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.properties")}
+    with pytest.raises(ClusterError, match="leave --ray out"):
+        up(tmp_path, monkeypatch)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.properties")} == before
+    assert not (tmp_path / "ray.json").exists()
+
+
+def test_a_cluster_on_ray_is_not_started_or_stopped_as_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray would start again what `down` ends."""
+    assert up(tmp_path, monkeypatch) == 0
+    assert up(tmp_path, monkeypatch) == 0
+    with pytest.raises(ClusterError, match="--ray"):
+        Cluster(dir=tmp_path).start()
+    with pytest.raises(ClusterError, match="--ray"):
+        down(tmp_path)
+
+
+def test_a_choice_is_enough_to_go_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command may be killed between one file and the next."""
+    up(tmp_path, monkeypatch)
+    made = plans.load(tmp_path)
+    (tmp_path / "broker-1.properties").unlink()
+    assert up(tmp_path, monkeypatch) == 0
+    assert plans.load(tmp_path) == made
+
+
+def test_settings_are_changed_in_the_properties_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    up(tmp_path, monkeypatch)
+    with (tmp_path / "broker-1.properties").open("a") as file:
+        file.write("log.retention.hours=1\n")
+    given = {}
+    assert up(tmp_path, monkeypatch, lambda name, choice: given.update({name: choice["nodes"][name]})) == 0
+    assert given["broker-1"]["properties"]["log.retention.hours"] == "1"
