@@ -417,6 +417,8 @@ def _listeners(
         return "inter-broker" if separate and name == inter_broker else "client"
 
     told = _advertised(advertised, controller_names, bool(given), hostname) if "broker" in roles else ()
+    if told:
+        _check_told(_names(told), _names(bind), inter_broker)
     return (
         tuple(x._replace(kind=kind(x.name)) for x in bind),
         tuple(x._replace(kind=kind(x.name)) for x in told),
@@ -583,6 +585,20 @@ def _advertised(
             )
         result.append(listener._replace(host=listener.host or hostname))
     return tuple(result)
+
+
+def _check_told(told: Sequence[str], bind: Sequence[str], inter_broker: str) -> None:
+    for name in told:
+        if name not in bind:
+            raise ConfigError(
+                f"advertised.listeners has {name}, which is not among listeners ({', '.join(bind)}): add {name}://host:port "
+                f"there too."
+            )
+    if inter_broker not in told:
+        raise ConfigError(
+            f"the inter-broker listener {inter_broker} is not among advertised.listeners ({', '.join(told)}), and brokers "
+            f"learn there how to reach each other: add {inter_broker}://host:port."
+        )
 
 
 # ---- controllers to contact

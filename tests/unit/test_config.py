@@ -340,6 +340,26 @@ def test_bind_and_advertised_lists() -> None:
     assert (every.listeners[0].host, every.advertised[0].host) == ("", "me.example.com")
 
 
+def test_the_listener_of_brokers_is_told_to_brokers() -> None:
+    """Else no follower would find its leader, and nobody would say why."""
+    two = BROKER | {
+        "listeners": "PLAINTEXT://h:1,INTERNAL://h:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+    }
+    refused(two, "INTERNAL://host:port", advertised_listeners="PLAINTEXT://h:1")
+    assert config(two, advertised_listeners="PLAINTEXT://h:1,INTERNAL://h:2").inter_broker_listener == "INTERNAL"
+
+
+def test_no_listener_is_told_that_nobody_opens() -> None:
+    refused(
+        BROKER,
+        "OTHER",
+        advertised_listeners="PLAINTEXT://h:1,OTHER://h:2",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    )
+
+
 @pytest.mark.parametrize(
     "changes", [{"listeners": "PLAINTEXT://0.0.0.0:9092"}, {"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}]
 )
