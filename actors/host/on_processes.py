@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -299,30 +299,46 @@ class Cluster:
 
 
 def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-    """Stop the cluster of a directory from outside, brokers first; False where none runs. Raises ClusterError."""
+    """Stop the cluster of a directory from outside, brokers first, and kill whoever takes longer than `timeout_s`; False
+    where none runs. Raises ClusterError."""
     _refuse_rays(directory)
     found = plans.load(directory)
     if found is None:
         raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
     supervisor = storage.holder(str(directory))
+    any_ran = supervisor is not None
     if supervisor is not None:
-        os.kill(supervisor, signal.SIGTERM)
-        phases = [[str(directory)]]
-    else:
-        brokers = [member for member in found.members if member not in found.controllers]
-        phases = [[member.config.metadata_log_dir for member in members] for members in (brokers, found.controllers)]
-    any_ran = False
-    for paths in phases:
-        for path in paths:
-            if supervisor is None and (pid := storage.holder(path)) is not None:
-                os.kill(pid, signal.SIGTERM)
-                any_ran = True
-        until = time.monotonic() + 2 * timeout_s + 10
-        while any(storage.holder(path) is not None for path in paths):
-            if time.monotonic() > until:
-                raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
-            time.sleep(0.02)
-    return any_ran or supervisor is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signal.SIGTERM)
+    brokers = [member for member in found.members if member not in found.controllers]
+    for members in (brokers, found.controllers):
+        paths = [member.config.metadata_log_dir for member in members]
+        if supervisor is None:
+            any_ran = _signalled(paths, signal.SIGTERM) or any_ran
+        if not _given_back(paths, timeout_s):
+            _signalled(paths, signal.SIGKILL)
+    if not _given_back([str(directory), *(member.config.metadata_log_dir for member in found.members)], 10.0):
+        raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
+    return any_ran
+
+
+def _signalled(paths: Sequence[str], number: int) -> bool:
+    """Send a signal to whoever holds these directories; whether there was anybody."""
+    pids = [pid for path in paths if (pid := storage.holder(path)) is not None]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return bool(pids)
+
+
+def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
+    """Whether nobody holds these directories any more, in time."""
+    until = time.monotonic() + timeout_s
+    while any(storage.holder(path) is not None for path in paths):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _refuse_rays(directory: Path) -> None:

@@ -1,14 +1,18 @@
 """What somebody who runs a cluster from Python is told; the supervisor's side is played here."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.host import on_processes
 from actors.host import plan as plans
-from actors.host.on_processes import Cluster, ClusterError
+from actors.host.on_processes import Cluster, ClusterError, down
 
 
 class Supervised(Cluster):
@@ -45,3 +49,29 @@ def test_a_restart_that_did_not_happen_is_an_error(tmp_path: Path) -> None:
     cluster = Supervised(tmp_path)
     with pytest.raises(ClusterError, match="did not come back"):
         cluster.restart(1, timeout_s=0.1)
+
+
+def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
+    """A broker without its supervisor, and deaf: `rayft down --timeout` says when it is killed."""
+    plans.create(tmp_path, 1, 1, common={})
+    deaf = (
+        "import signal, sys, time\n"
+        "from actors.host import storage\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "lock = storage.Lock(sys.argv[1])\n"
+        "print('held', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", deaf, str(tmp_path / "broker-1")],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": on_processes._import_path()},
+    ) as broker:
+        try:
+            assert broker.stdout is not None and broker.stdout.readline() == b"held\n"
+            began = time.monotonic()
+            assert down(tmp_path, timeout_s=0.2)
+            assert time.monotonic() - began < 5
+            assert broker.wait(5) == -signal.SIGKILL
+        finally:
+            broker.kill()
