@@ -202,7 +202,7 @@ def _up(options: argparse.Namespace) -> int:
     )  # fmt: skip
     began = time.monotonic()
     try:
-        with console.status("starting"):
+        with console.status(f"starting; the logs are in {options.dir}"):
             cluster.start()
         console.print(screen.table(screen.state(options.dir)))
         console.print(

@@ -41,7 +41,8 @@ class Cluster:
     `dir`: where it lives; None: a fresh directory that goes with the cluster. `config`: settings of every node.
     `host`: what to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the first
     controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is started
-    as it is: whatever is given must fit it.
+    as it is: whatever is given must fit it. `start_timeout_s`: when a start has failed; left out, a new cluster has a
+    minute, and one with data all the time that looking through it takes after a crash.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Cluster:
         combined: bool = False,
         format_level: int | None = None,
         detached: bool = False,
-        start_timeout_s: float = START_TIMEOUT_S,
+        start_timeout_s: float | None = None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._wanted = (controllers, brokers)
@@ -80,6 +81,8 @@ class Cluster:
     def start(self) -> "Cluster":
         """Make what is missing, start every node, return once clients can be served. Raises ClusterError, and what
         `plan` raises for a directory or a port that cannot be used."""
+        there = plans.load(self.dir) is not None
+        timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and not there else self._start_timeout_s
         self._plan = self._planned()
         command = [sys.executable, "-m", "actors.host.supervisor", str(self.dir)]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
@@ -93,9 +96,9 @@ class Cluster:
         )
         self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
         self._listener.start()
-        self._wait(lambda: self._all_ready or self._failure, self._start_timeout_s)
+        self._wait(lambda: self._all_ready or self._failure, timeout_s)
         if not self._all_ready:
-            why = self._failure or f"it was not ready after {self._start_timeout_s:.0f} s; its logs are in {self.dir}."
+            why = self._failure or f"it was not ready after {timeout_s:.0f} s; its logs are in {self.dir}."
             self._temporary = False
             self.stop(timeout_s=1.0)
             raise ClusterError(why)
@@ -276,8 +279,8 @@ class Cluster:
         elif what == "done":
             self._done.append((event["do"], event["id"]))
 
-    def _wait(self, holds: Callable[[], object], timeout_s: float) -> bool:
-        """Whether it holds, in time."""
+    def _wait(self, holds: Callable[[], object], timeout_s: float | None) -> bool:
+        """Whether it holds, in time; None: as long as it takes."""
         with self._changed:
             return bool(self._changed.wait_for(holds, timeout_s))
 

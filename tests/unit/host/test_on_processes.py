@@ -75,3 +75,21 @@ def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
             assert broker.wait(5) == -signal.SIGKILL
         finally:
             broker.kill()
+
+
+def test_only_a_new_cluster_has_a_minute_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash brokers read what they had not synced: however much that is, a limit would end each try alike."""
+    slow = 'import time; time.sleep(0.6); print(\'{"event": "ready"}\', flush=True); input()'
+    popen = subprocess.Popen
+
+    def supervisor(command: list[str], **how: Any) -> "subprocess.Popen[bytes]":
+        return popen([sys.executable, "-c", slow], **how)
+
+    monkeypatch.setattr(subprocess, "Popen", supervisor)
+    monkeypatch.setattr(on_processes, "START_TIMEOUT_S", 0.2)
+    with pytest.raises(ClusterError, match="not ready after"):
+        Cluster(1, 1, tmp_path).start()
+    with Cluster(dir=tmp_path) as cluster:
+        assert cluster.running
+    with pytest.raises(ClusterError, match="not ready after"):
+        Cluster(dir=tmp_path, start_timeout_s=0.2).start()
