@@ -125,7 +125,11 @@ class Cluster:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self) -> "Cluster":
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,9 +7,11 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from actors.config import ConfigError
 from actors.host import on_processes
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError, down
@@ -93,3 +95,19 @@ def test_only_a_new_cluster_has_a_minute_to_start(tmp_path: Path, monkeypatch: p
         assert cluster.running
     with pytest.raises(ClusterError, match="not ready after"):
         Cluster(dir=tmp_path, start_timeout_s=0.2).start()
+
+
+def test_a_block_that_is_not_entered_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python does not leave what it has not entered, and a notebook goes on for hours."""
+    refused = Cluster(config={"no.such.setting": "1"})
+    with pytest.raises(ConfigError), refused:
+        raise AssertionError("entered")
+    assert not refused.dir.exists()
+    interrupted = Cluster(1, 1)
+    popen = subprocess.Popen
+    quiet = "import sys; sys.stdin.readline()"
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", quiet], **how))
+    monkeypatch.setattr(interrupted, "_wait", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt), interrupted:
+        raise AssertionError("entered")
+    assert not interrupted.running and not interrupted.dir.exists()
