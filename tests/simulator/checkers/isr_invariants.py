@@ -38,7 +38,7 @@ class IsrInvariants:
         name = f"{image.topic_name(image.topic_of(row))}-{key[1]}"
         if len(members) != len(isr) or not isr <= set(image.replicas(row)) or (leader >= 0 and leader not in isr):
             raise Violation(self.name, f"{name}: ISR {members} of {image.replicas(row)}, leader {leader}")
-        if before is not None and epoch <= before[0] and (isr, leader) != before[1:]:
+        if before is not None and (epoch < before[0] or (epoch == before[0] and (isr, leader) != before[1:])):
             raise Violation("isr_version_step", f"{name}: {before} became {now}")
         if fenced:
             raise Violation("isr_no_fenced_member", f"{name}: ISR {members}, registered are {sorted(registered)}")
