@@ -129,7 +129,7 @@ class CommittedData:
         if self._hooks.record and not partition.topic.startswith("__"):
             for record in batches.records(content):
                 for function in self._hooks.record:
-                    function(partition.topic_id, partition.number, header, record)
+                    function(partition.topic, partition.topic_id, partition.number, header, record)
 
     @staticmethod
     def _differs(process: Any, partition: Partition, header: Any) -> str:

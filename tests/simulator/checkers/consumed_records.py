@@ -17,7 +17,7 @@ class ConsumedRecords:
         self._history = history
         self._values: dict[tuple[bytes, int], dict[int, bytes | None]] = {}
 
-    def record(self, topic_id: bytes, partition: int, header: object, record: batches.Record) -> None:
+    def record(self, topic: str, topic_id: bytes, partition: int, header: object, record: batches.Record) -> None:
         """Remember it by its offset."""
         self._values.setdefault((topic_id, partition), {})[record.offset] = record.value
 

@@ -10,7 +10,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     consumed(consumer, topic_id, partition, offset, value, wanted)
     committed(group, topic, partition, offset)                   an offset of a group
     fetched(group, topic, partition, offset, floor)
-    record(topic_id, partition, header, record)                  a record is committed for the first time
+    record(topic, topic_id, partition, header, record)           a record is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
     changed(process, partition, before)                          a replica is not what it was; its Standing before
     created(topic, topic_id)                                     a topic's creation was acknowledged

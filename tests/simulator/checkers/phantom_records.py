@@ -13,10 +13,11 @@ class PhantomRecords:
     def __init__(self, history: History) -> None:
         self._history = history
 
-    def record(self, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
+    def record(self, topic: str, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
         """It was sent, and to this partition."""
         attempt = self._history.attempts.get(record.value or b"")
-        if attempt is None or attempt.partition != partition or attempt.topic_id not in (b"", topic_id):
+        sent_there = attempt is not None and (attempt.topic, attempt.partition) == (topic, partition)
+        if attempt is None or not sent_there or attempt.topic_id not in (b"", topic_id):
             raise Violation(
-                self.name, f"{record.value!r} at {record.offset} of partition {partition} was never sent there"
+                self.name, f"{record.value!r} at {record.offset} of {topic}-{partition} was never sent there"
             )

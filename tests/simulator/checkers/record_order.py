@@ -17,7 +17,7 @@ class RecordOrder:
         self._history = history
         self._last: dict[tuple[bytes, int, str], int] = {}
 
-    def record(self, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
+    def record(self, topic: str, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
         """The numbers of a producer rise."""
         attempt = self._history.attempts.get(record.value or b"")
         if attempt is None or not attempt.idempotent:
