@@ -106,10 +106,17 @@ class CommittedData:
             if not found:
                 break
             for header in found:
+                if header.base_offset > offset and not rotten:
+                    break
                 self._batch(process, partition, committed, header, read.data, rotten)
+                offset = header.last_offset + 1
+            if offset < read.next_offset and not rotten:
+                break
             offset = read.next_offset
         if rotten and offset < end:
             committed.unseen.append((offset, end))
+        elif offset < min(end, partition.log.log_end_offset):
+            raise Violation(self.name, f"{process.name} has nothing at {offset} of {partition!r}, committed up to {end}")
         return offset
 
     def _batch(
