@@ -63,6 +63,8 @@ class Faults:
         ]
         self.rotten: dict[tuple[str, str], VirtualDisk] = {}
         """(process, directory of a partition) with a damaged segment -> the disk it was on."""
+        self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int]]] = {}
+        """The same -> (disk, path, position, value) of every byte that rotted."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         world.ended.append(self._ended)
@@ -243,6 +245,15 @@ class Faults:
             return False
         return True
 
+    def shows_rot(self, name: str, directory: str) -> bool:
+        """Whether a byte is as rot has left it. A replica that was fetched anew is not, though its directory is there."""
+        here = self.cluster.brokers[int(name[1:])].disk
+        for disk, path, position, value in self._flipped.get((name, directory), ()):
+            inode = disk.files.get(path)
+            if disk is here and inode is not None and inode.data[position : position + 1] == bytes((value,)):
+                return True
+        return False
+
     def freeze(self) -> bool:
         """SIGSTOP, for a moment or for longer than a lease."""
         free = [process for process in self._free() if not process.frozen]
@@ -376,8 +387,11 @@ class Faults:
             return False
         directory, file = files[self.choose.randrange(len(files))]
         size = len(disk.files[f"{directory}/{file}"].data)
-        disk.corrupt(f"{directory}/{file}", self.choose.randrange(size), 1 << self.choose.randrange(8))
+        path, position = f"{directory}/{file}", self.choose.randrange(size)
+        disk.corrupt(path, position, 1 << self.choose.randrange(8))
         self.rotten[process.name, directory] = disk
+        flipped = self._flipped.setdefault((process.name, directory), [])
+        flipped.append((disk, path, position, disk.files[path].data[position]))
         self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
 

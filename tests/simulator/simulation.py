@@ -159,7 +159,7 @@ class Simulation:
         self.world.ended.extend(self.hooks.ended)
         self.world.sent.extend(self.hooks.sent)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
-        self.data.is_rotten = self.faults.is_rotten
+        self.data.is_rotten = self.faults.shows_rot
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
         self.clients: list[Client] = []
 
