@@ -49,6 +49,7 @@ class VirtualFile:
     def append(self, parts: Sequence[Buffer]) -> int:
         data = b"".join(bytes(part) for part in parts)
         if self.disk.append_fails is not None and self.disk.append_fails(self.path):
+            self.disk.refused += 1
             raise DiskFailed(errno.EIO, "append failed", self.path)
         self.disk.take_room(self, len(data))
         self.inode.data += data
@@ -62,6 +63,7 @@ class VirtualFile:
 
     def read_cold(self, position: int, size: int) -> memoryview:
         if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
+            self.disk.refused += 1
             raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
         return self._bytes(position, size)
 
@@ -103,6 +105,8 @@ class VirtualDisk:
         self.syncs = 0
         self.failed_syncs = 0
         """Since the process began."""
+        self.refused = 0
+        """The same of everything that failed or found no room."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -151,12 +155,14 @@ class VirtualDisk:
     def _may_fail(self, path: str) -> None:
         if self.sync_fails is not None and self.sync_fails(path):
             self.failed_syncs += 1
+            self.refused += 1
             raise DiskFailed(errno.EIO, "sync failed", path)
 
     def replace(self, path: str, content: Buffer) -> None:
         """Write a small file whole, durable at once. Raises DiskFull, DiskFailed."""
         self._may_fail(path)
         if self.replace_full is not None and self.replace_full(path):
+            self.refused += 1
             raise DiskFull(errno.ENOSPC, "no room to replace the file", path)
         inode = Inode(path)
         inode.data += content
@@ -169,6 +175,7 @@ class VirtualDisk:
         """Raises DiskFull when `size` bytes do not fit; nothing is kept then."""
         if self.room is not None:
             if size > self.room:
+                self.refused += 1
                 raise DiskFull(errno.ENOSPC, "no room", file.path)
             self.room -= size
 

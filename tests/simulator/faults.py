@@ -254,6 +254,10 @@ class Faults:
                 return True
         return False
 
+    def was_rotten(self, name: str) -> bool:
+        """Whether rot was ever put on the disk of a process."""
+        return any(process == name for process, _ in self._flipped)
+
     def freeze(self) -> bool:
         """SIGSTOP, for a moment or for longer than a lease."""
         free = [process for process in self._free() if not process.frozen]

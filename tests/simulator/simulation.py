@@ -35,6 +35,7 @@ from tests.simulator.checkers.phantom_records import PhantomRecords
 from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
+from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.process import Client
@@ -147,12 +148,13 @@ class Simulation:
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
         self.leaders = QuorumLeaders()
+        self.stops = StoppedNodes()
         self.hooks.add([
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks), PartitionLeaders(),
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
-            LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
+            LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster), self.stops,
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
@@ -160,6 +162,7 @@ class Simulation:
         self.world.sent.extend(self.hooks.sent)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
         self.data.is_rotten = self.faults.shows_rot
+        self.stops.was_rotten = self.faults.was_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
         self.clients: list[Client] = []
 

@@ -116,7 +116,9 @@ class CommittedData:
         if rotten and offset < end:
             committed.unseen.append((offset, end))
         elif offset < min(end, partition.log.log_end_offset):
-            raise Violation(self.name, f"{process.name} has nothing at {offset} of {partition!r}, committed up to {end}")
+            raise Violation(
+                self.name, f"{process.name} has nothing at {offset} of {partition!r}, committed up to {end}"
+            )
         return offset
 
     def _batch(
