@@ -37,6 +37,8 @@ class History:
         """(topic id, partition) -> the offset behind the last record that was acknowledged."""
         self.purged: dict[tuple[bytes, int], int] = {}
         """(topic id, partition) -> up to where somebody tried to delete records."""
+        self.tried: dict[tuple[str, str, int], set[int]] = {}
+        """(group, topic, partition) -> every offset that a member asked to commit."""
         self._floors: dict[tuple[str, str, int], int] = {}
 
     def attempt(self, value: bytes, attempt: Attempt) -> None:
@@ -70,6 +72,10 @@ class History:
         self.counts["records consumed"] += 1
         for function in self.hooks.consumed:
             function(consumer, topic_id, partition, offset, value, wanted)
+
+    def commits(self, group: str, topic: str, partition: int, offset: int) -> None:
+        """A member is about to commit an offset."""
+        self.tried.setdefault((group, topic, partition), set()).add(offset)
 
     def committed(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member was told that its group's offset is committed."""

@@ -153,8 +153,9 @@ class Simulation:
             IdleNodes(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks), PartitionLeaders(),
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
-            ConsumedRecords(self.data, self.history), GroupOffsets(), IsrInvariants(), OneWinner(), IsrWishes(self.cluster),
-            LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster), self.stops,
+            ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
+            IsrWishes(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
+            self.stops,
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)

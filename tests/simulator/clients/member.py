@@ -179,6 +179,8 @@ class Member:
         told = dict(offsets)
         partitions = [kind.OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
                       for number, offset in told.items()]  # fmt: skip
+        for number, offset in told.items():
+            self.client.history.commits(self.group, self.topic, number, offset)
         request = kind(group_id=self.group, generation_id_or_member_epoch=self.generation, member_id=self.member_id,
                        topics=[kind.OffsetCommitRequestTopic(name=self.topic, partitions=partitions)])  # fmt: skip
         reply = await self._ask("OffsetCommit", COMMIT, request)
