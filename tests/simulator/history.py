@@ -73,6 +73,11 @@ class History:
         for function in self.hooks.consumed:
             function(consumer, topic_id, partition, offset, value, wanted)
 
+    def begins(self, topic_id: bytes, partition: int, offset: int) -> None:
+        """A consumer that was out of range was told the first offset."""
+        for function in self.hooks.begins:
+            function(topic_id, partition, offset)
+
     def commits(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member is about to commit an offset."""
         self.tried.setdefault((group, topic, partition), set()).add(offset)

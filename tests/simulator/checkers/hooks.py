@@ -13,6 +13,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     record(topic, topic_id, partition, header, record)           a record is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
     changed(process, partition, before)                          a replica is not what it was; its Standing before
+    begins(topic_id, partition, offset)                          a client was told where a partition begins
     created(topic, topic_id)                                     a topic's creation was acknowledged
     identified(client, producer_id)                              a producer was given its id
     sent(link, sender, frame)                                    a node sends a frame
@@ -24,7 +25,7 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "changed",
-    "created", "identified", "sent", "finish",
+    "begins", "created", "identified", "sent", "finish",
 )  # fmt: skip
 
 
@@ -49,6 +50,7 @@ class Hooks:
     record: list[Callable[..., None]]
     metadata: list[Callable[..., None]]
     changed: list[Callable[..., None]]
+    begins: list[Callable[..., None]]
     created: list[Callable[..., None]]
     identified: list[Callable[..., None]]
     sent: list[Callable[..., None]]

@@ -1,4 +1,4 @@
-"""Nothing is deleted unasked: no log begins beyond what somebody asked to delete.
+"""Nothing is deleted unasked: no log begins beyond what somebody asked to delete, nor does a client hear that it does.
 
 Retention deletes nothing in a world: it is too short. The offsets of groups are condensed by their coordinator; whether
 nothing of them is lost by it, members and onlookers tell (group_offsets).
@@ -28,4 +28,14 @@ class LogStarts:
         if start > asked:
             raise Violation(
                 self.name, f"{process.name} begins {partition!r} at {start}, records were to be deleted up to {asked}"
+            )
+
+    def begins(self, topic_id: bytes, partition: int, offset: int) -> None:
+        """A client goes on there: what lies before is lost to it."""
+        asked = self._history.purged.get((topic_id, partition), 0)
+        if offset > asked:
+            raise Violation(
+                self.name,
+                f"a client was told that partition {partition} of topic {topic_id.hex()} begins at {offset}, "
+                f"records were to be deleted up to {asked}",
             )

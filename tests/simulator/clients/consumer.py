@@ -37,7 +37,11 @@ async def earliest(client: Client, topic: str, partition: int) -> int:
     wanted = kind.ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
     request = kind(replica_id=-1, topics=[kind.ListOffsetsTopic(name=topic, partitions=[wanted])])
     reply = await client.ask(client.leaders[topic, partition], "ListOffsets", LIST_VERSION, request)
-    return reply.topics[0].partitions[0].offset if reply is not None else -1
+    if reply is None:
+        return -1
+    offset = int(reply.topics[0].partitions[0].offset)
+    client.history.begins(client.topic_ids[topic], partition, offset)
+    return offset
 
 
 async def consume(client: Client, topic: str, partition: int) -> None:
