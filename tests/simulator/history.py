@@ -62,6 +62,11 @@ class History:
         for function in self.hooks.created:
             function(topic, topic_id)
 
+    def gone(self, topic: str, topic_id: bytes) -> None:
+        """A client was told that its topic is deleted."""
+        for function in self.hooks.deleted:
+            function(topic, topic_id)
+
     def identified(self, client: str, producer_id: int) -> None:
         """A producer was given its id."""
         for function in self.hooks.identified:

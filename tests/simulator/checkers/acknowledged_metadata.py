@@ -1,4 +1,4 @@
-"""What the controller has answered is committed: a topic that was created, a producer id that was given once."""
+"""What the controller has answered is committed: a topic that was created or deleted, a producer id that was given once."""
 
 from typing import Any
 
@@ -11,10 +11,12 @@ class AcknowledgedMetadata:
 
     def __init__(self) -> None:
         self._topics: set[bytes] = set()
+        self._image: Image | None = None
         self._producers: dict[int, str] = {}
 
     def metadata(self, image: Image, batch: Any) -> None:
         """Remember every topic that ever was."""
+        self._image = image
         for topic in image.topics():
             self._topics.add(image.topic_id(topic) or b"")
 
@@ -22,6 +24,11 @@ class AcknowledgedMetadata:
         """A client was told that its topic has that id now."""
         if topic_id not in self._topics:
             raise Violation(self.name, f"the creation of {topic} was acknowledged and is not committed")
+
+    def deleted(self, topic: str, topic_id: bytes) -> None:
+        """A client was told that the topic with that id is gone."""
+        if topic_id not in self._topics or self._image is None or self._image.topic_row(topic_id) >= 0:
+            raise Violation(self.name, f"the deletion of {topic} was acknowledged and is not committed")
 
     def identified(self, client: str, producer_id: int) -> None:
         """A client was given a producer id."""

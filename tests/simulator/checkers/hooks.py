@@ -15,6 +15,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     changed(process, partition, before)                          a replica is not what it was; its Standing before
     begins(topic_id, partition, offset)                          a client was told where a partition begins
     created(topic, topic_id)                                     a topic's creation was acknowledged
+    deleted(topic, topic_id)                                     its deletion was
     identified(client, producer_id)                              a producer was given its id
     sent(link, sender, frame)                                    a node sends a frame
     finish()                                                     the cluster is healthy again and quiet
@@ -25,7 +26,7 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "changed",
-    "begins", "created", "identified", "sent", "finish",
+    "begins", "created", "deleted", "identified", "sent", "finish",
 )  # fmt: skip
 
 
@@ -52,6 +53,7 @@ class Hooks:
     changed: list[Callable[..., None]]
     begins: list[Callable[..., None]]
     created: list[Callable[..., None]]
+    deleted: list[Callable[..., None]]
     identified: list[Callable[..., None]]
     sent: list[Callable[..., None]]
     finish: list[Callable[..., None]]

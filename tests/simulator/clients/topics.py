@@ -53,6 +53,8 @@ async def delete(client: Client, name: str) -> None:
         gone = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if reply is not None and reply.responses[0].error_code in gone:
             client.history.counts["topics deleted"] += 1
+            if reply.responses[0].error_code == ErrorCode.NONE:
+                client.history.gone(name, bytes(reply.responses[0].topic_id))
             return
         await client.sleep(200)
 
