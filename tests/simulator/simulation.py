@@ -1,8 +1,9 @@
 """One world: what a seed decides, how it runs, and what came of it.
 
 A run has four parts: the cluster comes up; clients work while faults come and go; the faults end and the cluster must
-become healthy within a bounded time (liveness); everything committed is read back. Every choice comes from the seed
-through generators of their own, so that a change in one part of a world leaves the choices of the others alone.
+become healthy within a bounded time (liveness); everything committed is read back, and who comes late is served. Every
+choice comes from the seed through generators of their own, so that a change in one part of a world leaves the choices of
+the others alone.
 """
 
 import random
@@ -255,6 +256,26 @@ class Simulation:
         self.world.run_for(3_000)
         for function in self.hooks.finish:
             function()
+        self._serve_the_late()
+
+    def _serve_the_late(self) -> None:
+        """A topic can be created, and a group can be joined that has kept its offsets and takes new ones."""
+        late = self._client("late")
+        late.spawn(self._wanted(late, Topic("late", 1, 1, {})))
+        if self.shape.members:
+            topic = self.shape.topics[0]
+            late.spawn(self._join_late(Member(late, "group", topic.name, topic.partitions)))
+        if not self._until(lambda: late.running == 0, WRITABLE_MS):
+            raise Violation("liveness", f"no topic is created, or no group joined, within {WRITABLE_MS} ms of health")
+
+    async def _join_late(self, member: Member) -> None:
+        everything, counts = list(range(member.partitions)), self.history.counts
+        while True:
+            if await member._join() is not None:
+                offsets, before = await member._offsets(everything), counts["offsets committed"]
+                if offsets is not None and await member._commit(offsets) and counts["offsets committed"] > before:
+                    return
+            await member.client.sleep(100)
 
     def _read_back(self, topics: dict[str, int]) -> None:
         reader = self._client("reader")
