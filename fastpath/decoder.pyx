@@ -134,12 +134,26 @@ cdef PyObject* read_text(Reader* r, Py_ssize_t size) noexcept:
                 Py_INCREF(text)
                 Py_XDECREF(entry[0])
                 entry[0] = text
+    if text == NULL and not PyErr_ExceptionMatches(PyExc_MemoryError):
+        text = read_odd_text(r, size)
     if text == NULL:
-        if not PyErr_ExceptionMatches(PyExc_MemoryError):
-            fail(&r.trail, "not UTF-8", r.pos)
         return NULL
     r.pos += size
     return text
+
+
+cdef PyObject* read_odd_text(Reader* r, Py_ssize_t size) noexcept:
+    """A str of bytes that are not UTF-8: what is none becomes U+FFFD, as in Java. It is longer, and has to fit as well."""
+    cdef Py_ssize_t longer = 0
+    cdef PyObject* text
+    PyErr_Clear()
+    text = PyUnicode_DecodeUTF8(<const char*>r.data + r.pos, size, "replace")
+    if text != NULL and PyUnicode_AsUTF8AndSize(text, &longer) != NULL and longer <= STRING_MAX:
+        return text
+    if text != NULL and longer > STRING_MAX:
+        fail(&r.trail, "string longer than 32767 bytes", r.pos)
+    Py_XDECREF(text)
+    return NULL
 
 
 cdef PyObject* read_view(Reader* r, Py_ssize_t size) noexcept:

@@ -22,6 +22,7 @@ _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}
 BLOCK_SIZE = 65536
 HEADER_TAGS_MAX = 256
+STRING_BYTES_MAX = 0x7FFF
 MESSAGE = "error_message"
 MESSAGE_CHARACTERS_MAX = 1000
 
@@ -68,7 +69,8 @@ def _flexible_from() -> dict[int, int]:
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     """(header, position of the message) of a request without its length. Raises WireError.
 
-    Any key and version is read, known or not, so that the caller can say no; an unknown key is read as header 1.
+    Any key and version is read, known or not, so that the caller can say no; an unknown key is read as header 1. What is
+    not UTF-8 in the client id becomes U+FFFD, as in Java.
     """
     view = memoryview(frame)
     if len(view) < _REQUEST.size:
@@ -79,10 +81,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     if size >= 0:
         if position + size > len(view):
             raise WireError("RequestHeader.client_id", "cut short", position)
-        try:
-            client_id = str(view[position : position + size], "utf-8")
-        except UnicodeDecodeError:
-            raise WireError("RequestHeader.client_id", "not UTF-8", position) from None
+        client_id = _text(view[position : position + size], position)
         position += size
     elif size < -1:
         raise WireError("RequestHeader.client_id", "negative length", position - 2)
@@ -90,6 +89,16 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     if first is not None and version >= first:
         position = _skip_tags(view, position, "RequestHeader")
     return RequestHeader(key, version, correlation_id, client_id), position
+
+
+def _text(data: memoryview, position: int) -> str:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        text = str(data, "utf-8", "replace")
+        if len(text.encode()) > STRING_BYTES_MAX:  # groups write it into their records
+            raise WireError("RequestHeader.client_id", "string longer than 32767 bytes", position) from None
+        return text
 
 
 def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
