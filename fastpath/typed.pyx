@@ -593,6 +593,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
                 for i in range(h[batch].count):
                     if read_record(bytes_, at, stop, &record) != FINE:
                         wrong = BAD_FRAME
+                        offset += i > 0         # of the record behind the last that was read
                         break
                     at = record.end
                     offset = h[batch].base_offset + record.offset_delta

@@ -14,6 +14,7 @@ from actors.replay.log import Reading, chunks
 from actors.wire.messages import encode, message
 from actors.wire.schema import Field, Struct
 from fastpath.typed import CONTROL_SLOT
+from tests.reference import batch as slow
 
 RANGES = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 
@@ -139,3 +140,12 @@ def _names(which: str) -> list[str]:
 def test_bytes_that_are_no_record(value: bytes, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(CorruptLog, match=sentence):
         decoded("released", [value], tmp_path / "log")
+
+
+def test_a_record_that_is_not_there_is_named_by_its_own_offset(tmp_path: Path) -> None:
+    whole = slow.build([slow.Row(None, b"\x01\x14\x00\x00", 1)] * 2, base_offset=5)
+    short = slow.fields(whole)._replace(count=3, last_offset_delta=2)
+    (tmp_path / "log").write_bytes(slow.sealed(short, whole[61:]))
+    (chunk,) = chunks(tmp_path / "log", Reading())
+    with pytest.raises(CorruptLog, match="offset 7: the record's bytes make no sense"):
+        metadata.Decoded(programs.family("released", None, None, True), chunk, Reading())
