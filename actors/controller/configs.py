@@ -10,7 +10,7 @@ Rules:
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
@@ -24,7 +24,7 @@ from actors.wire.messages import message
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
-DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -64,21 +64,32 @@ def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -
             kind(name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
             for name, value, source in state.options.topic_defaults
         ]
-    if not overrides:
+    dynamic = {name: (value, DYNAMIC_DEFAULT_BROKER_CONFIG) for name, value in _for_all_brokers(state)}
+    dynamic |= {name: (value, DYNAMIC_TOPIC_CONFIG) for name, value in overrides.items()}
+    if not dynamic:
         return soft.topic_configs
     kind = message("CreateTopicsResponse").CreatableTopicConfigs
     return [
         entry
-        if entry.name not in overrides
+        if entry.name not in dynamic
         else kind(
             name=entry.name,
-            value=overrides[entry.name],
+            value=dynamic[entry.name][0],
             read_only=False,
-            config_source=DYNAMIC_TOPIC_CONFIG,
+            config_source=dynamic[entry.name][1],
             is_sensitive=False,
         )
         for entry in soft.topic_configs
     ]
+
+
+def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
+    """Settings of topics, and their values, that follow from what is set for all brokers at run time."""
+    given = state.image.config(BROKER, "")
+    if given:
+        for name, key in TOPIC_CONFIGS.items():
+            if key.synonyms and key.synonyms[0] in given:
+                yield name, key.text(BROKER_CONFIGS[key.synonyms[0]].parse(given[key.synonyms[0]]))
 
 
 def unclean_allowed(state: State, topic: int) -> bool:

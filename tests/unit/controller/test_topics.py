@@ -145,6 +145,21 @@ def test_topics_of_a_request_are_judged_one_by_one():
     assert len(reply.topics) == 5 and c.image.topic_count == 2
 
 
+def test_what_is_set_for_all_brokers_is_in_effect_for_a_new_topic():
+    defaults = (("retention.ms", "604800000", 5), ("segment.bytes", "1073741824", 5))
+    c = Cluster(brokers=1, topic_defaults=defaults)
+
+    def told(name, **fields):
+        return {one.name: (one.value, one.config_source) for one in c.topic(name, **fields).configs}
+
+    assert told("a") == {"retention.ms": ("604800000", 5), "segment.bytes": ("1073741824", 5)}
+    c.image.replay(c.image.next_offset, ConfigSet(4, "", "log.retention.ms", "5000"))
+    assert told("b") == {"retention.ms": ("5000", 3), "segment.bytes": ("1073741824", 5)}
+    assert told("c", configs={"retention.ms": "6"})["retention.ms"] == ("6", 1)
+    c.image.replay(c.image.next_offset, ConfigSet(4, "", "log.retention.ms", None))
+    assert told("d")["retention.ms"] == ("604800000", 5)
+
+
 def test_validate_only_writes_nothing():
     c = Cluster(brokers=1)
     reply = c.topic("t", num_partitions=3, replication_factor=1, validate_only=True)
