@@ -269,21 +269,25 @@ def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
 def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, int]:
     """Until every node serves; pids by name."""
     until = time.monotonic() + READY_TIMEOUT_S
+    wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
     while True:
-        states = dict(
-            zip(
-                actors,
-                ray.get([actor.state.remote() for actor in actors.values()], timeout=READY_TIMEOUT_S),
-                strict=True,
-            )
-        )
+        calls = {name: actor.state.remote() for name, actor in actors.items()}
+        states = {name: _state(ray, call) for name, call in calls.items()}
         for name, state in states.items():
             if state["ended"] is not None:
                 raise ClusterError(f"{name}: {state['ended'][1]}")
-        wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
-        if all(wanted[name] <= set(state["listening"]) for name, state in states.items()):
+        missing = [name for name, state in states.items() if not wanted[name] <= set(state["listening"])]
+        if not missing:
             return {name: state["pid"] for name, state in states.items()}
         if time.monotonic() > until:
-            missing = [name for name, state in states.items() if not wanted[name] <= set(state["listening"])]
             raise ClusterError(f"not ready after {READY_TIMEOUT_S:.0f} s: {', '.join(missing)}.")
         time.sleep(0.05)
+
+
+def _state(ray: Any, call: Any) -> dict[str, Any]:
+    """What a node says of itself. Between the end of its process and the next one it says nothing."""
+    try:
+        found: dict[str, Any] = ray.get(call, timeout=READY_TIMEOUT_S)
+    except ray.exceptions.RayActorError:
+        return {"pid": None, "listening": [], "ended": None}
+    return found

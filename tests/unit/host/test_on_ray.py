@@ -141,3 +141,29 @@ def test_settings_are_changed_in_the_properties_files(tmp_path: Path, monkeypatc
     given = {}
     assert up(tmp_path, monkeypatch, lambda name, choice: given.update({name: choice["nodes"][name]})) == 0
     assert given["broker-1"]["properties"]["log.retention.hours"] == "1"
+
+
+class Gone(Exception):
+    """What a call of an actor ends with whose process is not there."""
+
+
+def test_a_node_whose_process_ends_while_it_starts_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray starts it again; a node that stays away is named in the end."""
+    plan = plans.create(tmp_path, 1, 0, common={})
+    answers: list[Any] = [Gone(), {"pid": 7, "listening": ["CONTROLLER"], "ended": None}]
+
+    def get(call: Any, timeout: float) -> Any:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    actor = types.SimpleNamespace(state=types.SimpleNamespace(remote=lambda: None))
+    ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayActorError=Gone))
+    assert on_ray._wait(ray, {"controller-1001": actor}, plan) == {"controller-1001": 7}
+    answers[:] = [Gone()]
+    monkeypatch.setattr(on_ray, "READY_TIMEOUT_S", 0.2)
+    with pytest.raises(ClusterError, match="not ready after 0 s: controller-1001"):
+        on_ray._wait(ray, {"controller-1001": actor}, plan)
