@@ -61,6 +61,7 @@ def create_topics(state: State, request: Any, now: Now, random: Random) -> Resul
         except Refused as refused:
             reply.topics.append(_refusal(topic.name, refused.code, refused.text))
             continue
+        marked[topic.name.replace(".", "_")] = topic.name
         reply.topics.append(result)
         partitions += result.num_partitions
         if not request.validate_only:
@@ -122,8 +123,8 @@ def _check_name(state: State, name: str) -> None:
 def _check_neighbours(name: str, marked: dict[str, str]) -> None:
     """Two new names of one request may not be rivals either."""
     if "." in name or "_" in name:
-        other = marked.setdefault(name.replace(".", "_"), name)
-        if other != name:
+        other = marked.get(name.replace(".", "_"))
+        if other is not None:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}")
 
 

@@ -145,6 +145,14 @@ def test_topics_of_a_request_are_judged_one_by_one():
     assert len(reply.topics) == 5 and c.image.topic_count == 2
 
 
+def test_a_refused_topic_stands_in_nobodys_way():
+    c = Cluster(brokers=1)
+    kind = message("CreateTopicsRequest")
+    topics = [kind.CreatableTopic(name=n, num_partitions=p, replication_factor=1) for n, p in (("a.b", 0), ("a_b", 1))]
+    reply = c.run(create_topics, kind(topics=topics))
+    assert [result.error_code for result in reply.topics] == [37, 0]
+
+
 def test_what_is_set_for_all_brokers_is_in_effect_for_a_new_topic():
     defaults = (("retention.ms", "604800000", 5), ("segment.bytes", "1073741824", 5))
     c = Cluster(brokers=1, topic_defaults=defaults)
