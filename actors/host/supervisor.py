@@ -78,6 +78,7 @@ class Supervisor:
         self.plan = plan
         self.children = [Child(member) for member in plan.members]
         self._detached = detached
+        self._pid = os.getpid()
         self._log = Journal(sys.stderr)
         self._cluster_id = storage.check(plan.members[0].config)[0].cluster_id
         self._selector = selectors.DefaultSelector()
@@ -133,8 +134,11 @@ class Supervisor:
         ends: tuple[int, ...] = ()
         try:
             read, write = ends = os.pipe2(os.O_CLOEXEC)
+            # The child is stopped by its own way with the signal: ours, which it begins with, would swallow it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
             pid = os.fork()
         except OSError as error:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
             for end in ends:
                 os.close(end)
             self._refused(child, error)
@@ -147,6 +151,7 @@ class Supervisor:
                 traceback.print_exc()
             finally:
                 os._exit(code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         os.close(write)
         os.set_blocking(read, False)
         child.pid, child.pipe, child.pending = pid, read, b""
@@ -175,8 +180,11 @@ class Supervisor:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         if not self._detached:
             self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != self._pid:  # it was gone before that
+                return 1
         self._libc.prctl(PR_SET_NAME, child.member.name.encode())
         directory = self.plan.directory
         log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -2,10 +2,12 @@
 
 import errno
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+import actors.host.serve
 from actors.host import plan as plans
 from actors.host.supervisor import Supervisor
 
@@ -43,3 +45,39 @@ def test_a_process_that_cannot_be_made_is_tried_again_with_a_growing_pause(
         dues.append(child.crashes)
     assert dues == [1, 2, 3]
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+SERVED = 7
+
+
+def ended(supervisor: Supervisor) -> int:
+    """How a new child ends, where what it would serve is nothing."""
+    (child,) = supervisor.children
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # as the supervisor's own
+    try:
+        assert supervisor._fork(child)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+    supervisor._selector.unregister(child.pipe)
+    os.close(child.pipe)
+    return code
+
+
+def test_a_node_that_is_stopped_as_it_is_made_ends(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes before the new process has its own way with signals: the parent's would swallow it."""
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (SERVED, ""))
+    assert ended(supervisor) == SERVED
+    monkeypatch.setattr(signal, "set_wakeup_fd", lambda fd: os.kill(os.getpid(), signal.SIGTERM))
+    assert ended(supervisor) == -signal.SIGTERM
+
+
+def test_a_node_whose_parent_is_gone_as_it_is_made_does_not_outlive_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells only of a parent's end that comes after one has asked for it."""
+    supervisor = Supervisor(plans.create(tmp_path, 1, 0, common={}), detached=False)
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (SERVED, ""))
+    assert ended(supervisor) == SERVED
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert ended(supervisor) not in (0, SERVED)
