@@ -309,9 +309,7 @@ def _format(options: argparse.Namespace) -> int:
     if "controller" in config.roles:
         listener = config.controller_endpoints[0]
         if options.standalone:
-            voters = [
-                storage.Voter(config.controller_id, listener.host or "localhost", listener.port, own, listener.name)
-            ]
+            voters = [storage.Voter(config.controller_id, *_dialled(config), own, listener.name)]
         elif options.initial_controllers:
             voters = storage.voters(options.initial_controllers, listener.name)
             mine = [voter for voter in voters if voter.id == config.controller_id]
@@ -341,6 +339,24 @@ def _format(options: argparse.Namespace) -> int:
             f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"
         )
     return 0
+
+
+def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defined]  # noqa: F821
+    """The address of a lone controller for others: its listener's, or what controller.connect says of one that listens on
+    every interface."""
+    from actors.config import ConfigError
+    from actors.node.addresses import EVERY_INTERFACE
+
+    listener = config.controller_endpoints[0]
+    if listener.host not in EVERY_INTERFACE:
+        return listener.host, listener.port
+    named = [(host, port) for id, host, port in config.controller_connect if id in (None, config.controller_id)]
+    if len(named) != 1:
+        raise ConfigError(
+            f"{listener.name}://{listener.host}:{listener.port} listens on every interface, which is no address for "
+            f"others: write controller.connect={config.controller_id}@host:{listener.port} with a name that they can reach."
+        )
+    return named[0]
 
 
 def _random_id(options: argparse.Namespace) -> int:

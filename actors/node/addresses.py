@@ -11,6 +11,8 @@ from actors.metadata.batches import Voter
 
 Address = tuple[str, int]
 FIRST_BOOTSTRAP_ID = -2
+EVERY_INTERFACE = ("", "0.0.0.0", "::")
+"""Hosts to listen on that nobody can dial."""
 
 
 class Addresses:
@@ -71,7 +73,7 @@ class Addresses:
         if given is not None and given[1] > 0:
             return given
         host, port = self._own
-        if not host:
+        if host in EVERY_INTERFACE:
             recorded = self._recorded.get(self.me)
             host = recorded[0] if recorded is not None else "localhost"
         return host, port

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from actors import cli
 from actors.config import NodeConfig, node_config, properties
 from actors.host import storage
 from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
@@ -97,6 +98,36 @@ def test_the_first_checkpoint_names_the_voters(tmp_path: Path) -> None:
         (1002, voters[0].directory_id, (("CONTROLLER", "h2", 2),)),
     ]
     assert storage.check(controller(tmp_path))[0].directory_id == voters[1].directory_id
+
+
+def standalone(path: Path, listener: str, connect: str) -> int:
+    """`rayft format --standalone` of a controller."""
+    file = path / "controller.properties"
+    file.write_text(
+        "process.roles=controller\ncontroller.id=1001\ncontroller.listeners=CONTROLLER\n"
+        f"listeners=CONTROLLER://{listener}\ncontroller.connect={connect}\nlog.dirs={path / 'data'}\n"
+    )
+    return cli.main(["format", "--config", str(file), "--cluster-id", CLUSTER, "--standalone"])
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "[::]"])
+@pytest.mark.parametrize("connect", ["outside:19093", "1001@outside:19093"])
+def test_a_controller_on_every_interface_votes_under_the_address_that_others_dial(
+    tmp_path: Path, host: str, connect: str
+) -> None:
+    """Nobody can dial 0.0.0.0: brokers on other machines would look for the leader at home."""
+    from actors.metadata import batches
+
+    assert standalone(tmp_path, f"{host}:9093", connect) == 0
+    data = (tmp_path / "data" / "__kafka_metadata-0" / "00000000000000000000-0000000000.checkpoint").read_bytes()
+    _, _, members = (control for _, control in batches.controls(data))
+    assert members.voters[0].endpoints == (("CONTROLLER", "outside", 19093),)
+
+
+def test_an_address_that_nobody_can_dial_is_not_formatted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert standalone(tmp_path, "0.0.0.0:9093", "one:9093,two:9093") == 1
+    assert "controller.connect=1001@host:9093" in capsys.readouterr().err
+    assert storage.read(str(tmp_path / "data")) is None
 
 
 def test_brokers_have_no_checkpoint(tmp_path: Path) -> None:

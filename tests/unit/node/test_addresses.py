@@ -15,6 +15,8 @@ RECORDED = (Voter(1001, b"d" * 16, (("CONTROLLER", "recorded", 3),)),)
         ([(1001, "outside", 0)], ("inside", 9093), ("inside", 9093)),
         ([(None, "outside", 19093)], ("inside", 9093), ("inside", 9093)),
         ([(1002, "outside", 19093)], ("", 9093), ("recorded", 9093)),
+        ([(None, "outside", 19093)], ("0.0.0.0", 9093), ("recorded", 9093)),
+        ([(None, "outside", 19093)], ("::", 9093), ("recorded", 9093)),
         ([(1001, "outside", 19093)], None, None),
     ],
 )
