@@ -186,6 +186,8 @@ def _up(options: argparse.Namespace) -> int:
             )
         return on_ray.up(options, _properties(options))
     from rich.console import Console
+    from rich.markup import escape
+    from rich.text import Text
 
     from actors.host import plan, screen
     from actors.host.on_processes import Cluster
@@ -193,7 +195,7 @@ def _up(options: argparse.Namespace) -> int:
     port = options.port
     if port is None and plan.load(options.dir) is None:
         port = plan.FIRST_PORT
-    console = Console()
+    console = Console(emoji=False)
     signal.signal(signal.SIGTERM, _interrupt)
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
@@ -202,14 +204,15 @@ def _up(options: argparse.Namespace) -> int:
     )  # fmt: skip
     began = time.monotonic()
     try:
-        with console.status(f"starting; the logs are in {options.dir}"):
+        with console.status(Text(f"starting; the logs are in {options.dir}")):
             cluster.start()
         console.print(screen.table(screen.state(options.dir)))
         console.print(
-            f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{cluster.bootstrap_servers}[/]"
+            f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{escape(cluster.bootstrap_servers)}[/]",
+            soft_wrap=True,
         )
         if options.detach:
-            console.print(f"stop it with: rayft down --dir {options.dir}")
+            console.print(f"stop it with: rayft down --dir {escape(str(options.dir))}", soft_wrap=True)
             return 0
         console.print("Ctrl-C stops it.")
         _stay(cluster, options.dir, console)
@@ -226,6 +229,8 @@ def _up(options: argparse.Namespace) -> int:
 
 def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # type: ignore[name-defined]  # noqa: F821
     """Until Ctrl-C, or until somebody stops the cluster: one line that stays true, on a terminal."""
+    from rich.text import Text
+
     from actors.host import screen
     from actors.host.storage import StorageError
 
@@ -238,7 +243,7 @@ def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # t
             try:
                 status.update(screen.line(screen.state(directory)))
             except (OSError, ValueError, KeyError, StorageError) as error:
-                status.update(f"its state is not known: {error}")  # the cluster must not end of that
+                status.update(Text(f"its state is not known: {error}"))  # the cluster must not end of that
             time.sleep(1.0)
 
 

@@ -11,8 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from actors import cli
 from actors.config import ConfigError
-from actors.host import on_processes
+from actors.host import on_processes, screen
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError, down
 
@@ -111,3 +112,17 @@ def test_a_block_that_is_not_entered_leaves_nothing(monkeypatch: pytest.MonkeyPa
     with pytest.raises(KeyboardInterrupt), interrupted:
         raise AssertionError("entered")
     assert not interrupted.running and not interrupted.dir.exists()
+
+
+def test_up_shows_addresses_and_directories_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Brackets are also how the screen is told of colours, and a long line may be somebody's input."""
+    servers = ",".join(f"[fd00::{n}:1234:5678:9abc]:9092" for n in range(5))
+    monkeypatch.setattr(on_processes, "Cluster", Mock(return_value=Mock(bootstrap_servers=servers)))
+    monkeypatch.setattr(screen, "state", Mock())
+    monkeypatch.setattr(screen, "table", Mock(return_value=""))
+    directory = tmp_path / "[a]" / "x[" / "b]"
+    assert cli.main(["up", "--detach", "--dir", str(directory)]) == 0
+    told = capsys.readouterr().out
+    assert servers in told and f"rayft down --dir {directory}\n" in told
