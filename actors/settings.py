@@ -163,6 +163,7 @@ _CLEANUP = Check(
     "delete, compact or both, or nothing to keep every record",
     lambda value: all(part in ("delete", "compact") for part in value),
 )
+_RETAINED = Check("a number of at least 1, or -1 to keep all", lambda value: value != 0)
 _THROTTLED = Check(
     "* or partition:broker pairs separated by commas",
     lambda value: value == ("*",) or all(p.count(":") == 1 and all(n.isdigit() for n in p.split(":")) for p in value),
@@ -274,9 +275,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP,
              "What happens to old segments. Nothing compacts yet: without delete a topic keeps every record, and grows.",
              CLUSTER),
-        _key("log.retention.ms", LONG, None, at_least(-1), "Age at which records go; -1 keeps all.", CLUSTER),
-        _key("log.retention.minutes", INT, None, None, "The same in minutes, when log.retention.ms is unset."),
-        _key("log.retention.hours", INT, 168, None, "The same in hours, when the other two are unset."),
+        _key("log.retention.ms", LONG, None, _RETAINED, "Age at which records go; -1 keeps all.", CLUSTER),
+        _key("log.retention.minutes", INT, None, _RETAINED, "The same in minutes, when log.retention.ms is unset."),
+        _key("log.retention.hours", INT, 168, _RETAINED, "The same in hours, when the other two are unset."),
         _key("log.retention.bytes", LONG, -1, None, "Bytes of a partition to keep; -1 for no limit.", CLUSTER),
         _key("log.retention.check.interval.ms", LONG, 300000, at_least(1), "How often retention is applied."),
         _key("log.segment.bytes", INT, 1073741824, at_least(1048576), "Size of a segment.", CLUSTER),
@@ -444,7 +445,7 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
         _key("remote.log.delete.on.disable", BOOLEAN, False, None,
              "Accepted, does nothing here: there is no remote storage.", "topic", (), False),
         _topic("retention.bytes", "log.retention.bytes"),
-        _topic("retention.ms", _RETENTION, 604_800_000),
+        _key("retention.ms", LONG, 604_800_000, at_least(-1), "Age at which records go; -1 keeps all.", "topic", _RETENTION),
         _topic("segment.bytes", "log.segment.bytes"),
         _topic("segment.index.bytes", "log.index.size.max.bytes"),
         _topic("segment.jitter.ms", _JITTER, 0),

@@ -600,3 +600,11 @@ def test_r631_089_r497_37_no_setting_gates_formats_the_clusters_feature_does() -
         "metadata.format",
         inter_broker_protocol_version="2.7",
     )
+
+
+@pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
+def test_a_retention_of_nothing_is_refused_as_apache_kafka_does(name: str) -> None:
+    """Who means no limit writes -1; taken at its word, 0 deletes every record of every topic."""
+    refused(BROKER, name, "-1", **{name.replace(".", "_"): "0"})
+    assert config(BROKER, **{name.replace(".", "_"): "-1"}).topic({}).retention_ms == -1
+    assert config(BROKER).topic({"retention.ms": "0"}).retention_ms == 0, "of one topic it is allowed"
