@@ -10,8 +10,11 @@ from actors.broker.groups.coordinator import Condensed, Coordinator
 from actors.broker.groups.shard import Shard
 from actors.broker.isr import Isr, View
 from actors.broker.lifecycle import Lifecycle, State
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.times import EARLIEST
 from actors.broker.partition import Assignment, Became, Partition, Refused
 from actors.node.broker_role import BrokerRole
+from actors.node.node import Node
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -266,6 +269,58 @@ def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
         return begun
 
     return [instead(Coordinator, "condense", hasty)]
+
+
+@mistake("groups")
+def group_is_told_the_next_partition() -> Sequence[Patch]:
+    """Who asks for the offset of a partition gets that of another one."""
+    fetch = Coordinator.fetch
+
+    def shifted(coordinator: Coordinator, group: str) -> Any:
+        found = fetch(coordinator, group)
+        if isinstance(found, ErrorCode):
+            return found
+        return {(topic, partition): found.get((topic, 1 - partition), one) for (topic, partition), one in found.items()}
+
+    return [instead(Coordinator, "fetch", shifted)]
+
+
+@mistake("groups")
+def joins_not_answered_after_a_while() -> Sequence[Patch]:
+    """Who joins a group late in the life of its coordinator never hears of it."""
+    join = Coordinator.join
+
+    def deaf(coordinator: Coordinator, group: str, ticket: int, request: Any, now: Now) -> None:
+        if now.mono_ms < 15_000:
+            join(coordinator, group, ticket, request, now)
+
+    return [instead(Coordinator, "join", deaf)]
+
+
+@mistake("purged")
+def partitions_said_to_begin_too_late() -> Sequence[Patch]:
+    """ListOffsets takes the offset behind the first batch for the first."""
+    ask = PartitionLog.offset_for_time
+
+    def late(log: PartitionLog, timestamp: int, upper_offset: int | None = None) -> Any:
+        found = ask(log, timestamp, upper_offset)
+        return found._replace(offset=found.offset + 1) if timestamp == EARLIEST and found.offset else found
+
+    return [instead(PartitionLog, "offset_for_time", late)]
+
+
+@mistake()
+def broker_gives_up_when_its_controller_moves() -> Sequence[Patch]:
+    """It stops, and is started again."""
+    follow = Node._follow_controller
+
+    def fickle(node: Node) -> None:
+        before = node._active_controller
+        follow(node)
+        if node.broker is not None and -1 != before != node._active_controller:
+            node.stop(1, "the controller has moved")
+
+    return [instead(Node, "_follow_controller", fickle)]
 
 
 @mistake()

@@ -7,6 +7,7 @@ from actors.controller import changes, fencing, isr, leases, producer_ids, regis
 from actors.controller.changes import Change, choose_leader
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged
+from actors.node.rpc import delete_topics
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -158,3 +159,14 @@ def producer_ids_given_twice() -> Sequence[Patch]:
     from actors.node.rpc import allocate_producer_ids as handler
 
     return [instead(handler, "allocate_producer_ids", overlapping)]
+
+
+@mistake()
+def deletion_of_a_topic_answered_and_not_done() -> Sequence[Patch]:
+    """Who deletes a topic is told that it is gone; it stays."""
+    decide = delete_topics.delete_topics
+
+    def nothing(state: State, request: Any, now: Any, random: Any) -> Result:
+        return decide(state, request, now, random)._replace(ops=[])
+
+    return [instead(delete_topics, "delete_topics", nothing)]

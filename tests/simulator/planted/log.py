@@ -160,3 +160,18 @@ def epoch_of_a_cut_batch_not_known() -> Sequence[Patch]:
             raise reading._damaged(partition, entry, "it is of another epoch")
 
     return [instead(reading, "_verify", verify)]
+
+
+@mistake()
+def batch_between_two_others_not_stored() -> Sequence[Patch]:
+    """A follower that is given three batches at once stores the first and the last."""
+    append = PartitionLog.append_fetched
+
+    def gappy(log: PartitionLog, data: Any, now_ms: int) -> Any:
+        headers = batches.headers(data)
+        if len(headers) > 2:
+            second = headers[1].position
+            data = bytes(data[:second]) + bytes(data[second + headers[1].size :])
+        return append(log, data, now_ms)
+
+    return [instead(PartitionLog, "append_fetched", gappy)]
