@@ -20,6 +20,8 @@ def differences(target: Target, topic: str, partitions: int) -> list[str]:
 
 def _difference(target: Target, partition: str) -> str | None:
     logs = {broker: _bytes(_directory(target, broker) / partition) for broker in target.brokers}
+    if not any(logs.values()):
+        return f"{partition}: no broker has any of it"
     first, *rest = logs
     for other in rest:
         one, two = logs[first], logs[other]
