@@ -13,15 +13,19 @@ that any reader got was committed, so it stays where it was seen.
     unstable      seen at an offset where the log has something else at the end, or nothing
     backward      a reader got an offset again, or a lower one
     skipped       a reader jumped over a record that is there
+    unread        acknowledged and there, and a reader that was waited for never got so far
     unconsumed    in the log, and no member of the consumer group ever got it
     forgotten     an acknowledged commit of an offset that is lower at the end
+    ahead         a committed offset beyond all that anybody ever saw: what comes next would be passed over
     vanished      a topic that was created and not deleted, and is not there
     returned      a topic that was deleted and is there
+    idle          a kind of client that never got anything done, so that nothing of the above says anything of it
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from tests.integration.faults.history import History, Seen, origin
 
@@ -75,14 +79,17 @@ def check(history: History) -> Verdict:
         "unstable": list(_unstable(history, log)),
         "backward": [],
         "skipped": [],
+        "unread": list(_unread(history, log)),
         "unconsumed": list(_unconsumed(history)),
         "forgotten": [
             f"partition {part}: {history.committed_at_end.get(part, -1)} after {offset}"
             for part, offset in sorted(history.committed.items())
             if history.committed_at_end.get(part, -1) < offset
         ],
+        "ahead": list(_ahead(history)),
         "vanished": sorted(history.created - history.topics_at_end),
         "returned": sorted(history.deleted & history.topics_at_end),
+        "idle": list(_idle(history)),
         "broken client": list(history.broken),
     }
     for reader, records in sorted(history.read.items()):
@@ -154,9 +161,41 @@ def _follow(
         next_offset[seen.partition] = seen.offset + 1
 
 
+def _unread(history: History, log: dict[tuple[int, int], bytes]) -> Iterable[str]:
+    acknowledged = {seen.value for seen in history.acknowledged}
+    for reader, records in sorted(history.read.items()):
+        ends, left = _ends(records), acknowledged - {seen.value for seen in records}
+        for (partition, offset), value in log.items():
+            if offset >= ends[partition] and value in left:
+                yield f"{reader}: {_show(Seen(partition, offset, value))}"
+
+
+def _ahead(history: History) -> Iterable[str]:
+    ends = _ends(chain(history.final, history.acknowledged, history.consumed, *history.read.values()))
+    for partition, offset in sorted(history.committed_at_end.items()):
+        if offset > ends[partition]:
+            yield f"partition {partition}: {offset} of {ends[partition]}"
+
+
+def _ends(records: Iterable[Seen]) -> Counter[int]:
+    ends: Counter[int] = Counter()
+    for seen in records:
+        ends[seen.partition] = max(ends[seen.partition], seen.offset + 1)
+    return ends
+
+
+def _idle(history: History) -> Iterable[str]:
+    done = {
+        "nothing acknowledged": history.acknowledged,
+        "nobody reads": history.read,
+        "no offset committed": history.committed,
+        "no topic created": history.created,
+        "no topic deleted": history.deleted,
+    }
+    return (what for what, found in done.items() if not found)
+
+
 def _unconsumed(history: History) -> Iterable[str]:
-    if not history.consumed:
-        return
     got = {(seen.partition, seen.offset) for seen in history.consumed}
     for seen in history.final:
         if (seen.partition, seen.offset) not in got:

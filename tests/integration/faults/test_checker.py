@@ -49,6 +49,18 @@ def lose_everywhere(h: History) -> None:
         records.remove(gone)
 
 
+def read_half(h: History) -> None:
+    del h.read["two"][4:]
+
+
+def read_nothing(h: History) -> None:
+    h.read["two"].clear()
+
+
+def consume_nothing(h: History) -> None:
+    h.consumed.clear()
+
+
 def lose_after_it_was_seen(h: History) -> None:
     """Not acknowledged, but a reader had it: it was committed."""
     gone = h.final[3]
@@ -119,6 +131,14 @@ def forget_all(h: History) -> None:
     del h.committed_at_end[1]
 
 
+def run_ahead(h: History) -> None:
+    h.committed_at_end[1] = 3
+
+
+def rest(h: History) -> None:
+    h.committed, h.committed_at_end, h.created, h.topics_at_end = {}, {}, set(), set()
+
+
 def vanish(h: History) -> None:
     h.topics_at_end.discard("kept")
 
@@ -145,9 +165,14 @@ def give_up(h: History) -> None:
         (replace, {"unstable"}),
         (again, {"backward"}),
         (jump, {"skipped"}),
+        (read_half, {"unread"}),
+        (read_nothing, {"unread"}),
         (overlook, {"unconsumed"}),
+        (consume_nothing, {"unconsumed"}),
         (forget, {"forgotten"}),
         (forget_all, {"forgotten"}),
+        (run_ahead, {"ahead"}),
+        (rest, {"idle"}),
         (vanish, {"vanished"}),
         (come_back, {"returned"}),
         (give_up, {"broken client"}),
