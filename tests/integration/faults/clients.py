@@ -34,6 +34,10 @@ class Acks:
         """Every partition has acknowledged something that was handed over after `since_s`."""
         return all(any(sent >= since_s for _, sent in reversed(times[-500:])) for times in self.times)
 
+    def changed(self, since_s: float) -> bool:
+        """Metadata took a change that was asked for after `since_s`."""
+        return any(sent >= since_s for _, sent in self.metadata[-500:])
+
 
 class Stop(threading.Event):
     """Two steps: first producing ends, then everything."""
