@@ -25,6 +25,7 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
+VALUE_BYTES_MAX = 0x7FFF
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -232,6 +233,12 @@ def _listed(present: dict[str, str], config: Any) -> str:
 
 
 def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None]) -> None:
+    for name, value in changes.items():
+        if value is not None and len(value.encode()) > VALUE_BYTES_MAX:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"The value of {name} would be longer than {VALUE_BYTES_MAX} bytes, which no record can hold.",
+            )
     if resource[0] == TOPIC:
         error = topic_config_error({name: value for name, value in changes.items() if value is not None})
         if error is not None:

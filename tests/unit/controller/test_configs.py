@@ -78,6 +78,15 @@ def test_what_is_legal(changes, fields, code):
     assert bool(c.ops) == (code == 0)
 
 
+def test_what_is_appended_must_fit_into_a_string():
+    c, name = cluster(), "leader.replication.throttled.replicas"
+    first, second = (",".join(f"{number}:1" for number in range(start, start + 3500)) for start in (10_000, 20_000))
+    assert alter(c, (name, SET, first)) == 0
+    assert alter(c, (name, APPEND, second)) == 40
+    assert c.image.config(TOPIC, "t") == {name: first}
+    assert alter(c, ("retention.ms", SET, "5")) == 0
+
+
 def test_a_refusal_says_what_to_do_and_removing_is_never_refused():
     c = cluster()
     request = message("IncrementalAlterConfigsRequest")
