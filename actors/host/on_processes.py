@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -261,7 +262,10 @@ class Cluster:
                 self._heard(event)
                 self._changed.notify_all()
             if self._on_event is not None:
-                self._on_event(event)
+                try:
+                    self._on_event(event)
+                except Exception:
+                    traceback.print_exc()
         with self._changed:
             self._failure = self._failure or f"the supervisor ended; {self.dir / 'supervisor.log'} may say why."
             self._changed.notify_all()

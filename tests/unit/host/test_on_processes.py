@@ -126,3 +126,17 @@ def test_up_shows_addresses_and_directories_as_they_are(
     assert cli.main(["up", "--detach", "--dir", str(directory)]) == 0
     told = capsys.readouterr().out
     assert servers in told and f"rayft down --dir {directory}\n" in told
+
+
+def test_a_listener_that_breaks_does_not_make_the_cluster_deaf(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody would read what the supervisor says, and it would wait for that in the end."""
+    told = (
+        "import sys; [print('{\"event\": \"%s\"}' % what, flush=True) for what in ('x', 'ready')]; sys.stdin.readline()"
+    )
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", told], **how))
+    with Cluster(1, 1, on_event=Mock(side_effect=KeyError("mine")), start_timeout_s=5.0) as cluster:
+        assert cluster.running
+    assert "KeyError: 'mine'" in capsys.readouterr().err
