@@ -28,6 +28,21 @@ def test_resources_are_listed_by_type() -> None:
     assert refused is not None and refused.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+def test_settings_that_are_asked_for_many_times_are_told_once() -> None:
+    """Ten bytes of a request would be five thousand of its answer, and a request may have a hundred million."""
+    lab = Lab(1)
+    lab.topic([1])
+    kind: Any = message("DescribeConfigsRequest")
+    names: list[list[str] | None] = [None, [], ["retention.ms"], ["retention.ms"], ["segment.ms"]]
+    resources = [
+        kind.DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=keys)
+        for keys in names * 1000
+    ]
+    reply = lab.call(1, "DescribeConfigs", 4, kind(resources=resources)).reply
+    assert reply is not None
+    assert [len(result.configs) for result in reply.results] == [33, 1, 1]
+
+
 def move(lab: Lab, path: str, topic: str, number: int) -> int:
     kind: Any = message("AlterReplicaLogDirsRequest")
     topics = [kind.AlterReplicaLogDirTopic(name=topic, partitions=[number])]
