@@ -226,9 +226,11 @@ def _listed(present: dict[str, str], config: Any) -> str:
     items = [item.strip() for item in text.split(",") if item.strip()]
     named = [item.strip() for item in config.value.split(",") if item.strip()]
     if config.config_operation == APPEND:
-        items += [item for item in named if item not in items]
+        known = set(items)
+        items += [item for item in dict.fromkeys(named) if item not in known]
     else:
-        items = [item for item in items if item not in named]
+        gone = set(named)
+        items = [item for item in items if item not in gone]
     return ",".join(items)
 
 

@@ -1,5 +1,7 @@
 """Settings and features: which change is legal."""
 
+import time
+
 import pytest
 
 from actors.controller.configs import alter_configs, incremental_alter_configs, unclean_allowed
@@ -37,7 +39,7 @@ def cluster():
 
 def test_set_delete_append_subtract():
     c = cluster()
-    assert alter(c, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact,delete")) == 0
+    assert alter(c, ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact,delete,compact")) == 0
     assert c.image.config(TOPIC, "t") == {"retention.ms": "5", "cleanup.policy": "delete,compact"}
     assert alter(c, ("retention.ms", DELETE, None), ("cleanup.policy", SUBTRACT, "delete")) == 0
     assert c.image.config(TOPIC, "t") == {"cleanup.policy": "compact"}
@@ -164,6 +166,21 @@ def test_looking_for_what_is_named_twice_costs_what_the_request_asks_for(named):
     Name.compared = 0
     cluster().run(*named())
     assert Name.compared < 300 * 20
+
+
+def test_long_lists_are_appended_to_and_subtracted_from_in_a_moment():
+    """Throttled replicas are one list for a whole topic."""
+    name, many = "follower.replication.throttled.replicas", 2_000
+    here, there = (",".join(f"{number}:{broker}" for number in range(many)) for broker in (1, 2))
+    c = cluster()
+    began = time.process_time()
+    assert alter(c, (name, SET, here)) == 0
+    for _ in range(50):
+        assert alter(c, (name, APPEND, there)) == 0
+        assert c.image.config(TOPIC, "t")[name] == f"{here},{there}"
+        assert alter(c, (name, SUBTRACT, there)) == 0
+        assert c.image.config(TOPIC, "t")[name] == here
+    assert time.process_time() - began < 2.0
 
 
 def test_unclean_by_topic_then_all_brokers_then_the_node():
