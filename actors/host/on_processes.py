@@ -106,8 +106,9 @@ class Cluster:
         return self
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Controlled shutdown of the brokers, then of the controllers; whoever takes longer is killed. Idempotent."""
-        process, self._process = self._process, None
+        """Controlled shutdown of the brokers, then of the controllers; whoever takes longer is killed. Idempotent; where it
+        was interrupted, another call goes on with its own time."""
+        process = self._process
         if process is not None:
             if process.poll() is None:
                 self._tell(process, do="stop", timeout_s=timeout_s)
@@ -116,6 +117,7 @@ class Cluster:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+            self._process = None
             if self._listener is not None:
                 self._listener.join(5)
             for stream in (process.stdin, process.stdout):

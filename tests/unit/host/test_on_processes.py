@@ -140,3 +140,18 @@ def test_a_listener_that_breaks_does_not_make_the_cluster_deaf(
     with Cluster(1, 1, on_event=Mock(side_effect=KeyError("mine")), start_timeout_s=5.0) as cluster:
         assert cluster.running
     assert "KeyError: 'mine'" in capsys.readouterr().err
+
+
+def test_a_stop_that_was_interrupted_can_be_hurried(tmp_path: Path) -> None:
+    """The second Ctrl-C of `rayft up`: it kills, and the command does not say before that all is stopped."""
+    cluster = Supervised(tmp_path)
+    told = []
+    cluster._process = process = Mock(poll=Mock(return_value=None), wait=Mock(side_effect=[KeyboardInterrupt, 0]))
+    cluster._tell = lambda process, **command: told.append(command)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        cluster.stop()
+    cluster.stop(timeout_s=0.0)
+    assert told == [{"do": "stop", "timeout_s": 30.0}, {"do": "stop", "timeout_s": 0.0}]
+    assert process.wait.call_count == 2 and not cluster.running
+    cluster.stop()
+    assert len(told) == 2
