@@ -70,12 +70,8 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
         self._changed = threading.Condition()
-        self._pids: dict[str, int] = {}
-        self._ready: set[str] = set()
-        self._all_ready = False
-        self._failure = ""
-        self._done: list[tuple[str, int]] = []
         self._plan: plans.Plan
+        self._forget()
 
     # ---- life
 
@@ -85,6 +81,7 @@ class Cluster:
         there = plans.load(self.dir) is not None
         timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and not there else self._start_timeout_s
         self._plan = self._planned()
+        self._forget()
         command = [sys.executable, "-m", "actors.host.supervisor", str(self.dir)]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
         self._process = subprocess.Popen(
@@ -254,6 +251,14 @@ class Cluster:
             host=self._host, port=self._port, combined=self._combined, level=self._level,
         )  # fmt: skip
         return found
+
+    def _forget(self) -> None:
+        """Nothing is known of the processes."""
+        self._pids: dict[str, int] = {}
+        self._ready: set[str] = set()
+        self._all_ready = False
+        self._failure = ""
+        self._done: list[tuple[str, int]] = []
 
     def _listen(self) -> None:
         process = self._process

@@ -155,3 +155,15 @@ def test_a_stop_that_was_interrupted_can_be_hurried(tmp_path: Path) -> None:
     assert process.wait.call_count == 2 and not cluster.running
     cluster.stop()
     assert len(told) == 2
+
+
+def test_a_cluster_that_is_started_again_is_waited_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = 'import sys, time; time.sleep(0.3); print(\'{"event": "ready"}\', flush=True); sys.stdin.readline()'
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", slow], **how))
+    cluster = Cluster(1, 1, tmp_path)
+    for _ in range(2):
+        began = time.monotonic()
+        cluster.start()
+        assert time.monotonic() - began > 0.25
+        cluster.stop()
