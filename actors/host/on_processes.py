@@ -76,8 +76,10 @@ class Cluster:
     # ---- life
 
     def start(self) -> "Cluster":
-        """Make what is missing, start every node, return once clients can be served. Raises ClusterError, and what
-        `plan` raises for a directory or a port that cannot be used."""
+        """Make what is missing, start every node, return once clients can be served; at once where it runs already. Raises
+        ClusterError, and what `plan` raises for a directory or a port that cannot be used."""
+        if self.running:
+            return self
         there = plans.load(self.dir) is not None
         timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and not there else self._start_timeout_s
         self._plan = self._planned()

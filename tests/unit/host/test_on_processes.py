@@ -166,4 +166,7 @@ def test_a_cluster_that_is_started_again_is_waited_for_again(tmp_path: Path, mon
         began = time.monotonic()
         cluster.start()
         assert time.monotonic() - began > 0.25
-        cluster.stop()
+        process = cluster._process
+        with cluster:
+            assert cluster._process is process, "it runs already"
+        assert not cluster.running
