@@ -88,7 +88,7 @@ class Cluster:
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
         self._process = subprocess.Popen(
             command + (["--detached"] if self._detached else []),
-            stdin=subprocess.DEVNULL if self._detached else subprocess.PIPE,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(self.dir / "supervisor.log").open("ab"),
             env=environment,
@@ -310,9 +310,7 @@ class Cluster:
         self._wait(lambda: len(self._done) > before, 10)
 
     def _tell(self, process: "subprocess.Popen[bytes]", **command: Any) -> None:
-        if process.stdin is None:
-            process.send_signal(signal.SIGTERM)
-            return
+        assert process.stdin is not None
         with contextlib.suppress(OSError):
             process.stdin.write((json.dumps(command) + "\n").encode())
             process.stdin.flush()

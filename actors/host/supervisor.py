@@ -98,9 +98,8 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda *_: self.stop(STOP_TIMEOUT_S))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._selector.register(wake_read, selectors.EVENT_READ, None)
-        if not self._detached:
-            os.set_blocking(0, False)
-            self._selector.register(0, selectors.EVENT_READ, self)
+        os.set_blocking(0, False)
+        self._selector.register(0, selectors.EVENT_READ, self)
         for child in self.children:
             self._fork(child)
         self._publish()
@@ -314,7 +313,8 @@ class Supervisor:
             return
         if not data:
             self._selector.unregister(0)
-            self.stop(STOP_TIMEOUT_S)
+            if not self._detached:
+                self.stop(STOP_TIMEOUT_S)
             return
         *lines, self._input = (self._input + data).split(b"\n")
         for line in lines:

@@ -1,5 +1,6 @@
 """Clusters of real processes: life, death, and what the command says about them."""
 
+import contextlib
 import json
 import os
 import re
@@ -163,6 +164,20 @@ def test_nothing_is_left_when_the_supervisor_is_killed() -> None:
     finally:
         cluster.stop()
     assert not cluster.dir.exists()
+
+
+def test_nothing_is_left_of_a_detached_cluster_that_is_stopped_in_a_hurry(tmp_path: Path) -> None:
+    """As where its start has failed: its broker waits for a controller that does not answer."""
+    cluster = Cluster(1, 1, tmp_path, detached=True).start()
+    pids = list(cluster.pids.values())
+    try:
+        cluster.kill(1001, signal.SIGSTOP)
+        cluster.stop(timeout_s=1.0)
+        assert not any(alive(pid) for pid in pids)
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
