@@ -7,7 +7,8 @@ that no other program is given one while its node is down.
 Rules:
 
 1. Exit code 0 (as asked) and 78 (another process holds the id) are final. After any other the node is started again, at
-   once the first time, then with a growing pause while it keeps ending within ten seconds.
+   once the first time, then with a growing pause while it keeps ending within ten seconds. Until the cluster is ready for
+   the first time a final end is a failed start, and so are a few others, however slow.
 2. Commands come as lines of JSON on standard input, events go as lines of JSON to standard output. End of input means
    that whoever started the cluster is gone: everything stops, unless the cluster is detached.
 3. Each node that is started again, or that stays away, is a line in the supervisor's log (standard error), with why.
@@ -229,9 +230,12 @@ class Supervisor:
             return
         if child.held or (code in FINAL_CODES and not child.restart):
             self._log.warning(f"{child.member.name} is not started again: {_reason(code, child.sentence)}")
+            if not self._ready_told:
+                tell(event="failed", name=child.member.name, sentence=_reason(code, child.sentence))
             return
         child.restart = False
-        quick = code not in FINAL_CODES and time.monotonic() - child.started_s < QUICK_S
+        early = not self._ready_told or time.monotonic() - child.started_s < QUICK_S
+        quick = code not in FINAL_CODES and early
         child.crashes = child.crashes + 1 if quick else 0
         self._again(child, child.sentence or f"it ended with code {code}", hopeless=code == 3)
 

@@ -2,12 +2,15 @@
 
 import errno
 import os
+import selectors
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 import actors.host.serve
+import actors.host.supervisor
 from actors.host import plan as plans
 from actors.host.supervisor import Supervisor
 
@@ -45,6 +48,35 @@ def test_a_process_that_cannot_be_made_is_tried_again_with_a_growing_pause(
         dues.append(child.crashes)
     assert dues == [1, 2, 3]
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def failures(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, *codes: int) -> list[str]:
+    """What is told of a node that ends so, half a minute after each start."""
+    told: list[str] = []
+    monkeypatch.setattr(
+        actors.host.supervisor,
+        "tell",
+        lambda **event: told.append(event["sentence"]) if event["event"] == "failed" else 0,
+    )
+    (child,) = supervisor.children
+    for code in codes:
+        child.pipe, end = os.pipe2(os.O_NONBLOCK)
+        os.close(end)
+        supervisor._selector.register(child.pipe, selectors.EVENT_READ, child)
+        child.started_s = time.monotonic() - 30
+        supervisor._ended(child, code)
+    return told
+
+
+@pytest.mark.parametrize("codes", [(78,), (0,), (1, 1, 1, 1)])
+def test_a_node_that_will_not_be_there_is_a_start_that_has_failed(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
+) -> None:
+    """Also where it takes its time before it ends: whoever waits for the cluster would wait for ever."""
+    assert not failures(supervisor, monkeypatch, *codes[:-1])
+    assert len(failures(supervisor, monkeypatch, codes[-1])) == 1
+    supervisor._ready_told = True
+    assert not failures(supervisor, monkeypatch, *codes), "later on it is a matter of the log"
 
 
 SERVED = 7
