@@ -53,7 +53,15 @@ def topic_config_error(configs: Mapping[str, str | None]) -> str | None:
             key.parse(value)
         except ConfigError as error:
             return str(error)
-    return None
+    return _lag_error(configs)
+
+
+def _lag_error(configs: Mapping[str, str | None]) -> str | None:
+    """What is wrong with the time before compaction that a topic's settings give, or None."""
+    names = ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    texts = [(TOPIC_CONFIGS[name], configs.get(name)) for name in names]
+    low, high = (key.default if text is None else key.parse(text) for key, text in texts)
+    return f"conflict topic config setting {names[0]} ({low}) > {names[1]} ({high})" if low > high else None
 
 
 def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
@@ -153,7 +161,7 @@ def _alter(
             _check_resource(state, *key)
             present = state.image.config(*key)
             changes = wanted(present, resource.configs)
-            _check_changes(key, changes)
+            _check_changes(key, present, changes)
             ops += [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
         except Refused as refused:
             code, text = refused.code, refused.text
@@ -234,7 +242,7 @@ def _listed(present: dict[str, str], config: Any) -> str:
     return ",".join(items)
 
 
-def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None]) -> None:
+def _check_changes(resource: tuple[int, str], present: Mapping[str, str], changes: Mapping[str, str | None]) -> None:
     for name, value in changes.items():
         if value is not None and len(value.encode()) > VALUE_BYTES_MAX:
             raise Refused(
@@ -243,6 +251,7 @@ def _check_changes(resource: tuple[int, str], changes: Mapping[str, str | None])
             )
     if resource[0] == TOPIC:
         error = topic_config_error({name: value for name, value in changes.items() if value is not None})
+        error = error or _lag_error({**present, **changes})
         if error is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, error)
         return

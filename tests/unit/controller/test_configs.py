@@ -115,6 +115,19 @@ def test_a_resource_is_changed_as_a_whole_or_not():
     assert c.image.config(TOPIC, "t") == {}
 
 
+def test_a_topic_that_would_compact_later_than_it_must_is_refused():
+    """As Apache Kafka does, whether both bounds come at once or one after the other."""
+    c, low, high = cluster(), "min.compaction.lag.ms", "max.compaction.lag.ms"
+    assert alter(c, (low, SET, "100"), (high, SET, "50")) == 40
+    assert alter(c, (low, SET, "100"), (high, SET, "100")) == 0
+    assert alter(c, (high, SET, "50")) == 40
+    assert replace(c, max_compaction_lag_ms="50") == 0, "the other bound goes with it"
+    assert alter(c, (low, SET, "51")) == 40
+    assert alter(c, (low, SET, "51"), (high, DELETE, None)) == 0
+    reply = c.topic("u", num_partitions=1, replication_factor=1, configs={low: "100", high: "50"})
+    assert reply.error_code == 40
+
+
 def test_alter_configs_removes_what_it_does_not_name():
     c = cluster()
     assert replace(c, retention_ms="5", segment_bytes="1048576") == 0
