@@ -83,6 +83,11 @@ class History:
         for function in self.hooks.begins:
             function(topic_id, partition, offset)
 
+    def unserved(self, topic_id: bytes, partition: int, offset: int, broker: str) -> None:
+        """A consumer wanted that offset and was told by a broker that it is out of range."""
+        for function in self.hooks.unserved:
+            function(topic_id, partition, offset, broker)
+
     def commits(self, group: str, topic: str, partition: int, offset: int) -> None:
         """A member is about to commit an offset."""
         self.tried.setdefault((group, topic, partition), set()).add(offset)

@@ -36,6 +36,7 @@ from tests.simulator.checkers.phantom_records import PhantomRecords
 from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
+from tests.simulator.checkers.served_offsets import ServedOffsets
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
@@ -156,7 +157,7 @@ class Simulation:
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrWishes(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
-            self.stops,
+            self.stops, ServedOffsets(self.metadata, self.cluster, self.history),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)

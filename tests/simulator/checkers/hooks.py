@@ -14,6 +14,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     metadata(image, batch)                                       a metadata batch is committed for the first time
     changed(process, partition, before)                          a replica is not what it was; its Standing before
     begins(topic_id, partition, offset)                          a client was told where a partition begins
+    unserved(topic_id, partition, offset, broker)                a broker told a consumer that its offset is out of range
     created(topic, topic_id)                                     a topic's creation was acknowledged
     deleted(topic, topic_id)                                     its deletion was
     identified(client, producer_id)                              a producer was given its id
@@ -26,7 +27,7 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "changed",
-    "begins", "created", "deleted", "identified", "sent", "finish",
+    "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
 )  # fmt: skip
 
 
@@ -52,6 +53,7 @@ class Hooks:
     metadata: list[Callable[..., None]]
     changed: list[Callable[..., None]]
     begins: list[Callable[..., None]]
+    unserved: list[Callable[..., None]]
     created: list[Callable[..., None]]
     deleted: list[Callable[..., None]]
     identified: list[Callable[..., None]]

@@ -17,12 +17,15 @@ async def fetch(
     wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
     request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
-    reply = await client.ask(client.leaders[topic, partition], "Fetch", FETCH_VERSION, request)
+    leader = client.leaders[topic, partition]
+    reply = await client.ask(leader, "Fetch", FETCH_VERSION, request)
     if reply is None:
         return None, []
     if reply.error_code or not reply.responses:
         return ErrorCode(reply.error_code), []
     data = reply.responses[0].partitions[0]
+    if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        client.history.unserved(topic_id, partition, offset, leader)
     found: list[batches.Record] = []
     records = data.records or b""
     for header in batches.headers(records):

@@ -152,6 +152,19 @@ def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
 
 
 @mistake("moving")
+def offset_beyond_the_high_watermark_refused() -> Sequence[Patch]:
+    """A new leader calls out of range what it does not know to be committed yet."""
+    read = reading._read
+
+    def strict(partition: Partition, entry: Any, reader: Any, *more: Any) -> Any:
+        if reader.replica < 0 and entry.fetch_offset > partition.high_watermark:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return read(partition, entry, reader, *more)
+
+    return [instead(reading, "_read", strict)]
+
+
+@mistake("moving")
 def high_watermark_falls_with_a_new_leader() -> Sequence[Patch]:
     """A follower takes over its leader's high watermark even if its own is higher."""
 
