@@ -1,5 +1,7 @@
 """Fenced brokers serve nobody: whoever serves is registered, under the broker epoch it believes in (KIP-631, Fencing).
 
+And they answer nobody: what leaves for a client is looked at too, since a request may get past whoever asks for the lease.
+
 Who serves has also replayed its own registration (serving_knows_its_registration): what it knows is no older than that.
 
 A broker ends its lease before the controller does, so this holds although it may not know yet that it is fenced. One that
@@ -10,6 +12,7 @@ from typing import Any
 
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.world import Process
 
 
 class FencedBrokers:
@@ -17,6 +20,14 @@ class FencedBrokers:
 
     def __init__(self, metadata: MetadataLog) -> None:
         self._metadata = metadata
+
+    def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
+        """A frame leaves."""
+        if isinstance(link.other(sender), Process) or not isinstance(sender, Process):
+            return
+        broker = sender.node.broker if sender.node is not None else None
+        if broker is not None and not broker.serving and not broker.lifecycle.stopping:
+            raise Violation(self.name, f"{sender.name} answers a client while it is {broker.lifecycle.state.name}")
 
     def turned(self, process: Any) -> None:
         """Whether this broker may serve."""

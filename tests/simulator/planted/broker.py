@@ -187,6 +187,15 @@ def fenced_broker_keeps_serving() -> Sequence[Patch]:
     return [instead(Lifecycle, "serving", serving)]
 
 
+@mistake("groups")
+def clients_of_a_fenced_broker_answered() -> Sequence[Patch]:
+    """It knows that it is fenced, and neither closes its clients' connections nor asks before it answers."""
+    return [
+        instead(BrokerRole, "admits", lambda role, connection, key: True),
+        instead(BrokerRole, "_close_clients", lambda role, why: None),
+    ]
+
+
 @mistake("silence")
 def lease_counted_from_the_answer() -> Sequence[Patch]:
     """A lease begins when its answer comes, however late that is."""
