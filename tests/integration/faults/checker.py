@@ -16,6 +16,7 @@ that any reader got was committed, so it stays where it was seen.
     unread        acknowledged and there, and a reader that was waited for never got so far
     unconsumed    in the log, and no member of the consumer group ever got it
     forgotten     an acknowledged commit of an offset that is lower at the end
+    fallen        a member was told a lower offset than was committed before it asked
     ahead         a committed offset beyond all that anybody ever saw: what comes next would be passed over
     vanished      a topic that was created and not deleted, and is not there
     returned      a topic that was deleted and is there
@@ -85,6 +86,11 @@ def check(history: History) -> Verdict:
             f"partition {part}: {history.committed_at_end.get(part, -1)} after {offset}"
             for part, offset in sorted(history.committed.items())
             if history.committed_at_end.get(part, -1) < offset
+        ],
+        "fallen": [
+            f"partition {told.partition}: {told.offset} after {told.floor}"
+            for told in history.told
+            if max(told.offset, -1) < told.floor
         ],
         "ahead": list(_ahead(history)),
         "vanished": sorted(history.created - history.topics_at_end),

@@ -9,16 +9,19 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.faults.history import History, Seen, value
+from tests.integration.faults.history import History, Seen, Told, value
 
 PADDING = 40
 DELIVERY_S = 120
 POLL_S = 0.05
+LOOK_S = 2.0
+"""For the committed offsets of what a member is given: not for long, since it is wanted in its group."""
 GROUP = "members"
 
 
@@ -207,7 +210,14 @@ def group_member(name: str, servers: str, topic: str, history: History, stop: St
             except KafkaException:
                 return
 
-        consumer.subscribe([topic], on_revoke=lambda *_: commit(), on_lost=lambda *_: reached.clear())
+        def look(member: Consumer, places: list[TopicPartition]) -> None:
+            floors = {place.partition: history.committed.get(place.partition, -1) for place in places}
+            with suppress(KafkaException):
+                for place in member.committed(places, LOOK_S):
+                    if place.error is None:
+                        history.told.append(Told(place.partition, place.offset, floors[place.partition]))
+
+        consumer.subscribe([topic], on_assign=look, on_revoke=lambda *_: commit(), on_lost=lambda *_: reached.clear())
         due = time.monotonic() + 0.5
         while not stop.all.is_set():
             for record in consumer.consume(500, POLL_S):

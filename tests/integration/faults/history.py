@@ -26,6 +26,16 @@ class Seen(NamedTuple):
     value: bytes
 
 
+class Told(NamedTuple):
+    """The committed offset of a partition, as a member was told it when it got the partition."""
+
+    partition: int
+    offset: int
+    """Negative: none."""
+    floor: int
+    """The highest whose commit had been acknowledged before it asked; -1: none."""
+
+
 def value(producer: str, sequence: int, partition: int, padding: int = 0) -> bytes:
     """The value of a producer's record number `sequence`."""
     text = b"%s/%d/%d" % (producer.encode(), sequence, partition)
@@ -60,6 +70,8 @@ class History:
     """What members of a consumer group got, any number of times."""
     committed: dict[int, int] = field(default_factory=dict)
     """Partition -> highest offset whose commit was acknowledged."""
+    told: list[Told] = field(default_factory=list)
+    """Whenever a member was given partitions."""
     committed_at_end: dict[int, int] = field(default_factory=dict)
     """Partition -> committed offset when all was over."""
     final: list[Seen] = field(default_factory=list)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.integration.faults.checker import check
-from tests.integration.faults.history import History, Origin, Seen, origin, value
+from tests.integration.faults.history import History, Origin, Seen, Told, origin, value
 
 A, B = "a", "b"
 
@@ -29,6 +29,7 @@ def right() -> History:
     history.read["two"] = list(log)
     history.consumed = [*log, log[0], log[4]]
     history.committed, history.committed_at_end = {0: 3, 1: 2}, {0: 5, 1: 2}
+    history.told = [Told(0, -1001, -1), Told(0, 3, 3), Told(1, 2, -1)]
     history.created, history.deleted, history.topics_at_end = {"kept"}, {"gone"}, {"kept", "perhaps"}
     history.final = log
     return history
@@ -131,6 +132,10 @@ def forget_all(h: History) -> None:
     del h.committed_at_end[1]
 
 
+def fall_and_rise(h: History) -> None:
+    h.told += [Told(0, 2, 3), Told(1, -1001, 0)]
+
+
 def run_ahead(h: History) -> None:
     h.committed_at_end[1] = 3
 
@@ -171,6 +176,7 @@ def give_up(h: History) -> None:
         (consume_nothing, {"unconsumed"}),
         (forget, {"forgotten"}),
         (forget_all, {"forgotten"}),
+        (fall_and_rise, {"fallen"}),
         (run_ahead, {"ahead"}),
         (rest, {"idle"}),
         (vanish, {"vanished"}),
