@@ -1,11 +1,14 @@
 """Faults over and clients idle (I7 of KIP-497's requirement file): no wish is left, and every replica ends where its leader
 does, with all of it committed.
+
+And what an image keeps beside the records, which no snapshot shows, is what they say: counts, chains, names.
 """
 
 from actors.broker.isr import Stage
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
+from tests.simulator.world import Process
 
 
 class QuietCluster:
@@ -17,6 +20,8 @@ class QuietCluster:
 
     def finish(self) -> None:
         """Every partition of every topic that is there; a coordinator may still write of members that are gone."""
+        for process in (*self._cluster.controllers.values(), *self._cluster.brokers.values()):
+            self._image(process)
         image = self._metadata.image
         for topic in image.topics():
             if image.topic_name(topic).startswith("__"):
@@ -24,6 +29,17 @@ class QuietCluster:
             topic_id = image.topic_id(topic) or b""
             for row in image.topic_partitions(topic):
                 self._partition(topic_id, image.number(row), image.leader(row), image.replicas(row))
+
+    @staticmethod
+    def _image(process: Process) -> None:
+        if process.node is None:
+            return
+        for role in (process.node.controller, process.node.broker):
+            try:
+                if role is not None:
+                    role.image.check()
+            except AssertionError as error:
+                raise Violation("images_are_sound", f"{process.name}: {error!r}") from error
 
     def _partition(self, topic_id: bytes, number: int, leader: int, replicas: tuple[int, ...]) -> None:
         ends = {}
