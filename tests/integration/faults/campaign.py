@@ -102,7 +102,9 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
                 history.broken.append(f"{thread.name} does not end")
     clients.final_state(servers, TOPIC, PARTITIONS, history, lively_s)
     verdict = check(history)
-    verdict.wrong["diverged"] = replicas.differences(target, TOPIC, PARTITIONS)
+    verdict.wrong["diverged"] = [
+        *replicas.differences(target, TOPIC, PARTITIONS), *replicas.metadata_differences(target)
+    ]  # fmt: skip
     return Outcome(verdict, outages(done, acks, begin, end), stuck)
 
 

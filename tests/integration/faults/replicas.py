@@ -1,8 +1,14 @@
-"""Compares the replicas of a partition on the disk, once all is over: the same bytes on every broker."""
+"""Compares what is on the disks once all is over: the replicas of a partition have the same bytes on every broker, and the
+metadata logs of all nodes the same batches where they overlap.
+"""
 
 import time
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 
+from actors.node.metadata_files import DIRECTORIES
+from fastpath import batch as batches
 from tests.integration.faults.targets import Target
 
 SETTLE_S = 20.0
@@ -10,12 +16,51 @@ SETTLE_S = 20.0
 
 def differences(target: Target, topic: str, partitions: int) -> list[str]:
     """Partitions whose replicas differ, after some time for those that are still fetching."""
+    return _settled(lambda: [one for number in range(partitions) if (one := _difference(target, f"{topic}-{number}"))])
+
+
+def metadata_differences(target: Target) -> list[str]:
+    """Pairs of nodes whose metadata logs differ, after some time for what was never committed to be cut."""
+    return _settled(lambda: _metadata(target))
+
+
+def _settled(look: Callable[[], list[str]]) -> list[str]:
     until = time.monotonic() + SETTLE_S
     while True:
-        found = [one for number in range(partitions) if (one := _difference(target, f"{topic}-{number}"))]
+        found = look()
         if not found or time.monotonic() > until:
             return found
         time.sleep(0.2)
+
+
+def _metadata(target: Target) -> list[str]:
+    nodes = [*target.controllers, *target.brokers]
+    try:
+        logs = {node: _batches(Path(target.member(node).config.metadata_log_dir)) for node in nodes}
+    except FileNotFoundError as error:
+        return [f"a segment goes: {error}"]
+    found, compared = [], 0
+    for one, other in combinations(nodes, 2):
+        first, second = logs[one], logs[other]
+        if not first or not second:
+            continue
+        start, end = max(min(first), min(second)), min(max(first), max(second))
+        offsets = [offset for offset in sorted(first.keys() | second.keys()) if start <= offset <= end]
+        compared += len(offsets)
+        differing = [offset for offset in offsets if first.get(offset) != second.get(offset)]
+        if differing:
+            found.append(f"metadata of {one} and {other} differs at {differing[0]}")
+    return found if compared else ["no two nodes have metadata in common"]
+
+
+def _batches(directory: Path) -> dict[int, bytes]:
+    """Base offset -> batch, of all segments of a metadata log."""
+    found = {}
+    for path in sorted((directory / DIRECTORIES["drafts"]).glob("*.log")):
+        data = path.read_bytes()
+        for header in batches.headers(data):
+            found[header.base_offset] = data[header.position : header.position + header.size]
+    return found
 
 
 def _difference(target: Target, partition: str) -> str | None:
