@@ -156,13 +156,13 @@ def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
-    """The answer to a registration was lost: the same process asks again (A15)."""
+    """The answer to a registration was lost, perhaps with the controller that gave it: the same process asks again (A15),
+    without an epoch or under the one that it had before."""
     lease, request = claim.lease, claim.request
     return (
-        claim.first
-        and lease is not None
-        and request.incarnation_id not in (NO_ID,)
-        and (request.incarnation_id == lease.incarnation_id)
+        lease is not None
+        and request.broker_epoch < lease.epoch
+        and request.incarnation_id == lease.incarnation_id != NO_ID
     )
 
 

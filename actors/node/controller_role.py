@@ -299,7 +299,8 @@ class ControllerRole:
                 self.broker_link_lost(broker)
 
     def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
-        if refused and self.active and self.soft.leases.get(broker) is lease:
+        heard_since = broker in self._heartbeats  # it may have refused because it was not listening yet
+        if refused and not heard_since and self.active and self.soft.leases.get(broker) is lease:
             self._node.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
             leases.revoke(self.soft, broker, "the listener refuses")
 

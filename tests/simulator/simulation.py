@@ -342,6 +342,8 @@ class Simulation:
         for process in self.cluster.brokers.values():
             if process.node is None or not process.node.broker.serving:
                 return f"{process.name} does not serve"
+            if process.node.broker.lifecycle.stopping:
+                return f"{process.name} was asked to stop and has not yet"
         image = self.metadata.image
         for topic in image.topics():
             for row in image.topic_partitions(topic):

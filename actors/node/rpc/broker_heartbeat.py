@@ -9,13 +9,14 @@ Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.refusals import refusal
-from actors.controller.registration import broker_heartbeat
+from actors.controller.registration import NO_ID, broker_heartbeat
 from actors.node.answers import mapped
 from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
+    from actors.controller.soft import Lease
     from actors.node.node import Node
 
 
@@ -25,7 +26,7 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     role = node.controller
     assert role is not None
     held = role.soft.leases.get(request.broker_id)
-    if held is not None and request.broker_epoch == held.epoch and call.connection < held.connection:
+    if held is not None and call.connection < held.connection and _of_the_holder(request, held):
         return Close(f"broker {request.broker_id} sends heartbeats on a newer connection")
     level = role.layout_level(call)
 
@@ -37,6 +38,10 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
         return _level_1(reply) if level == 1 else reply
 
     return mapped(role.submit(broker_heartbeat, request, call), told)
+
+
+def _of_the_holder(request: Any, held: "Lease") -> bool:
+    return bool(request.broker_epoch == held.epoch or request.incarnation_id == held.incarnation_id != NO_ID)
 
 
 def _level_1(reply: Any) -> Any:

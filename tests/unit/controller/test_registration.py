@@ -154,6 +154,23 @@ def test_a15_a_retry_with_the_newest_incarnation_gets_the_same_epoch():
     assert again.broker_epoch == first.broker_epoch and c.ops == []
 
 
+def test_a15_who_did_not_hear_of_its_new_epoch_is_told_it_again():
+    """The answer went with the controller that gave it. The next ones keep the lease alive: refused for three lease periods,
+    the process would take its own lease for a rival's, and stop for good."""
+    c = Cluster(brokers=2)
+    old = c.beat(1, -1, incarnation_id=OTHER).broker_epoch
+    c.settle()
+    c.later(60_000)
+    c.beat(2)
+    c.expire()
+    assert c.image.broker(1) is None
+    new = c.beat(1, old, incarnation_id=OTHER).broker_epoch
+    assert new > old
+    c.settle()
+    assert told(c.beat(1, old, incarnation_id=bytes([9]) * 16)) == (77, FENCED, -1)
+    assert told(c.beat(1, old, incarnation_id=OTHER)) == (0, ACTIVE, new) and c.ops == []
+
+
 def test_without_incarnation_each_first_heartbeat_is_a_new_process():
     c = Cluster()
     first = c.beat(1, -1)
@@ -216,7 +233,7 @@ def test_a23_target_fenced_gives_the_lease_up_and_a_new_epoch_is_all_it_costs():
     reply = returned(c, 1)
     assert reply.next_state == ACTIVE and reply.broker_epoch > old
     assert c.image.broker(1).epoch == reply.broker_epoch and c.partition("t") == ((1, 2), 1, 0)
-    assert told(c.beat(1, old, incarnation_id=bytes([1]) * 16)) == (77, FENCED, -1)
+    assert told(c.beat(1, old, incarnation_id=bytes([9]) * 16)) == (77, FENCED, -1)
     assert c.beat(1, incarnation_id=bytes([1]) * 16).broker_epoch == reply.broker_epoch
 
 

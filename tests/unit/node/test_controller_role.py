@@ -304,6 +304,19 @@ def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
     assert len(host.channels.probes) == 2, "a deposed leader looks after nobody"
 
 
+def test_a_broker_that_was_heard_since_its_listener_refused_is_there():
+    """It opens its listener when it has its lease: a look that came before that says nothing of what it does now."""
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    host.controller.broker_link_lost(1)
+    ((_, then),) = host.channels.probes
+    host.controller.heard(1, call(50, 22))
+    then(True)
+    host.turn()
+    assert 1 in host.controller.soft.leases
+
+
 def test_the_lease_ends_and_the_broker_is_fenced():
     host = Host()
     host.lead()
@@ -516,7 +529,10 @@ def test_a_heartbeat_that_was_stuck_on_an_older_connection_fences_nobody():
     stuck.target_state = 2
     assert isinstance(handler(host, stuck, call(50, 2)), Close)
     assert 1 in host.controller.soft.leases and not host.controller.soft.leases[1].given_up
+    before = heartbeat()
+    assert isinstance(handler(host, before, call(50, 2)), Close)
     other = heartbeat(epoch=epoch + 1)
+    other.incarnation_id = bytes([9]) * 16
     assert handler(host, other, call(50, 2)).reply.error_code == 77
 
 
