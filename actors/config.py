@@ -171,7 +171,7 @@ class NodeConfig:
         """Settings of a topic: `overrides`, else the cluster-wide dynamic ones of brokers, else this node's."""
 
         def node(name: str) -> tuple[bool, Any]:
-            if cluster and name in cluster:
+            if cluster and name in cluster and BROKER_CONFIGS[name].allows(cluster[name]):
                 return True, BROKER_CONFIGS[name].parse(cluster[name])
             return name in self.given, self.value(name)
 

@@ -70,6 +70,14 @@ class ConfigKey(NamedTuple):
             raise ConfigError(f"{self.name}={text} is not allowed: write {self._wants()}.")
         return value
 
+    def allows(self, text: str) -> bool:
+        """Whether `parse` takes it. Metadata may hold what an older release allowed: such a value counts as none."""
+        try:
+            self.parse(text)
+        except ConfigError:
+            return False
+        return True
+
     def _wants(self) -> str:
         return self.validator.wants if self.validator else _NOUN[self.type]
 

@@ -97,8 +97,9 @@ def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
     given = state.image.config(BROKER, "")
     if given:
         for name, key in TOPIC_CONFIGS.items():
-            if key.synonyms and key.synonyms[0] in given:
-                yield name, key.text(BROKER_CONFIGS[key.synonyms[0]].parse(given[key.synonyms[0]]))
+            text = given.get(key.synonyms[0]) if key.synonyms else None
+            if text is not None and (brokers := BROKER_CONFIGS[key.synonyms[0]]).allows(text):
+                yield name, key.text(brokers.parse(text))
 
 
 def unclean_allowed(state: State, topic: int) -> bool:

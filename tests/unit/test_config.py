@@ -547,6 +547,7 @@ def test_cluster_wide_settings_stand_between() -> None:
     made = config(BROKER, log_retention_ms="1000")
     assert made.topic({}, {"log.retention.ms": "2000"}).retention_ms == 2000
     assert made.topic({"retention.ms": "3000"}, {"log.retention.ms": "2000"}).retention_ms == 3000
+    assert made.topic({}, {"log.retention.ms": "0"}).retention_ms == 1000, "recorded before it was refused"
 
 
 def test_small_segments_for_tests() -> None:

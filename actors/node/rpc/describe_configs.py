@@ -109,7 +109,7 @@ def _topic_values(node: "Node", role: "BrokerRole", key: ConfigKey, overrides: M
     values = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
     for synonym in key.synonyms:
         for value in _broker_values(node, role, BROKER_CONFIGS[synonym]):
-            if value.source != DEFAULT:
+            if value.source != DEFAULT and BROKER_CONFIGS[synonym].allows(value.text or ""):
                 values.append(_in_topic_unit(key, synonym, value))
     default = inherited(key, lambda name: (False, None))
     if default is not None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab
@@ -41,6 +42,23 @@ def test_settings_that_are_asked_for_many_times_are_told_once() -> None:
     reply = lab.call(1, "DescribeConfigs", 4, kind(resources=resources)).reply
     assert reply is not None
     assert [len(result.configs) for result in reply.results] == [33, 1, 1]
+
+
+def test_a_recorded_value_that_is_refused_by_now_is_none() -> None:
+    """A cluster's metadata outlives the release that wrote it: its brokers must start, and show what is to be removed."""
+    lab = Lab(1)
+    lab.topic([1])
+    lab.commit(ops.ConfigSet(4, "", "log.retention.ms", "0"))
+    assert lab.partition(1).settings.retention_ms == 604_800_000
+    kind: Any = message("DescribeConfigsRequest")
+    resources = [
+        kind.DescribeConfigsResource(resource_type=which, resource_name=name, configuration_keys=None)
+        for which, name in ((2, "t"), (4, ""))
+    ]
+    reply = lab.call(1, "DescribeConfigs", 4, kind(resources=resources)).reply
+    assert reply is not None
+    topic, brokers = ({one.name: one.value for one in result.configs} for result in reply.results)
+    assert topic["retention.ms"] == "604800000" and brokers == {"log.retention.ms": "0"}
 
 
 def move(lab: Lab, path: str, topic: str, number: int) -> int:

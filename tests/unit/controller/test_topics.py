@@ -166,6 +166,8 @@ def test_what_is_set_for_all_brokers_is_in_effect_for_a_new_topic():
     assert told("c", configs={"retention.ms": "6"})["retention.ms"] == ("6", 1)
     c.image.replay(c.image.next_offset, ConfigSet(4, "", "log.retention.ms", None))
     assert told("d")["retention.ms"] == ("604800000", 5)
+    c.image.replay(c.image.next_offset, ConfigSet(4, "", "log.retention.ms", "0"))
+    assert told("e")["retention.ms"] == ("604800000", 5), "recorded before it was refused"
 
 
 def test_validate_only_writes_nothing():
