@@ -83,6 +83,8 @@ class Cluster:
         there = plans.load(self.dir) is not None
         timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and not there else self._start_timeout_s
         self._plan = self._planned()
+        if self._process is not None:
+            self._part(self._process)
         self._forget()
         command = [sys.executable, "-m", "actors.host.supervisor", str(self.dir)]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
@@ -116,13 +118,7 @@ class Cluster:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-            self._process = None
-            if self._listener is not None:
-                self._listener.join(5)
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+            self._part(process)
         if self._temporary:
             shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -261,6 +257,16 @@ class Cluster:
         self._all_ready = False
         self._failure = ""
         self._done: list[tuple[str, int]] = []
+
+    def _part(self, process: "subprocess.Popen[bytes]") -> None:
+        """With a supervisor that has ended: hear all that it said, which is no news for the next one."""
+        self._process = None
+        if self._listener is not None:
+            self._listener.join(5)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
 
     def _listen(self) -> None:
         process = self._process

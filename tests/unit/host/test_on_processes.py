@@ -170,3 +170,28 @@ def test_a_cluster_that_is_started_again_is_waited_for_again(tmp_path: Path, mon
         with cluster:
             assert cluster._process is process, "it runs already"
         assert not cluster.running
+
+
+def test_what_an_earlier_supervisor_said_is_not_taken_for_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended by itself, and whoever listens has not heard all of it yet when the cluster is started again."""
+    says = 'import sys; [print(\'{"event": "%s"}\' % what, flush=True) for what in sys.argv[1:]]; '
+    lives = [
+        says + "input()",
+        says + 'import time; time.sleep(0.6); print(\'{"event": "ready"}\', flush=True); input()',
+    ]
+    popen = subprocess.Popen
+    told = [["ready", "late"], []]
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", lives.pop(0), *told.pop(0)], **how)
+    )
+
+    def slow(event: dict[str, Any]) -> None:
+        time.sleep(0.3 if event["event"] == "late" else 0)
+
+    cluster = Cluster(1, 1, tmp_path, on_event=slow).start()
+    first = cluster._process
+    assert first is not None and first.stdin is not None
+    first.stdin.close()
+    first.wait(10)
+    with cluster:
+        assert cluster.running
