@@ -105,7 +105,7 @@ def up(
 
 
 def test_a_cluster_of_processes_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans.create(tmp_path, 1, 1, common={"log.retention.hours": "1"}, port=9092)
+    plans.create(tmp_path, 1, 1, common={"log.retention.hours": "1"})
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.properties")}
     with pytest.raises(ClusterError, match="leave --ray out"):
         up(tmp_path, monkeypatch)
