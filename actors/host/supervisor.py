@@ -100,7 +100,12 @@ class Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._selector.register(wake_read, selectors.EVENT_READ, None)
         os.set_blocking(0, False)
-        self._selector.register(0, selectors.EVENT_READ, self)
+        try:
+            self._selector.register(0, selectors.EVENT_READ, self)
+        except PermissionError:  # a file, as /dev/null: its end says nothing of who started this
+            if not self._detached:
+                tell(event="failed", name="", sentence="Standard input must be a pipe or a terminal: add --detached.")
+                return 3
         for child in self.children:
             self._fork(child)
         self._publish()

@@ -1,9 +1,12 @@
 """The parent of a cluster's processes where the system refuses it something: it goes on, and tries again."""
 
 import errno
+import json
 import os
 import selectors
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -113,3 +116,20 @@ def test_a_node_whose_parent_is_gone_as_it_is_made_does_not_outlive_it(
     assert ended(supervisor) == SERVED
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert ended(supervisor) not in (0, SERVED)
+
+
+@pytest.mark.parametrize("options", [["--detached"], []])
+def test_it_runs_without_commands_where_standard_input_is_a_file(tmp_path: Path, options: list[str]) -> None:
+    """As under systemd, or behind `</dev/null`: epoll refuses a file."""
+    plans.create(tmp_path, 1, 0, common={})
+    command = [sys.executable, "-m", "actors.host.supervisor", str(tmp_path), *options]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] in ("ready", "failed"):
+                break
+        if event["event"] == "ready":
+            process.terminate()
+        process.stdout.read()
+    assert (event["event"], process.returncode) == (("ready", 0) if options else ("failed", 3))
