@@ -5,8 +5,10 @@ one that has threads may wait for their locks for ever. It runs one world at a t
 collects between worlds: a world lives for seconds, and its garbage is bounded.
 """
 
+import ctypes
 import gc
 import os
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.simulator.simulation import Result, simulate
 
+PR_SET_PDEATHSIG = 1
 EVERY = 10
 """Seeds between two lines where there is no terminal for a bar."""
 
@@ -34,7 +37,15 @@ def alone(seed: int) -> Result:
 
 def workers(jobs: int | None = None) -> ProcessPoolExecutor:
     """So many processes; one a core that this process may use unless it is said."""
-    return ProcessPoolExecutor(jobs or len(os.sched_getaffinity(0)), mp_context=get_context("spawn"))
+    jobs = jobs or len(os.sched_getaffinity(0))
+    return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with, initargs=(os.getpid(),))
+
+
+def _end_with(parent: int) -> None:
+    """Do not go on for hours when the parent was killed: it could not end its workers."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before that
+        os._exit(1)
 
 
 def run(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Result]:
