@@ -80,9 +80,10 @@ class Cluster:
         ClusterError, and what `plan` raises for a directory or a port that cannot be used."""
         if self.running:
             return self
-        there = plans.load(self.dir) is not None
-        timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and not there else self._start_timeout_s
-        self._plan = self._planned()
+        _refuse_rays(self.dir)
+        found = plans.load(self.dir)
+        timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and found is None else self._start_timeout_s
+        self._plan = self._planned(found)
         if self._process is not None:
             self._part(self._process)
         self._forget()
@@ -234,10 +235,9 @@ class Cluster:
 
     # ---- inside
 
-    def _planned(self) -> plans.Plan:
+    def _planned(self, found: plans.Plan | None) -> plans.Plan:
+        """What the directory holds, if it fits what is wanted; a new plan where it holds nothing."""
         controllers, brokers = self._wanted
-        _refuse_rays(self.dir)
-        found = plans.load(self.dir)
         if found is None:
             return plans.create(
                 self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
