@@ -129,15 +129,19 @@ class Syncs:
     def _write(self) -> None:
         while True:
             with self._there:
-                while not (self._ordered and self._ordered[0].flushed) and not (self._closing and not self._ordered):
+                while not (syncs := self._durable()):
+                    if self._closing and not self._ordered:
+                        return
                     self._there.wait()
-                if not self._ordered:
-                    return
-                syncs = []
-                while self._ordered and self._ordered[0].flushed:
-                    syncs.append(self._ordered.popleft())
             self._done.extend(_perform(syncs))
             self._wake()
+
+    def _durable(self) -> list[Ordered]:
+        """Take those whose turn it is: the first ones, as far as their files are durable."""
+        syncs = []
+        while self._ordered and self._ordered[0].flushed:
+            syncs.append(self._ordered.popleft())
+        return syncs
 
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
