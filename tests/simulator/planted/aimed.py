@@ -26,6 +26,8 @@ class AimedFaults(RoughFaults):
         """Epoch of the last leader that was overthrown; -1: nobody is."""
         self._awaited: tuple[Process, tuple[bytes, int], Process] | None = None
         """(leader, partition, member): the member restarts as soon as the leader has sent a wish."""
+        self._outpaced: Process | None = None
+        """The active controller that loses power as soon as a voter holds what its own disk does not."""
         self.world.turned.append(self._turned)
 
     def _more(self) -> dict[str, Callable[[], bool]]:
@@ -44,6 +46,7 @@ class AimedFaults(RoughFaults):
             "split vote": self.split_vote,
             "short reigns": self.short_reigns,
             "one controller stays down": self.one_stays_down,
+            "leader outpaced": self.leader_outpaced,
             "stops and loses power": self.stops_and_loses_power,
             "unnoticed power cut": self.unnoticed_power_cut,
             "rot": self.rot,
@@ -153,6 +156,8 @@ class AimedFaults(RoughFaults):
     def _turned(self, process: Process) -> None:
         if self._awaited is not None and process is self._awaited[0]:
             self._wished(*self._awaited)
+        if process is self._outpaced:
+            self._outrun(process)
         node = process.node
         if self._reigned >= 0 and node is not None and node.quorum.is_leader and node.quorum.epoch > self._reigned:
             self._reigned = node.quorum.epoch
@@ -195,6 +200,43 @@ class AimedFaults(RoughFaults):
 
         self._after(self._between(100, 2_000), up)
         return True
+
+    def leader_outpaced(self) -> bool:
+        """The active controller is slow to reach one voter. The other one is faster than the leader's disk: then the leader
+        loses power, and that voter for longer."""
+        active = self.cluster.active()
+        if active is None or active.frozen or not self._untouched() or self._down:
+            return False
+        late = self._some([process for process in self.cluster.controllers.values() if process is not active])
+        lasts_ms = self._between(500, 1_500)
+        self._slow([(active.name, late.name)], self.choose.randint(30_000, 100_000), lasts_ms)
+        self._outpaced = active
+        self._after(lasts_ms, self._forget_outpaced)
+        return True
+
+    def _forget_outpaced(self) -> None:
+        self._outpaced = None
+
+    def _outrun(self, leader: Process) -> None:
+        core = (
+            leader.node.quorum._raft._core if leader.node is not None and leader.node.quorum._raft is not None else None
+        )
+        if core is None or core.leading is None:
+            return
+        ahead = [key.id for key, it in core.leading.voters.items() if it.end_offset > core.log.durable_offset]
+        if not ahead:
+            return
+        self._outpaced = None
+        fast = self.cluster.controllers[ahead[0]]
+        self._cut_power_after(self.choose.randint(0, 3_000), leader)
+        self._cut_power_after(self.choose.randint(0, 3_000), fast)
+        self._down[fast.name] = None
+
+        def up() -> None:
+            self._down.pop(fast.name, None)
+            self._start(fast)
+
+        self._after(self._between(500, 2_000), up)
 
     # ---- leases
 

@@ -40,7 +40,7 @@ def metadata_claimed_before_fsync() -> Sequence[Patch]:
     return [_at_once(FetchRequest)]
 
 
-@mistake("voters")
+@mistake("outpaced")
 def leader_counts_unsynced_metadata() -> Sequence[Patch]:
     """The leader counts itself with what it has appended."""
     advance = leading.advance

@@ -99,6 +99,7 @@ VOTERS = {
     "split vote": 4, "short reigns": 4, "one controller stays down": 5, "controllers lose power": 4, "kill": 1,
     "controller alone": 1,
 }  # fmt: skip
+OUTPACED = {"leader outpaced": 6, "one controller stays down": 1}
 RECREATED = {
     "follower freezes": 6, "slow wishes": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
 }  # fmt: skip
@@ -141,6 +142,14 @@ WORLDS: dict[str, Kind] = {
     "voters": Kind(
         _shape("voters", [PAIR], {}, churn=True, producers=1),
         partial(AimedFaults, menu=VOTERS),
+        faulty_ms=15_000,
+        pause_ms=(200, 1_500),
+        operator=_busy,
+        sync_us=(3_000, 30_000),
+    ),
+    "outpaced": Kind(
+        _shape("outpaced", [PAIR], {}, churn=True, producers=1),
+        partial(AimedFaults, menu=OUTPACED),
         faulty_ms=15_000,
         pause_ms=(200, 1_500),
         operator=_busy,
