@@ -17,7 +17,12 @@ The `<offset>.snapshot` file holds the state up to that offset in Apache Kafka's
     producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64,
     coordinator epoch int32, first offset of the open transaction int64 (-1)
 
-It keeps the last batch of a producer only; the four before it come back from the log where the scan reaches them.
+That holds the last batch of a producer only, and a client may ask again for any of five after a restart. So the batches
+before the last follow, if there are any, oldest first, where Apache Kafka does not look; without them (it wrote the file)
+they come back from the log where the scan reaches them:
+
+    count int32 | rows, 32 bytes each:
+    producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
 """
 
 import struct
@@ -35,6 +40,8 @@ TRANSACTIONAL = 0x10
 
 _HEAD = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")
+_COUNT = struct.Struct(">i")
+_BEFORE = struct.Struct(">qiqiq")
 
 
 class ProducerFault(ValueError):
@@ -201,7 +208,12 @@ class Producers:
     def snapshot(self) -> bytes:
         """The bytes of a snapshot file."""
         rows = [_row(producer_id, producer) for producer_id, producer in self.by_id.items()]
-        body = struct.pack(">i", len(rows)) + b"".join(rows)
+        before = [
+            _BEFORE.pack(producer_id, batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp)
+            for producer_id, producer in self.by_id.items()
+            for batch in producer.batches[:-1]
+        ]
+        body = b"".join((_COUNT.pack(len(rows)), *rows, *((_COUNT.pack(len(before)), *before) if before else ())))
         return struct.pack(">hI", 1, crc32c(body)) + body
 
     @classmethod
@@ -215,11 +227,14 @@ class Producers:
             raise CorruptSnapshot(f"version {version}, not 1")
         if crc32c(view[6:]) != crc:
             raise CorruptSnapshot("the CRC does not match")
-        if count < 0 or len(view) != _HEAD.size + count * _ENTRY.size:
+        end = _HEAD.size + count * _ENTRY.size
+        if count < 0 or len(view) < end:
             raise CorruptSnapshot(f"{len(view)} bytes do not hold {count} entries")
         state = cls()
-        for row in _ENTRY.iter_unpack(view[_HEAD.size :]):
+        for row in _ENTRY.iter_unpack(view[_HEAD.size : end]):
             _restore(state.by_id, row)
+        if len(view) > end:
+            _restore_before(state.by_id, view[end:])
         return state
 
     def equals(self, other: "Producers") -> bool:
@@ -250,8 +265,19 @@ def _restore(by_id: dict[int, Producer], row: tuple[int, ...]) -> None:
     producer.coordinator_epoch = coordinator_epoch
     producer.transaction_offset = transaction_offset
     if sequence >= 0:
-        first = (sequence - delta) & SEQUENCE_MAX
-        producer.batches.append(Remembered(first, sequence, offset, delta, timestamp))
+        producer.batches.append(Remembered((sequence - delta) & SEQUENCE_MAX, sequence, offset, delta, timestamp))
+
+
+def _restore_before(by_id: dict[int, Producer], view: memoryview) -> None:
+    """The batches before each producer's last. Raises CorruptSnapshot."""
+    count = _COUNT.unpack_from(view)[0] if len(view) >= _COUNT.size else -1
+    if len(view) != _COUNT.size + count * _BEFORE.size:
+        raise CorruptSnapshot(f"{len(view)} bytes do not hold {count} earlier batches")
+    for producer_id, sequence, offset, delta, timestamp in _BEFORE.iter_unpack(view[_COUNT.size :]):
+        batches = by_id[producer_id].batches if producer_id in by_id else []
+        if not 0 < len(batches) < BATCHES_KEPT:
+            raise CorruptSnapshot(f"producer {producer_id} has no last batch, or more than {BATCHES_KEPT}")
+        batches.insert(-1, Remembered((sequence - delta) & SEQUENCE_MAX, sequence, offset, delta, timestamp))
 
 
 def _plain(items: Iterable[tuple[int, Producer]]) -> dict[int, tuple[object, ...]]:

@@ -1,5 +1,6 @@
 """Idempotent producers: what is a repetition, what is out of order, and what survives files and cuts."""
 
+import struct
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from actors.broker.log.producers import (
     Producers,
 )
 from fastpath import batch
+from fastpath.crc32c import crc32c
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 
 
@@ -133,14 +135,14 @@ def test_silence_is_not_counted_from_the_time_of_old_records(how: str) -> None:
     assert log.producers.expire(11 * day_ms, day_ms) == 1
 
 
-def test_a_snapshot_keeps_the_last_batch() -> None:
+def test_a_snapshot_keeps_the_last_five_batches() -> None:
     log = new()
     for sequence in range(7):
         send(log, sequence, producer=1)
     send(log, SEQUENCE_MAX, 3, producer=2, epoch=5)
     again = Producers.parse(log.producers.snapshot())
-    assert again.by_id[1].batches == log.producers.by_id[1].batches[-1:]
-    assert again.by_id[2].batches == log.producers.by_id[2].batches
+    assert [one.first_sequence for one in again.by_id[1].batches] == [2, 3, 4, 5, 6]
+    assert again.equals(log.producers)
     assert again.by_id[2].epoch == 5
     assert Producers.parse(Producers().snapshot()).by_id == {}
 
@@ -155,7 +157,8 @@ def test_a_snapshot_is_kafkas_bytes() -> None:
 
 def test_every_damaged_byte_of_a_snapshot_is_noticed() -> None:
     log = new()
-    send(log, 0)
+    for sequence in range(3):
+        send(log, sequence)
     data = log.producers.snapshot()
     for position in range(len(data)):
         damaged = bytearray(data)
@@ -176,7 +179,34 @@ def test_rolls_and_clean_stops_write_snapshots() -> None:
     stop(log)
     assert log.snapshots[-1] == 10
     again = reopen(log, clean=True).log
-    assert again.producers.by_id[9].batches == log.producers.by_id[9].batches[-1:]
+    assert again.producers.equals(log.producers)
+
+
+def test_any_batch_in_flight_can_be_sent_again_after_a_clean_restart() -> None:
+    """A client whose answers were lost repeats all five, the oldest first."""
+    log = new()
+    for sequence in range(5):
+        send(log, sequence)
+    stop(log)
+    again = reopen(log, clean=True).log
+    assert [send(again, sequence)[0] for sequence in range(5)] == [0, 1, 2, 3, 4]
+    assert again.log_end_offset == 5
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(9, 1, 1, 0, 0)] * 5,  # six with the last
+        [(8, 1, 1, 0, 0)],  # of a producer that has none
+    ],
+)
+def test_a_snapshot_with_batches_of_nobody_is_not_believed(rows: list[tuple[int, ...]]) -> None:
+    log = new()
+    send(log, 0)
+    before = b"".join(struct.pack(">qiqiq", *row) for row in rows)
+    body = log.producers.snapshot()[6:] + struct.pack(">i", len(rows)) + before
+    with pytest.raises(CorruptSnapshot, match="producer"):
+        Producers.parse(struct.pack(">hI", 1, crc32c(body)) + body)
 
 
 def test_a_log_without_producers_writes_no_snapshot() -> None:
