@@ -40,6 +40,7 @@ from tests.simulator.checkers.served_offsets import ServedOffsets
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
+from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.purge import purge
@@ -211,12 +212,13 @@ class Simulation:
         await create(client, topic.name, topic.partitions, topic.factor, topic.configs)
 
     def _work(self) -> None:
-        choose = random.Random(f"work {self.seed}")
+        choose, line = random.Random(f"work {self.seed}"), random.Random(f"line {self.seed}")
         topics = {topic.name: topic.partitions for topic in self.shape.topics}
         for number in range(self.shape.producers):
             idempotent = number == 0 or bool(choose.randrange(2))
-            producer = Producer(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
-                                pause_ms=choose.choice((300, 800, 2_000)))  # fmt: skip
+            kind = Pipeline if line.randrange(2) and idempotent else Producer
+            producer = kind(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
+                            pause_ms=choose.choice((300, 800, 2_000)))  # fmt: skip
             producer.client.spawn(producer.run(topics))
         for number in range(self.shape.consumers):
             client = self._client(f"r{number}")

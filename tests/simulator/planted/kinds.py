@@ -12,6 +12,7 @@ from actors.broker.groups import condensing
 from tests.simulator import faults, simulation, world
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.clients import member
+from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import churn
@@ -30,6 +31,10 @@ class HastyProducer(Producer):
         super().__init__(client, acks=acks, idempotent=idempotent, pause_ms=max(1, pause_ms // HASTE))
 
 
+class HastyPipeline(HastyProducer, Pipeline):
+    """The same with several batches in flight."""
+
+
 class Kind(NamedTuple):
     """A kind of world."""
 
@@ -39,6 +44,8 @@ class Kind(NamedTuple):
     healthy_ms: int = 40_000
     pause_ms: tuple[int, int] = (50, 1_000)
     producer: type[Producer] = HastyProducer
+    pipeline: type[Producer] = HastyProducer
+    """What half of the idempotent producers are."""
     operator: Callable[[Client, int, int], Any] = churn
     """What the operator does if the shape has one."""
     commits_ms: tuple[int, int] = member.PAUSE_MS
@@ -56,6 +63,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "FAULTY_MS", kind.faulty_ms),
             (simulation, "HEALTHY_MS", kind.healthy_ms),
             (simulation, "Producer", kind.producer),
+            (simulation, "Pipeline", kind.pipeline),
             (simulation, "Faults", kind.faults),
             (simulation, "shape", kind.shape),
             (simulation, "churn", kind.operator),

@@ -5,6 +5,7 @@ from typing import Any
 
 from actors.broker import reading
 from actors.broker.log import log as log_of
+from actors.broker.log import producers
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import Producers
@@ -12,6 +13,7 @@ from actors.broker.partition import Assignment, Became, Partition
 from actors.node import broker_storage
 from actors.node.broker_role import BrokerRole
 from fastpath import batch as batches
+from fastpath.batch import Header
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -42,6 +44,40 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
         instead(Producers, "truncate", lambda producers, offset: True),
         instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0: None),
     ]
+
+
+@mistake("pipelined")
+def one_batch_of_a_producer_remembered() -> Sequence[Patch]:
+    """Of five in flight, all but the last are strangers when they are sent again."""
+    return [instead(producers, "BATCHES_KEPT", 1)]
+
+
+@mistake("pipelined")
+def sequence_gap_taken() -> Sequence[Patch]:
+    """A batch is taken though the one before it was refused."""
+
+    def lenient(known: Producers, header: Header) -> Any:
+        try:
+            return check(known, header)
+        except producers.OutOfOrderSequence:
+            return None
+
+    check = Producers.check
+    return [instead(Producers, "check", lenient)]
+
+
+@mistake("pipelined")
+def snapshot_with_last_batches_only() -> Sequence[Patch]:
+    """A clean restart forgets all but the last batch of each producer."""
+    snapshot = Producers.snapshot
+
+    def short(known: Producers) -> bytes:
+        kept = Producers.parse(snapshot(known))
+        for producer in kept.by_id.values():
+            producer.batches = producer.batches[-1:]
+        return snapshot(kept)
+
+    return [instead(Producers, "snapshot", short)]
 
 
 @mistake("quiet")

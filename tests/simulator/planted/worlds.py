@@ -11,7 +11,7 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.planted.aimed import AimedFaults
-from tests.simulator.planted.kinds import Kind
+from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
 
@@ -112,6 +112,9 @@ REASSIGNED = {
     "disk lost": 1,
 }  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
+PIPELINED = {
+    "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
+}  # fmt: skip
 QUIET = {
     "broker loses power": 6, "unnoticed power cut": 6, "stops and loses power": 4, "kill": 4,
 }  # fmt: skip
@@ -197,10 +200,18 @@ WORLDS: dict[str, Kind] = {
         operator=_moving,
         purge_ms=1_000,
     ),
+    "pipelined": Kind(
+        _shape("pipelined", [_topic("t0", 3, 3, 2), _topic("t1", 2, 1, 1, 2_000)], REBALANCED | BY_HALF, producers=4),
+        partial(AimedFaults, menu=PIPELINED),
+        faulty_ms=20_000,
+        pause_ms=(50, 400),
+        pipeline=HastyPipeline,
+    ),
     "quiet": Kind(
         _shape("quiet", [THREE, PAIR], REBALANCED),
         partial(AimedFaults, menu=QUIET),
         faulty_ms=15_000,
         producer=Producer,
+        pipeline=Producer,
     ),
 }
