@@ -43,6 +43,7 @@ class Owner(Protocol):
 
     def opened(self, link: "Link") -> None: ...
     def received(self, conn: int, frame: memoryview) -> None: ...
+    def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def malformed(self, link: "Link", why: str) -> None: ...
 
@@ -122,10 +123,12 @@ class Link(asyncio.BufferedProtocol):
         if self.conn > 0:
             self._paused_by_peer = True
             self._read_or_not()
+            self.owner.congested(self, True)
 
     def resume_writing(self) -> None:
         self._paused_by_peer = False
         self._read_or_not()
+        self.owner.congested(self, False)
 
     # ---- the loop calls these
 

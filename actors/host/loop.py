@@ -357,6 +357,10 @@ class Loop:
             self._due = True
             self._loop.call_soon(self._turn)
 
+    def congested(self, link: Link, congested: bool) -> None:
+        """A peer does not read what it is sent, or does again."""
+        self._node.connections.congested(link.conn, congested)
+
     def lost(self, link: Link) -> None:
         """A connection is gone, by the peer or by an error."""
         if self._links.pop(link.conn, None) is not None:

@@ -5,6 +5,10 @@ Requests of a connection run in arrival order and are answered in request order.
 are budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
 Those on which followers fetch are read always: the requests that hold the bytes may wait for just these followers. So a
 connection that comes above the budget is read up to its first request, which tells whose it is.
+
+What peers ask for and do not read is held too. `room` says how many bytes of records the next answer may bring: no more
+than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers. Apache Kafka needs no
+such rule: it takes one request of a connection at a time, and its kernel sends records from the files.
 """
 
 from collections import deque
@@ -14,6 +18,7 @@ from actors.node.registry import Listener
 from actors.ports import Buffer
 
 IN_FLIGHT_MAX = 16
+UNREAD_BYTES_MAX = 256 << 20
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
 
@@ -23,12 +28,13 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("bytes_held", "connection", "parts")
+    __slots__ = ("answer_bytes", "bytes_held", "connection", "parts")
 
     def __init__(self, connection: "Connection", bytes_held: int) -> None:
         self.connection = connection
         self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
+        self.answer_bytes = 0
 
 
 class Connection:
@@ -36,6 +42,7 @@ class Connection:
 
     __slots__ = (
         "closed",
+        "congested",
         "id",
         "kind",
         "listener_name",
@@ -43,7 +50,9 @@ class Connection:
         "peer_host",
         "principal",
         "replica",
+        "sent",
         "slots",
+        "unread",
         "waiting",
         "when_closed",
     )
@@ -60,6 +69,12 @@ class Connection:
         self.replica = False
         """Whether a follower fetches on it."""
         self.closed = False
+        self.congested = False
+        """Whether the host says that the peer does not take what is sent."""
+        self.unread = 0
+        """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
+        self.sent = 0
+        """Of these, what was sent in this turn, or while the peer was congested."""
         self.when_closed: dict[str, Callable[[], None]] = {}
 
 
@@ -76,6 +91,10 @@ class Connections:
         self.resumes: dict[int, None] = {}
         """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
         self._throttled = False
+        self._unread = 0
+        """Invariant: the sum of `unread` over all connections."""
+        self._fresh: dict[int, None] = {}
+        """Connections that were sent records since the last `begin_turn`."""
 
     def opened(self, connection: Connection) -> None:
         """A peer has connected."""
@@ -93,6 +112,36 @@ class Connections:
         """Whether a follower fetches on that connection."""
         connection = self._by_id.get(id)
         return connection is not None and connection.replica
+
+    def room(self, id: int, bytes_max: int) -> int:
+        """Bytes of records that an answer may bring if no answer may bring more than `bytes_max`."""
+        connection = self._by_id.get(id)
+        if connection is None:
+            return 0
+        own = bytes_max - connection.unread
+        return max(0, own if connection.replica else min(own, UNREAD_BYTES_MAX - self._unread))
+
+    def promise(self, id: int, size: int) -> None:
+        """So many bytes are being read for an answer; below zero: they have been."""
+        connection = self._by_id.get(id)
+        if connection is not None:
+            connection.unread += size
+            self._unread += size
+
+    def congested(self, id: int, congested: bool) -> None:
+        """The host has more for a peer than it should hold; or that is over."""
+        connection = self._by_id.get(id)
+        if connection is not None:
+            connection.congested = congested
+            self._taken(connection)
+
+    def begin_turn(self) -> None:
+        """What was sent before and did not congest its connection is on its way."""
+        for id in self._fresh:
+            connection = self._by_id.get(id)
+            if connection is not None:
+                self._taken(connection)
+        self._fresh.clear()
 
     def get(self, id: int) -> Connection | None:
         """The open connection of that number, or None."""
@@ -120,10 +169,18 @@ class Connections:
         if slot.parts is not None or connection.closed:
             return []
         slot.parts = parts
+        if len(parts) > 1:  # records are parts of their own
+            slot.answer_bytes = sum(map(len, parts))
+            connection.unread += slot.answer_bytes
+            self._unread += slot.answer_bytes
         self.bytes_held -= slot.bytes_held
         ready: list[Buffer] = []
-        while connection.slots and connection.slots[0].parts is not None:
-            ready.extend(connection.slots.popleft().parts or ())
+        while connection.slots and (first := connection.slots[0]).parts is not None:
+            connection.slots.popleft()
+            ready.extend(first.parts or ())
+            if first.answer_bytes:
+                connection.sent += first.answer_bytes
+                self._fresh[connection.id] = None
         if ready:
             self.sends.append((connection.id, ready))
         freed: list[tuple[memoryview, Slot]] = []
@@ -149,6 +206,7 @@ class Connections:
         connection.closed = True
         self.bytes_held -= sum(len(frame) for frame in connection.waiting)
         self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
+        self._unread -= connection.unread
         connection.waiting.clear()
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
@@ -174,6 +232,12 @@ class Connections:
         self.bytes_held += len(frame)
         connection.slots.append(slot)
         return slot
+
+    def _taken(self, connection: Connection) -> None:
+        if not connection.congested:
+            connection.unread -= connection.sent
+            self._unread -= connection.sent
+            connection.sent = 0
 
     def _pause(self, connection: Connection) -> None:
         if not connection.paused:

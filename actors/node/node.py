@@ -150,6 +150,7 @@ class Node:
     def turn(self, now: Now, budget: int) -> Effects:
         """Act on what has come. `budget`: bytes of data-lane requests to handle at most (one is always handled)."""
         self.now = now
+        self.connections.begin_turn()
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)

@@ -23,6 +23,7 @@ import rayft
 from actors.host import existing, probe
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError
+from actors.wire import framing
 from actors.wire.messages import message
 
 ROOT = Path(__file__).parent.parent.parent
@@ -611,3 +612,46 @@ def test_requests_that_wait_for_followers_do_not_keep_the_followers_out(tmp_path
             steady.send(5, 300_000)
             assert steady.flush() == 0
         assert not steady.failed and len(steady.acknowledged) == 15
+
+
+def test_answers_that_nobody_reads_hold_little_memory_and_come_when_they_are_read() -> None:
+    """Sixteen requests in one packet, each for all that a consumer may have."""
+    records, value = 120, bytes(MIB // 2)
+    with rayft.Cluster(1, 1) as cluster:
+        servers = cluster.bootstrap_servers
+        create(servers, "large")
+        producer = Producer({"bootstrap.servers": servers, "compression.type": "none", "log_level": 0})
+        for _ in range(records):
+            producer.produce("large", value)
+            producer.poll(0)
+        assert producer.flush(SECONDS) == 0
+        kind = message("FetchRequest")
+        request = kind(
+            max_wait_ms=0, min_bytes=1, max_bytes=57_671_680, session_epoch=-1,
+            topics=[kind.FetchTopic(topic="large", partitions=[
+                kind.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=57_671_680)
+            ])],
+        )  # fmt: skip
+        before = resident(cluster.pids[1], "RssAnon")
+        host, port = servers.split(":")
+        with socket.create_connection((host, int(port)), SECONDS) as peer:
+            peer.sendall(b"".join(_fetch(number, request) for number in range(16)))
+            time.sleep(3.0)
+            assert resident(cluster.pids[1], "RssAnon") - before < 200 * MIB
+            answers = peer.makefile("rb")
+            sizes = [_frame_size(answers) for _ in range(16)]
+            assert min(sizes) > MIB // 2 and sizes[0] > 50 * MIB
+            peer.sendall(_fetch(16, request))
+            assert _frame_size(answers) == sizes[0], "room is there again"
+
+
+def _fetch(number: int, request: Any) -> bytes:
+    return b"".join(framing.encode_request("Fetch", 11, number, "slow", request))
+
+
+def _frame_size(stream: Any) -> int:
+    """Read an answer and forget it."""
+    size = left = int.from_bytes(stream.read(4), "big")
+    while left:
+        left -= len(stream.read(min(left, MIB)))
+    return size

@@ -63,9 +63,7 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
                 role.replicas.end_session(old)
     _update(role, opened.session, request, uses_ids)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
-    return _Fetch(
-        node, role, request, opened.session, opened.incremental, reader, uses_ids, call.listener_name
-    ).attempt(False)
+    return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call).attempt(False)
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -113,6 +111,7 @@ class _Fetch:
         "_bytes_max",
         "_bytes_min",
         "_committed_only",
+        "_connection",
         "_deadline_ms",
         "_epoch",
         "_found",
@@ -134,7 +133,7 @@ class _Fetch:
         incremental: bool,
         reader: Reader,
         uses_ids: bool,
-        listener: str,
+        call: Call,
     ) -> None:
         self._node = node
         self._role = role
@@ -145,7 +144,8 @@ class _Fetch:
         self._incremental = incremental
         self._reader = reader
         self._uses_ids = uses_ids
-        self._listener = listener
+        self._listener = call.listener_name
+        self._connection = call.connection
         self._bytes_min = request.min_bytes
         self._committed_only = request.isolation_level == READ_COMMITTED
         self._bytes_max = min(request.max_bytes, node.config.value("fetch.max.bytes"))
@@ -162,12 +162,15 @@ class _Fetch:
             return Done(_RESPONSE(session_id=session.id))
         looks: list[Look] = []
         total, urgent = 0, False
+        bytes_max = self._node.connections.room(self._connection, self._bytes_max)
         for entry in list(session.dirty):
-            found = self._look(entry, self._bytes_max - total, first=total == 0)
+            found = self._look(entry, bytes_max - total, first=total == 0)
             if found.cold is not None:
+                promised = total + max(0, min(entry.bytes_max, bytes_max - total))
+                self._node.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
                 self._found = {one.entry: (one.entry.fetch_offset, one.below, one.records) for one in looks if one.size}
-                return Later(found.cold, self._warming(entry, expired))
+                return Later(found.cold, self._warming(entry, expired, promised))
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
@@ -186,13 +189,14 @@ class _Fetch:
                 return Look(entry, self._role.absent(entry.topic, entry.number))
         return look(self._role.replicas, entry, self._reader, bytes_max, first=first)
 
-    def _warming(self, entry: Entry, expired: bool) -> Callable[[Any], Answer]:
+    def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
         another one has its name."""
         partition, offset = entry.partition, entry.fetch_offset
         assert partition is not None
 
         def warmed(result: Any) -> Answer:
+            self._node.connections.promise(self._connection, -promised)
             log = partition.log
             if self._session.epoch != self._epoch or entry.partition is not partition or partition.removed:
                 return self.attempt(expired)

@@ -182,6 +182,12 @@ class Facade:
     def replicates(self, conn: int) -> None:
         pass
 
+    def room(self, conn: int, bytes_max: int) -> int:
+        return bytes_max
+
+    def promise(self, conn: int, size: int) -> None:
+        """Nobody here asks for more than there is room for."""
+
     @property
     def connections(self) -> "Facade":
         return self

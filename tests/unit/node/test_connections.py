@@ -1,6 +1,6 @@
 """Order, number in flight and memory of inbound connections."""
 
-from actors.node.connections import IN_FLIGHT_MAX, Connection, Connections
+from actors.node.connections import IN_FLIGHT_MAX, UNREAD_BYTES_MAX, Connection, Connections
 from actors.node.registry import Listener
 
 
@@ -111,3 +111,45 @@ def test_a_closed_connection_holds_nothing_and_tells_who_asked() -> None:
     assert seen == ["gone"] and connections.bytes_held == 0
     connections.answer(slot, [b"late"])
     assert connections.sends == []
+
+
+def test_a_connection_has_room_for_one_answer_until_it_is_on_its_way() -> None:
+    connections = Connections(1 << 20)
+    connection = opened(connections)
+    slots = [connections.begin(connection, frame()) for _ in range(3)]
+    assert slots[0] and slots[1] and slots[2]
+    connections.answer(slots[0], [b"head", bytes(96)])
+    assert connections.room(1, 1000) == 900
+    connections.begin_turn()
+    assert connections.room(1, 1000) == 1000, "nothing is said of the peer: it takes what it is sent"
+    connections.answer(slots[2], [bytes(100), bytes(200)])
+    connections.begin_turn()
+    assert connections.room(1, 1000) == 700, "this one waits for the one before it"
+    connections.answer(slots[1], [bytes(100), bytes(100)])
+    connections.congested(1, True)
+    connections.begin_turn()
+    assert connections.room(1, 1000) == 500
+    connections.congested(1, False)
+    assert connections.room(1, 1000) == 1000
+
+
+def test_what_is_being_read_for_an_answer_has_no_room_left_for_others() -> None:
+    connections = Connections(1 << 20)
+    opened(connections)
+    connections.promise(1, 1500)
+    connections.begin_turn()
+    assert connections.room(1, 1000) == 0
+    connections.promise(1, -1500)
+    assert connections.room(1, 1000) == 1000
+
+
+def test_all_that_is_not_read_leaves_room_for_followers_only() -> None:
+    connections = Connections(1 << 20)
+    for id in range(1, 4):
+        opened(connections, id)
+    connections.replicates(3)
+    connections.promise(1, UNREAD_BYTES_MAX - 100)
+    assert [connections.room(id, 1000) for id in (2, 3)] == [100, 1000]
+    connections.gone(1)
+    assert connections.room(2, 1000) == 1000
+    assert connections.room(1, 1000) == 0, "nobody is there"
