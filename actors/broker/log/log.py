@@ -486,7 +486,7 @@ class PartitionLog:
     def truncate_to(self, offset: int) -> list[Job]:
         """Cut off everything from `offset` on (the whole batch that holds it); jobs that unlink files. Blocking, little.
 
-        Below the log's start nothing is left: the log is empty and begins at `offset`.
+        Where nothing is left the log is empty, and begins at its start, or at `offset` if that is lower.
         """
         if offset >= self.log_end_offset:
             # An epoch that began at the end, under this replica's own leadership, may hold no batch: it is not common.
@@ -499,7 +499,9 @@ class PartitionLog:
         del self.segments[place + 1 :]
         self.active = self.segments[place]
         self.indexes.forget(self.active)
-        end = max(self.active.truncate(offset), self.log_start_offset)
+        end = self.active.truncate(offset)
+        if end < self.log_start_offset:  # its segment would end before the next one begins, as one that has lost its tail
+            return jobs + self.truncate_fully(self.log_start_offset)
         self.shortened.append(self.active)
         self._ends_at(end)
         self.epochs.truncate_end(end)

@@ -238,6 +238,21 @@ def test_epochs_reach_back_to_records_whose_deletion_no_checkpoint_knows(start: 
     assert (again.epochs.epochs, again.epochs.starts) == expected
 
 
+def test_what_follows_a_cut_below_the_start_is_no_hole() -> None:
+    """The log's start lies inside a batch that is cut off; the next segment begins at the log's end."""
+    log = new(segment_bytes=1_000)
+    put(log, build(2))
+    put(log, build(5))
+    log.delete_records(5)
+    log.truncate_to(6)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 5)
+    put(log, build(1, size=990))
+    put(log, build(1, size=990))
+    again = reopen(log)
+    assert again.cuts == ()
+    assert offsets(content(again.log)) == [5, 6]
+
+
 def test_an_epoch_that_wrote_nothing_does_not_hide_later_batches() -> None:
     log = new()
     put(log, build(2), epoch=1)
