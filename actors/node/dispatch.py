@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.node.connections import Connection, Slot
 from actors.node.forwarding import Forwarder
-from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Listener, Parked
+from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -39,12 +39,7 @@ class Dispatch:
                 connection, f"API {header.api_key} is not served on listener {connection.listener_name}"
             )
             return
-        if (
-            connection.kind is Listener.CLIENT
-            and node.broker is not None
-            and not node.broker.admits(connection.id, api.key)
-        ):
-            node.close_connection(connection, "this broker is fenced")
+        if not node.admitted(connection, api.key):
             return
         version = header.api_version
         if version not in api.versions:
@@ -111,7 +106,7 @@ class _Run:
         self._settle(answer)
 
     def _again(self, function: Any, argument: Any) -> None:
-        if self._slot.connection.closed:
+        if self._slot.connection.closed or not self._node.admitted(self._slot.connection, self._api.key):
             return
         try:
             answer = function(argument)

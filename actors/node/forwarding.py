@@ -49,9 +49,9 @@ class Forwarder:
             request_principal=principal_bytes(call.principal),
             client_host_address=address_bytes(call.client_host),
         )
-        self._try(slot, envelope, self._node.now.mono_ms + FORWARD_MS_MAX)
+        self._try(slot, call.api_key, envelope, self._node.now.mono_ms + FORWARD_MS_MAX)
 
-    def _try(self, slot: Slot, envelope: Any, until_ms: int) -> None:
+    def _try(self, slot: Slot, api_key: int, envelope: Any, until_ms: int) -> None:
         if slot.connection.closed:
             return
         left_ms = until_ms - self._node.now.mono_ms
@@ -61,17 +61,20 @@ class Forwarder:
         self._node.channels.controller(
             "Envelope",
             envelope,
-            lambda reply: self._answered(slot, envelope, until_ms, reply),
+            lambda reply: self._answered(slot, api_key, envelope, until_ms, reply),
             left_ms,
             purpose="forwarding",
         )
 
-    def _answered(self, slot: Slot, envelope: Any, until_ms: int, reply: Any) -> None:
+    def _answered(self, slot: Slot, api_key: int, envelope: Any, until_ms: int, reply: Any) -> None:
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
-            self._node.waiting.timers.at(self._node.now.mono_ms + RETRY_MS, lambda: self._try(slot, envelope, until_ms))
+            again_ms = self._node.now.mono_ms + RETRY_MS
+            self._node.waiting.timers.at(again_ms, lambda: self._try(slot, api_key, envelope, until_ms))
             return
         if reply.error_code != ErrorCode.NONE or reply.response_data is None:
             self._node.close_connection(slot.connection, f"the controller refused an Envelope: {reply.error_code}")
+            return
+        if not self._node.admitted(slot.connection, api_key):
             return
         data = reply.response_data
         self._node.answer(slot, [len(data).to_bytes(4, "big"), data])

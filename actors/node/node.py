@@ -270,6 +270,14 @@ class Node:
         for frame, place in self.connections.answer(slot, parts):
             self._queue(slot.connection, frame, place)
 
+    def admitted(self, connection: Connection, api_key: int) -> bool:
+        """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
+        broker = self.broker
+        if connection.kind is Listener.CLIENT and broker is not None and not broker.admits(connection.id, api_key):
+            self.close_connection(connection, "this broker is fenced")
+            return False
+        return True
+
     def close_connection(self, connection: Connection, why: str) -> None:
         """Close one inbound connection and say why."""
         if not connection.closed:

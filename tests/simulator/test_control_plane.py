@@ -76,6 +76,22 @@ def test_r631_162_a_frozen_broker_is_fenced_when_its_lease_ends():
     lab.settle(lambda: all(isr == {1, 2, 3} for isr, _ in lab.shape("t")), 60_000)
 
 
+def test_r631_162_what_a_controller_answers_is_not_passed_on_by_a_broker_without_a_lease():
+    """It stands still with a client's request under way; the answer waits in its socket until after the lease."""
+    lab = Lab()
+    kind, replies = message("CreateTopicsRequest"), []
+    topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3)
+    lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), replies.append)
+    broker, end = lab.cluster.brokers[1], lab.role.image.next_offset
+    lab.settle(lambda: lab.cluster.active().node.quorum.log_end_offset > end)
+    broker.freeze()
+    lab.settle(lambda: 1 not in lab.registered(), 40_000)
+    assert lab.role.image.topic_count == 1 and not replies
+    broker.thaw()
+    lab.settle(lambda: bool(replies))
+    assert replies == [None], "the connection is closed"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_r631_153_failover_costs_no_lease_and_r631_095_no_topic(seed):
     lab = Lab(seed)
