@@ -500,9 +500,8 @@ class PartitionLog:
         self.active = self.segments[place]
         self.indexes.forget(self.active)
         end = self.active.truncate(offset)
-        if (
-            end < self.log_start_offset
-        ):  # its segment would end before the next one begins, as one that has lost its tail
+        if end < self.log_start_offset:
+            # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.
             return jobs + self.truncate_fully(self.log_start_offset)
         self.shortened.append(self.active)
         self._ends_at(end)
