@@ -7,8 +7,9 @@ Those on which followers fetch are read always: the requests that hold the bytes
 connection that comes above the budget is read up to its first request, which tells whose it is.
 
 What peers ask for and do not read is held too. `room` says how many bytes of records the next answer may bring: no more
-than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers. Apache Kafka needs no
-such rule: it takes one request of a connection at a time, and its kernel sends records from the files.
+than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers, but a fair share always:
+some slow peers must not slow the others. Apache Kafka needs no such rule: it takes one request of a connection at a time,
+and its kernel sends records from the files.
 """
 
 from collections import deque
@@ -19,6 +20,7 @@ from actors.ports import Buffer
 
 IN_FLIGHT_MAX = 16
 UNREAD_BYTES_MAX = 256 << 20
+FAIR_BYTES = 1 << 20
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
 
 
@@ -119,7 +121,9 @@ class Connections:
         if connection is None:
             return 0
         own = bytes_max - connection.unread
-        return max(0, own if connection.replica else min(own, UNREAD_BYTES_MAX - self._unread))
+        if not connection.replica:
+            own = min(own, max(UNREAD_BYTES_MAX - self._unread, FAIR_BYTES - connection.unread))
+        return max(0, own)
 
     def promise(self, id: int, size: int) -> None:
         """So many bytes are being read for an answer; below zero: they have been."""

@@ -1,6 +1,6 @@
 """Order, number in flight and memory of inbound connections."""
 
-from actors.node.connections import IN_FLIGHT_MAX, UNREAD_BYTES_MAX, Connection, Connections
+from actors.node.connections import FAIR_BYTES, IN_FLIGHT_MAX, UNREAD_BYTES_MAX, Connection, Connections
 from actors.node.registry import Listener
 
 
@@ -143,13 +143,18 @@ def test_what_is_being_read_for_an_answer_has_no_room_left_for_others() -> None:
     assert connections.room(1, 1000) == 1000
 
 
-def test_all_that_is_not_read_leaves_room_for_followers_only() -> None:
+def test_all_that_is_not_read_leaves_a_fair_share_for_those_who_read_and_all_for_followers() -> None:
     connections = Connections(1 << 20)
     for id in range(1, 4):
         opened(connections, id)
     connections.replicates(3)
-    connections.promise(1, UNREAD_BYTES_MAX - 100)
-    assert [connections.room(id, 1000) for id in (2, 3)] == [100, 1000]
+    large = 50 * FAIR_BYTES
+    connections.promise(1, UNREAD_BYTES_MAX - 2 * FAIR_BYTES)
+    assert [connections.room(id, large) for id in (1, 2, 3)] == [0, 2 * FAIR_BYTES, large]
+    connections.promise(1, 2 * FAIR_BYTES)
+    assert [connections.room(id, large) for id in (2, 3)] == [FAIR_BYTES, large]
+    connections.promise(2, FAIR_BYTES)
+    assert [connections.room(id, large) for id in (2, 3)] == [0, large]
     connections.gone(1)
-    assert connections.room(2, 1000) == 1000
-    assert connections.room(1, 1000) == 0, "nobody is there"
+    assert connections.room(2, large) == large - FAIR_BYTES
+    assert connections.room(1, large) == 0, "nobody is there"
