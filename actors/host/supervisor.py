@@ -87,6 +87,8 @@ class Supervisor:
         self._ready_told = False
         self._stopping: Iterator[float] | None = None
         self._stop_due_s = 0.0
+        self._kill_due_s = 0.0
+        """When those of the present phase of a stop that are still there are killed."""
         self._publish_due_s: float | None = None
         """When cluster.json, for which there was no room, is tried again."""
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -129,8 +131,10 @@ class Supervisor:
 
     def stop(self, timeout_s: float) -> None:
         """Begin to stop everything; a second call only hurries."""
-        self._stopping = self._stop(timeout_s)
-        self._stop_due_s = 0.0
+        kill_due_s = time.monotonic() + timeout_s
+        if self._stopping is None or kill_due_s < self._kill_due_s:
+            self._stopping, self._kill_due_s = self._stop(timeout_s), kill_due_s
+            self._stop_due_s = 0.0
 
     # ---- processes
 
@@ -271,8 +275,8 @@ class Supervisor:
         for phase in (brokers, rest):
             for child in phase:
                 self._signal(child, signal.SIGTERM)
-            until = time.monotonic() + timeout_s
-            while any(child.pid for child in phase) and time.monotonic() < until:
+            self._kill_due_s = time.monotonic() + timeout_s
+            while any(child.pid for child in phase) and time.monotonic() < self._kill_due_s:
                 yield 0.01
             for child in phase:
                 self._signal(child, signal.SIGKILL)

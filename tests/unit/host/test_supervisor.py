@@ -118,6 +118,15 @@ def test_a_node_whose_parent_is_gone_as_it_is_made_does_not_outlive_it(
     assert ended(supervisor) not in (0, SERVED)
 
 
+def test_who_asks_again_for_a_stop_can_only_hurry(supervisor: Supervisor) -> None:
+    supervisor.stop(30)
+    first, due_s = supervisor._stopping, supervisor._kill_due_s
+    supervisor.stop(60)
+    assert (supervisor._stopping, supervisor._kill_due_s) == (first, due_s)
+    supervisor.stop(1)
+    assert supervisor._stopping is not first and supervisor._kill_due_s < due_s
+
+
 @pytest.mark.parametrize("options", [["--detached"], []])
 def test_it_runs_without_commands_where_standard_input_is_a_file(tmp_path: Path, options: list[str]) -> None:
     """As under systemd, or behind `</dev/null`: epoll refuses a file."""
