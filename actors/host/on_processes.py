@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any
 
 import actors
+from actors.config import ConfigError
 from actors.host import existing, probe, storage
 from actors.host import plan as plans
 
@@ -326,14 +327,22 @@ def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     """Stop the cluster of a directory from outside, brokers first, and kill whoever takes longer than `timeout_s`; False
     where none runs. Raises ClusterError."""
     _refuse_rays(directory)
-    found = plans.load(directory)
+    supervisor = storage.holder(str(directory))
+    try:
+        found = plans.load(directory)
+    except ConfigError:
+        if supervisor is None:
+            raise
+        # Started by a release that took these settings: it knows whom to stop.
+        _signalled([str(directory)], signal.SIGTERM)
+        if not _given_back([str(directory)], 2 * max(timeout_s, STOP_TIMEOUT_S)):
+            raise
+        return True
     if found is None:
         raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
-    supervisor = storage.holder(str(directory))
     any_ran = supervisor is not None
     if supervisor is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(supervisor, signal.SIGTERM)
+        _signalled([str(directory)], signal.SIGTERM)
     brokers = [member for member in found.members if member not in found.controllers]
     for members in (brokers, found.controllers):
         paths = [member.config.metadata_log_dir for member in members]

@@ -215,6 +215,21 @@ def test_up_detached_and_down(tmp_path: Path) -> None:
     assert "stopped as asked" in (tmp_path / "broker-1.log").read_text()
 
 
+def test_down_stops_a_cluster_whose_settings_are_not_taken_any_more(tmp_path: Path) -> None:
+    """As after an upgrade to a release that refuses one of them."""
+    ran = command("up", "--dir", str(tmp_path), "--controllers", "1", "--brokers", "1", "--port", "0", "--detach")
+    assert ran.returncode == 0, ran.stderr
+    described = json.loads((tmp_path / "cluster.json").read_text())
+    pids = [row["pid"] for row in described["controllers"] + described["brokers"]]
+    with (tmp_path / "broker-1.properties").open("a") as file:
+        file.write("log.segment.bytes=none\n")
+    ran = command("down", "--dir", str(tmp_path))
+    assert (ran.returncode, ran.stdout) == (0, "stopped\n")
+    assert not any(alive(pid) for pid in pids)
+    ran = command("down", "--dir", str(tmp_path))
+    assert ran.returncode == 1 and "log.segment.bytes" in ran.stderr
+
+
 def _heed_ctrl_c() -> None:
     """Tests in the background of a shell have inherited that it is ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
