@@ -403,13 +403,13 @@ class LocalDisk:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            if asked is not None and self._left.get(directory, 0) > asked:
+            if self._went(directory, asked):
                 os.unlink(temporary)
                 return
             os.replace(temporary, absolute)
             self.sync_directory(directory)
         except FileNotFoundError as error:
-            if directory not in self._gone:
+            if directory not in self._gone and not self._went(directory, asked):
                 raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
         except OSError as error:
             if error.errno in FULL:
@@ -417,6 +417,9 @@ class LocalDisk:
                     os.unlink(temporary)
                 raise DiskFull(error.errno, "no room to replace the file", absolute) from None
             raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
+
+    def _went(self, directory: str, asked: int | None) -> bool:
+        return asked is not None and self._left.get(directory, 0) > asked
 
     def sync_directory(self, directory: str) -> None:
         """Make the names in a directory durable. Blocks; raises OSError."""

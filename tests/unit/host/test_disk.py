@@ -345,3 +345,21 @@ def test_more_files_than_the_system_allows_are_used_in_turn(disk: LocalDisk) -> 
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     for file in files:
         file.close()
+
+
+def test_a_partition_that_goes_and_comes_back_while_its_small_file_is_written_is_no_error(
+    disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic is deleted and made again under a slow fsync: the temporary file has gone with the old directory."""
+    disk.open("t-0/0.log", create=True)
+    fsync = os.fsync
+
+    def slow(fd: int) -> None:
+        fsync(fd)
+        if not disk.departures:
+            disk.rename("t-0", "t-0.1-delete")
+            disk.open("t-0/0.log", create=True)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    disk.replace("t-0/leader-epoch-checkpoint", b"old", disk.departures)
+    assert disk.names("t-0") == ["0.log"]
