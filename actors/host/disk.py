@@ -199,9 +199,8 @@ class LocalFile:
         self._pins -= 1
         for directory in fds[1:]:
             os.close(directory)
-        if self._pins == 0 and self._fd >= 0 and not self._disk.holds(self):
-            os.close(self._fd)
-            self._fd = -1
+        if not self._disk.holds(self):
+            self._disk.loosen(self)
 
     # -- descriptors --------------------------------------------------------------------------------------------------
 
@@ -491,6 +490,10 @@ class LocalDisk:
 
     def _close(self, file: LocalFile) -> None:
         self._handles.pop(file, None)
+        self.loosen(file)
+
+    def loosen(self, file: LocalFile) -> None:
+        """Close the descriptor of a file, unless a sync waits for it."""
         if file._fd >= 0 and not file._pins:
             with self.closing:
                 fd, file._fd = file._fd, -1

@@ -363,3 +363,20 @@ def test_a_partition_that_goes_and_comes_back_while_its_small_file_is_written_is
     monkeypatch.setattr(os, "fsync", slow)
     disk.replace("t-0/leader-epoch-checkpoint", b"old", disk.departures)
     assert disk.names("t-0") == ["0.log"]
+
+
+def test_no_descriptor_is_closed_while_a_thread_copies_it(small: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = small.open("x", create=True)
+    file.append((b"x",))
+    fds = file.pin()
+    file.close()
+    close, unguarded = os.close, []
+
+    def watched(fd: int) -> None:
+        if fd == fds[0] and not small.closing.locked():
+            unguarded.append(fd)
+        close(fd)
+
+    monkeypatch.setattr(os, "close", watched)
+    file.unpin(fds)
+    assert unguarded == []
