@@ -4,7 +4,7 @@ This file alone decides how the disk is waited for. Rules:
 
 1. One thread alone calls fdatasync on what was appended, that of `fastpath.flusher`, which needs the GIL for nothing. The
    kernel reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well.
-   Several syncs that wait at once share one fdatasync a file.
+   Several syncs that wait at once share one fdatasync a file. What it reported is the answer to all that come after it.
 2. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
    of a small file never overtake each other, and none before the files of its own sync are durable.
 3. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
@@ -50,6 +50,8 @@ class Syncs:
         """Those of them whose files the flusher has, by token."""
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
         """What `drain` hands back, by token."""
+        self._lost: DiskFailed | None = None
+        """The first file that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
@@ -116,13 +118,14 @@ class Syncs:
         """What the flusher has done, save that of which the replacements come now."""
         done: list[tuple[int, object]] = []
         for token, errno in self.flusher.drain():
-            failed = DiskFailed(errno, f"fdatasync: {os.strerror(errno)}") if errno else None
+            if errno and self._lost is None:
+                self._lost = DiskFailed(errno, f"fdatasync: {os.strerror(errno)}")
             one = self._flushing.pop(token, None)
             if one is None:
-                done.append((token, failed))
+                done.append((token, self._lost))
                 continue
             with self._there:
-                one.failed, one.flushed = failed, True
+                one.failed, one.flushed = self._lost, True
                 self._there.notify()
         return done
 

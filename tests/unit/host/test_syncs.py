@@ -118,6 +118,22 @@ def test_one_thread_alone_hears_what_became_of_a_file(waiting: Waiting, tmp_path
     assert (tmp_path / "epochs").read_bytes() == b"1", "what was not durable is not named"
 
 
+def test_nothing_is_durable_behind_a_file_that_was_lost(waiting: Waiting, tmp_path: Path) -> None:
+    """The kernel says so once: the next sync of that log would be a success, and overtakes one with a small file."""
+    disk, slow = LocalDisk(str(tmp_path)), Slow()
+    log = disk.open("log", create=True)
+    log.append([b"data"])
+    waiting.syncs.submit(Sync(0, [], [(slow, "small", b"")]))  # type: ignore[list-item]
+    assert slow.busy.wait(10)
+    waiting.syncs.submit(Sync(1, [Lost()], [(disk, "epochs", b"1")]))
+    while waiting.syncs.flusher.syncs < 1:
+        waiting.woken.wait(0.01)
+    waiting.syncs.submit(Sync(2, [log], []))
+    assert isinstance(waiting.until(1)[2], DiskFailed)
+    slow.free.set()
+    assert isinstance(waiting.until(2)[1], DiskFailed)
+
+
 def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
     disk = LocalDisk(str(tmp_path))
     (tmp_path / "taken").mkdir()
