@@ -46,8 +46,12 @@ class Journal:
     def _line(self, level: str, text: str) -> None:
         now = time.time()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
+        line = f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n"
         with contextlib.suppress(OSError):
-            self._stream.write(f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n")
+            try:
+                self._stream.write(line)
+            except UnicodeError:
+                self._stream.write(line.encode("ascii", "backslashreplace").decode())
             self._stream.flush()
 
 

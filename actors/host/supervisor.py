@@ -206,7 +206,7 @@ class Supervisor:
 
         def event(what: str, listener: str) -> None:
             with contextlib.suppress(OSError):
-                os.write(write, f"{what} {listener}\n".encode())
+                os.write(write, f"{what} {listener}\n".encode(errors="backslashreplace"))
 
         code, sentence = serve(child.member.config, Journal(sys.stdout), event)
         event("ended", sentence.replace("\n", " "))

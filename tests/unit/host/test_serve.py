@@ -39,6 +39,14 @@ def test_a_log_that_cannot_be_written_hurts_nobody_and_goes_on_when_there_is_roo
     assert disk.written.endswith(b"INFO  there is room again\n")
 
 
+def test_a_name_that_the_log_cannot_spell_is_written_all_the_same() -> None:
+    """Of a directory that somebody made by hand, say: the node that tells of it must not end."""
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, "utf-8")
+    Journal(stream).warning(f"{os.fsdecode(bytes((0xFF,)))}-0 is not used")
+    assert raw.getvalue().endswith(b"WARN  \\udcff-0 is not used\n")
+
+
 def settings(path: Path, port: int) -> NodeConfig:
     return node_config(
         {
