@@ -186,9 +186,10 @@ def refuse_shape(controllers: int, brokers: int, port: int) -> None:
 
 def write(directory: Path, files: Mapping[str, Mapping[str, str]]) -> None:
     """The properties files, which are the plan from now on."""
-    for name, own in files.items():
-        text = "".join(f"{setting}={_escaped(value)}\n" for setting, value in own.items())
-        (directory / f"{name}.properties").write_text(text, "latin-1")
+    texts = {
+        name: "".join(f"{setting}={_escaped(value)}\n" for setting, value in own.items()) for name, own in files.items()
+    }
+    storage.write(str(directory), {f"{name}.properties": text.encode("latin-1") for name, text in texts.items()})
 
 
 def _escaped(value: str) -> str:

@@ -17,7 +17,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -236,7 +236,7 @@ def format_node(
                 continue
             if place == 0 and voters is not None and "controller" in config.roles:
                 os.makedirs(os.path.join(path, METADATA_DIRECTORY), exist_ok=True)
-                _write(os.path.join(path, METADATA_DIRECTORY, FIRST_CHECKPOINT), first_checkpoint(voters))
+                write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             found.append(_write_meta(config, path, cluster_id, own, level))
         finally:
@@ -292,24 +292,27 @@ def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: by
         ids["node.id"] = next(iter(ids.values()))
     lines = ["#", "#", "version=1", f"cluster.id={cluster_id}", f"directory.id={uuid_text(directory_id)}"]
     lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", *(f"{name}={id}" for name, id in sorted(ids.items()))]
-    _write(os.path.join(path, META), ("\n".join(lines) + "\n").encode("latin-1"))
+    write(path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
     return Directory(path, cluster_id, directory_id, "drafts", level, ids)
 
 
-def _write(path: str, content: bytes) -> None:
-    """A small file, durable, whole or not at all."""
-    temporary = path + ".tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def write(directory: str, contents: Mapping[str, bytes]) -> None:
+    """Small files of a directory by name, durable, each whole or not at all; none has its name before all are whole."""
+    for name, content in contents.items():
+        fd = os.open(
+            os.path.join(directory, name + ".tmp"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
+        )
+        try:
+            done = 0
+            while done < len(content):
+                done += os.write(fd, content[done:])
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    for name in contents:
+        os.replace(os.path.join(directory, name + ".tmp"), os.path.join(directory, name))
+    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        done = 0
-        while done < len(content):
-            done += os.write(fd, content[done:])
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.replace(temporary, path)
-    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -1,7 +1,9 @@
 """Inventing a cluster where something refuses: a second try finds nothing of the first."""
 
+import os
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,14 +28,14 @@ def test_a_directory_that_cannot_be_formatted_leaves_the_others_unformatted(tmp_
 def test_a_disk_that_fills_up_leaves_no_half_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the next start would take what is there for the whole."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    whole = Path.write_text
+    whole = os.open
 
-    def full(self: Path, text: str, encoding: str) -> int:
-        if self.name == "broker-2.properties":
+    def full(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).endswith("broker-2.properties.tmp"):
             resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
-        return whole(self, text, encoding)
+        return whole(path, *rest, **named)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "open", full)
     try:
         with pytest.raises(OSError):
             create(tmp_path)
@@ -42,6 +44,27 @@ def test_a_disk_that_fills_up_leaves_no_half_of_a_cluster(tmp_path: Path, monkey
     monkeypatch.undo()
     assert plans.load(tmp_path) is None
     assert len(create(tmp_path).members) == 3
+
+
+def test_the_files_of_a_new_cluster_outlive_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was acknowledged is on the disk, and without these files nobody finds it."""
+    synced, fsync, replace = {}, os.fsync, os.replace
+
+    def noted(fd: int) -> None:
+        fsync(fd)
+        synced[os.readlink(f"/proc/self/fd/{fd}")] = os.fstat(fd).st_size
+
+    def renamed(old: str, new: str) -> None:
+        assert synced.get(str(old)), f"{old} is renamed before it is durable"
+        replace(old, new)
+        synced.pop(os.path.dirname(new), None)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "replace", renamed)
+    create(tmp_path)
+    for path in tmp_path.glob("*.properties"):
+        assert synced[f"{path}.tmp"] == path.stat().st_size
+    assert str(tmp_path) in synced
 
 
 def test_what_was_there_before_stays(tmp_path: Path) -> None:
