@@ -246,14 +246,18 @@ def format_node(
 
 def voters(text: str, listener: str) -> list[Voter]:
     """`ID@HOST:PORT:DIRID,...`. Raises StorageError."""
-    found = []
+    found: list[Voter] = []
     for entry in text.split(","):
         match = re.fullmatch(r"(\d+)@(\[[^\]]+\]|[^:\[\]]+):(\d+):(.+)", entry.strip())
         try:
             if match is None:
                 raise ValueError("it has another form")
-            host = match[2].strip("[]")
-            found.append(Voter(int(match[1]), host, int(match[3]), uuid_bytes(match[4]), listener))
+            one = Voter(int(match[1]), match[2].strip("[]"), int(match[3]), uuid_bytes(match[4]), listener)
+            if one.id >= 1 << 31 or one.port >= 1 << 16:
+                raise ValueError("a number is too large")
+            if one.id in (other.id for other in found):
+                raise ValueError("its id is there twice")
+            found.append(one)
         except ValueError as error:
             raise StorageError(f"--initial-controllers has {entry} ({error}): write ID@HOST:PORT:DIRID.") from None
     return found

@@ -216,6 +216,11 @@ def test_voters_on_the_command_line() -> None:
     ]
     with pytest.raises(StorageError, match="ID@HOST:PORT:DIRID"):
         storage.voters("1001@h1:9093", "C")
+    for number in (f"1001@h1:65536:{OTHER}", f"2147483648@h1:9093:{OTHER}"):
+        with pytest.raises(StorageError, match="too large"):
+            storage.voters(number, "C")
+    with pytest.raises(StorageError, match=r"1002@h3.*is there twice"):  # a majority of three would be of two
+        storage.voters(f"1001@h1:9093:{OTHER},1002@h2:9093:{CLUSTER},1002@h3:9093:{CLUSTER}", "C")
 
 
 def test_voters_agree_with_controller_connect(tmp_path: Path) -> None:
