@@ -134,7 +134,7 @@ def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:  # a name with an empty or too long part is never looked up
         raise PortTaken(
             f"{listener.name} has the host {listener.host}, which is not known ({error}): write another."
         ) from None

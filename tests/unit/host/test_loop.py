@@ -210,6 +210,14 @@ def test_a_port_that_is_taken_is_one_sentence(running: Running) -> None:
         Listeners(node_config(broker(listeners=f"PLAINTEXT://127.0.0.1:{running.port}")))
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 70])
+def test_a_host_that_cannot_be_one_is_one_sentence(host: str) -> None:
+    with pytest.raises(PortTaken, match=rf"has the host {host}, which is not known"):
+        Listeners(
+            node_config(broker(listeners=f"PLAINTEXT://{host}:9092", **{"advertised.listeners": "PLAINTEXT://h:1"}))
+        )
+
+
 def test_a_dial_tells_refused_from_lost(running: Running) -> None:
     from actors.node.effects import Dial
 
