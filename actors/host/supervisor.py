@@ -343,6 +343,8 @@ class Supervisor:
                 child.held = True
             elif do == "start" and not child.pid:
                 child.held, child.due_s, child.why = False, 0.0, "somebody asked for it"
+            elif do == "start" and child.held:  # it is about to end
+                child.held, child.restart = False, True
             elif do == "restart":
                 child.held, child.restart = False, True
                 if child.pid:

@@ -82,6 +82,18 @@ def test_a_node_that_will_not_be_there_is_a_start_that_has_failed(
     assert not failures(supervisor, monkeypatch, *codes), "later on it is a matter of the log"
 
 
+def test_a_node_that_is_wanted_back_while_it_still_ends_comes_back(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`kill(1, SIGTERM, restart=False)`, and `start_node(1)` before its controlled shutdown is over."""
+    (child,) = supervisor.children
+    child.pid = 1 << 30  # of nobody
+    for do in ("hold", "start"):
+        supervisor._command(do, child.member.ids[0])
+    failures(supervisor, monkeypatch, 0)
+    assert child.due_s is not None
+
+
 SERVED = 7
 
 
