@@ -285,9 +285,9 @@ def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, in
 
 
 def _state(ray: Any, call: Any) -> dict[str, Any]:
-    """What a node says of itself. Between the end of its process and the next one it says nothing."""
+    """What a node says of itself. Between the end of its process and the next one it says nothing, nor without a machine."""
     try:
         found: dict[str, Any] = ray.get(call, timeout=READY_TIMEOUT_S)
-    except ray.exceptions.RayActorError:
+    except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return {"pid": None, "listening": [], "ended": None}
     return found

@@ -147,6 +147,10 @@ class Gone(Exception):
     """What a call of an actor ends with whose process is not there."""
 
 
+class Late(Exception):
+    """What it ends with where no machine is there for the actor."""
+
+
 def test_a_node_whose_process_ends_while_it_starts_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,9 +165,10 @@ def test_a_node_whose_process_ends_while_it_starts_is_waited_for(
         return answer
 
     actor = types.SimpleNamespace(state=types.SimpleNamespace(remote=lambda: None))
-    ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayActorError=Gone))
+    ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayActorError=Gone, GetTimeoutError=Late))
     assert on_ray._wait(ray, {"controller-1001": actor}, plan) == {"controller-1001": 7}
-    answers[:] = [Gone()]
     monkeypatch.setattr(on_ray, "READY_TIMEOUT_S", 0.2)
-    with pytest.raises(ClusterError, match="not ready after 0 s: controller-1001"):
-        on_ray._wait(ray, {"controller-1001": actor}, plan)
+    for missing in (Gone(), Late()):
+        answers[:] = [missing]
+        with pytest.raises(ClusterError, match="not ready after 0 s: controller-1001"):
+            on_ray._wait(ray, {"controller-1001": actor}, plan)
