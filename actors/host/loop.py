@@ -145,9 +145,11 @@ class Loop:
         return found
 
     def signals(self) -> None:
-        """Let SIGTERM and SIGINT begin the shutdown. Main thread only."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._shutdown)
+        """Let SIGTERM and SIGINT begin the shutdown, and the end of the terminal where nohup does not forbid it. Main thread
+        only."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                self._loop.add_signal_handler(number, self._shutdown)
 
     # ---- turns
 

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import socket
 import struct
 import threading
@@ -477,6 +478,25 @@ def test_a_shutdown_that_is_asked_for_before_there_is_a_node_is_not_lost() -> No
     assert sorted(map(str, found), key=len) == ["[]", str(node.stopping)]
     loop.shutdown()
     assert loop.metrics() == []
+
+
+@pytest.mark.parametrize("nohup", [False, True])
+def test_a_terminal_that_goes_away_begins_the_shutdown(nohup: bool) -> None:
+    config = node_config(broker())
+    loop = Loop(config, Listeners(config), Lines())
+    node = EchoNode(["PLAINTEXT"])
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else lambda *_: None)
+    try:
+        loop.signals()
+        loop._loop.call_soon(os.kill, os.getpid(), signal.SIGHUP)
+        loop._loop.call_later(0.5, os.kill, os.getpid(), signal.SIGTERM)
+        began = time.monotonic()
+        assert loop.run(lambda: node) == node.stopping  # type: ignore[arg-type,return-value]
+        assert (time.monotonic() - began >= 0.5) == nohup
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def reset(sock: socket.socket) -> None:
