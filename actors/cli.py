@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConfigError, StorageError, PortTaken, ClusterError, OSError, ValueError) as error:
         print(f"rayft: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -270,9 +272,12 @@ def _status(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             return 0
     screen.show(found, options.json, console)
-    while options.watch:
-        time.sleep(1.0)
-        screen.show(screen.state(options.dir), options.json, console)
+    try:
+        while options.watch:
+            time.sleep(1.0)
+            screen.show(screen.state(options.dir), options.json, console)
+    except KeyboardInterrupt:
+        return 0
     return 0 if screen.healthy(found) else 1
 
 

@@ -130,5 +130,6 @@ def show(found: dict[str, Any], as_json: bool, console: Console) -> None:
     """Print it."""
     if as_json:
         console.file.write(json.dumps(found, indent=2) + "\n")
+        console.file.flush()  # whoever watches through a pipe would see it when there is a block of it
     else:
         console.print(table(found))

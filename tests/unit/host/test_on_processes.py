@@ -128,6 +128,26 @@ def test_up_shows_addresses_and_directories_as_they_are(
     assert servers in told and f"rayft down --dir {directory}\n" in told
 
 
+def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, inside = os.pipe()
+    read = []
+
+    def sleep(seconds: float) -> None:
+        read.append(os.read(out, 100))  # whoever is behind a pipe has it by now
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(screen, "state", Mock(return_value={"leader_id": 1}))
+    with monkeypatch.context() as patch, open(inside, "w") as stream:
+        os.set_blocking(out, False)
+        patch.setattr(sys, "stdout", stream)
+        patch.setattr(time, "sleep", sleep)
+        assert cli.main(["status", "--watch", "--json", "--dir", str(tmp_path)]) == 0
+    assert b"leader_id" in read[0]
+    monkeypatch.setattr(on_processes, "down", Mock(side_effect=KeyboardInterrupt))
+    assert cli.main(["down", "--dir", str(tmp_path)]) == 130
+    os.close(out)
+
+
 def test_a_listener_that_breaks_does_not_make_the_cluster_deaf(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
