@@ -218,6 +218,7 @@ def _up(options: argparse.Namespace) -> int:
             return 0
         console.print("Ctrl-C stops it.")
         _stay(cluster, options.dir, console)
+        cluster.refuse_crash()
     except KeyboardInterrupt:
         pass
     try:

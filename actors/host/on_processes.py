@@ -141,6 +141,12 @@ class Cluster:
         """Whether the cluster has been started and not stopped, by whomever."""
         return self._process is not None and self._process.poll() is None
 
+    def refuse_crash(self) -> None:
+        """Raises ClusterError where the supervisor has ended, and not because somebody stopped it."""
+        code = None if self._process is None else self._process.poll()
+        if code:
+            raise ClusterError(f"the supervisor ended with code {code}; {self.dir / 'supervisor.log'} may say why.")
+
     # ---- what it is
 
     @property

@@ -128,6 +128,22 @@ def test_up_shows_addresses_and_directories_as_they_are(
     assert servers in told and f"rayft down --dir {directory}\n" in told
 
 
+@pytest.mark.parametrize(("last", "code"), [("", 0), ("sys.exit(1)", 1), ("os.kill(os.getpid(), 9)", 1)])
+def test_up_says_whether_its_cluster_was_stopped_or_broke(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], last: str, code: int
+) -> None:
+    """Whoever supervises the command may start it again."""
+    life = f'import os, sys, time; print(\'{{"event": "ready"}}\', flush=True); time.sleep(0.5); {last}'
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", life], **how))
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert cli.main(["up", "--controllers", "1", "--brokers", "1", "--port", "0", "--dir", str(tmp_path)]) == code
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ("supervisor.log" in capsys.readouterr().err) == (code == 1)
+
+
 def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, inside = os.pipe()
     read = []
