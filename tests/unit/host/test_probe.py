@@ -3,6 +3,7 @@
 import io
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,16 @@ def test_metrics_that_are_none_are_no_answer(says: list[bytes], answer: bytes) -
     says.append(answer)
     with pytest.raises(probe.NoAnswer):
         probe.metrics(("127.0.0.1", port))
+
+
+def test_metrics_are_asked_of_the_node_and_not_of_a_proxy(says: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    port = int(says.pop())
+    says.append(b"HTTP/1.0 200 OK\r\n\r\nx 1\n")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # which knows the environment of its first use
+    assert probe.metrics(("127.0.0.1", port)) == {"x": 1.0}
 
 
 def test_a_state_that_cannot_be_told_does_not_end_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
