@@ -165,6 +165,7 @@ class Supervisor:
         os.set_blocking(read, False)
         child.pid, child.pipe, child.pending = pid, read, b""
         child.started_s, child.due_s, child.running, child.held = time.monotonic(), None, False, False
+        child.sentence = ""
         child.listening.clear()
         self._selector.register(read, selectors.EVENT_READ, child)
         tell(event="forked", ids=child.member.ids, name=child.member.name, pid=pid)

@@ -119,6 +119,20 @@ def test_a_node_that_is_stopped_as_it_is_made_ends(supervisor: Supervisor, monke
     assert ended(supervisor) == -signal.SIGTERM
 
 
+def test_the_reason_of_one_end_is_not_told_of_the_next(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    (child,) = supervisor.children
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (1, "the disk is full"))
+    supervisor._fork(child)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    supervisor._reap()
+    assert child.sentence == "the disk is full"
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: os._exit(1))
+    supervisor._fork(child)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    supervisor._reap()
+    assert child.why == "it ended with code 1"
+
+
 def test_a_node_whose_parent_is_gone_as_it_is_made_does_not_outlive_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
