@@ -10,6 +10,7 @@ This file alone decides how the disk is waited for. Rules:
 3. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
 """
 
+import errno
 import os
 import select
 import threading
@@ -117,9 +118,9 @@ class Syncs:
     def _flushed(self) -> list[tuple[int, object]]:
         """What the flusher has done, save that of which the replacements come now."""
         done: list[tuple[int, object]] = []
-        for token, errno in self.flusher.drain():
-            if errno and self._lost is None:
-                self._lost = DiskFailed(errno, f"fdatasync: {os.strerror(errno)}")
+        for token, error in self.flusher.drain():
+            if error and self._lost is None:
+                self._lost = DiskFailed(error, f"fdatasync: {os.strerror(error)}")
             one = self._flushing.pop(token, None)
             if one is None:
                 done.append((token, self._lost))
@@ -163,5 +164,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     full = error
                 except OSError as error:
                     failed = error
+                except Exception as error:  # want of memory, say: whoever waits must hear of it
+                    failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         results.append((one.sync.token, failed or full))
     return results

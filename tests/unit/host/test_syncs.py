@@ -141,6 +141,21 @@ def test_a_failure_is_the_answer(waiting: Waiting, tmp_path: Path) -> None:
     assert isinstance(waiting.until(1)[1], OSError)
 
 
+def test_whatever_happens_to_a_small_file_is_answered(waiting: Waiting, tmp_path: Path) -> None:
+    """Nobody else writes them, and who waits for one would wait for ever."""
+
+    class Small:
+        departures = 0
+
+        def replace(self, path: str, content: bytes, departures: int) -> None:
+            raise MemoryError
+
+    waiting.syncs.submit(Sync(1, [], [(Small(), "small", b"")]))  # type: ignore[list-item]
+    assert isinstance(waiting.until(1)[1], DiskFailed)
+    waiting.syncs.submit(Sync(2, [], [(LocalDisk(str(tmp_path)), "small", b"")]))
+    assert waiting.until(1) == {2: None}
+
+
 def test_who_finds_no_room_fails_alone(tmp_path: Path) -> None:
     """No mock: the kernel refuses the large one (RLIMIT_FSIZE)."""
     disk = LocalDisk(str(tmp_path))
