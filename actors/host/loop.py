@@ -167,7 +167,11 @@ class Loop:
         if self._idle_ms > 0:
             self._loop.call_later(self._idle_ms / 2000, self._sweep)
         self._event("started", "")
-        self._perform(effects)
+        try:
+            self._perform(effects)
+        except Exception as error:
+            self._fail(error)
+            return
         self._schedule()
         if self._unwanted:
             self._shutdown()

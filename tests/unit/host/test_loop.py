@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -458,6 +459,19 @@ def test_r291_50_tasks_are_named_by_their_plane() -> None:
         assert {name.split("-")[0] for name in names} == {"data", "control"}
     finally:
         one.end()
+
+
+def test_a_start_whose_effects_the_system_refuses_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be there, silent, and nobody would start it again."""
+    config, log = node_config(broker()), Lines()
+    loop = Loop(config, Listeners(config), log)
+    node = EchoNode(["PLAINTEXT"])
+    monkeypatch.setattr(loop, "_listen", Mock(side_effect=RuntimeError("can't start new thread")))
+    late = threading.Timer(2, loop.shutdown)
+    late.start()
+    assert loop.run(lambda: node).code == 1  # type: ignore[arg-type,return-value]
+    late.cancel()
+    assert "can't start new thread" in log.lines[0]
 
 
 def test_a_shutdown_that_is_asked_for_before_there_is_a_node_is_not_lost() -> None:
