@@ -2,7 +2,8 @@
 
 This file alone decides what is sent next. Rules:
 
-1. Up to five batches are out; they leave in the order of their sequence numbers, on one connection while the leader stays.
+1. Up to five batches are out, counted from the oldest that is not acknowledged, since a broker knows the last five. They
+   leave in the order of their sequence numbers, on one connection while the leader stays.
 2. A batch that is refused, or not answered, is repeated; nothing new leaves before. Either one by one, the oldest first,
    with others still out (the Java client), or all again when none is out any more (librdkafka).
 3. OUT_OF_ORDER_SEQUENCE_NUMBER is expected of a batch that left while an older one was not acknowledged. Of the oldest it
@@ -27,10 +28,12 @@ class Stage(Enum):
     NEW = auto()
     OUT = auto()
     FAILED = auto()
+    DONE = auto()
+    """Acknowledged before an older one is."""
 
 
 class Batch:
-    """A batch that is not acknowledged yet."""
+    """A batch that is not acknowledged yet, or an older one is not."""
 
     def __init__(self, values: list[bytes], sequence: int) -> None:
         self.values = values
@@ -41,7 +44,7 @@ class Batch:
 
 
 class Line:
-    """The batches of a partition that are not acknowledged, in the order of their sequence numbers."""
+    """The batches of a partition from the oldest that is not acknowledged on, in the order of their sequence numbers."""
 
     def __init__(self, random: Random) -> None:
         self.batches: list[Batch] = []
@@ -59,8 +62,15 @@ class Line:
             if Stage.OUT in stages:
                 return None
             for batch in self.batches:
-                batch.stage = Stage.NEW
+                if batch.stage is Stage.FAILED:
+                    batch.stage = Stage.NEW
         return next((batch for batch in self.batches if batch.stage is Stage.NEW), None)
+
+    def acknowledged(self, batch: Batch) -> None:
+        """That one is."""
+        self.failures, batch.stage = 0, Stage.DONE
+        while self.batches and self.batches[0].stage is Stage.DONE:
+            del self.batches[0]
 
     def changed(self) -> Wait:
         """Wait for the next change."""
@@ -118,8 +128,7 @@ class Pipeline(Producer):
         client, topic_id = self.client, self.client.topic_ids[topic]
         error, offset = await self._try(leader, topic, topic_id, partition, batch.values, batch.sequence)
         if error == ErrorCode.NONE:
-            line.failures = 0
-            line.batches.remove(batch)
+            line.acknowledged(batch)
             client.history.acknowledged(topic, topic_id, partition, offset, batch.values, self.acks)
         else:
             line.failures += 1
