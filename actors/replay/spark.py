@@ -169,14 +169,17 @@ class FilteringReader(Reader):
         for one in filters:
             sign = SIGNS.get(type(one))
             told = narrowed(self.asked, ".".join(one.attribute), sign, one.value) if sign else None
-            if told is None and not _always(one):
+            if told is None and not _always(one, str(self.asked.table)):
                 yield one
             self.asked = told or self.asked
 
 
-def _always(one: Any) -> bool:
+NEVER_NULL = {"log": ("topic", "partition", "offset", "timestamp"), "records": ("type", "offset", "timestamp")}
+
+
+def _always(one: Any, table: str) -> bool:
     """`offset is not null` and the like, which Spark adds to every comparison."""
-    return isinstance(one, api.IsNotNull) and one.attribute[0] in ("topic", "partition", "type", "offset", "timestamp")
+    return isinstance(one, api.IsNotNull) and ".".join(one.attribute) in NEVER_NULL[table]
 
 
 class ToldReader(api.DataSourceReader):

@@ -90,6 +90,19 @@ def test_filters_are_handed_down_and_the_rest_is_left_to_spark(session: Any, tmp
     assert pairs(load(session, tmp_path).where("topic = 'x' and offset = 1").select("offset")) == []
 
 
+@pytest.mark.skipif(not spark.SIGNS, reason="this PySpark hands no filters down")
+def test_structs_are_null_in_rows_of_other_types_though_columns_of_topics_are_called_alike(tmp_path: Path) -> None:
+    def left(path: Path, *attribute: str) -> list[Any]:
+        asked = question({"path": str(path)})
+        reader = spark.FilteringReader(asked, from_arrow_schema(asked.schema()))
+        return list(reader.pushFilters([spark.api.IsNotNull(attribute)]))
+
+    assert [left(node(tmp_path, {"orders": 1}, 5), name) for name in ("topic", "partition", "offset")] == [[], [], []]
+    assert [left(GOLDEN, name) for name in ("type", "offset", "timestamp")] == [[], [], []]
+    for attribute in (("topic",), ("partition",), ("partition", "leader")):
+        assert left(GOLDEN, *attribute) == [spark.api.IsNotNull(attribute)], attribute
+
+
 def test_where_spark_hands_nothing_down_the_answer_is_the_same(session: Any, tmp_path: Path) -> None:
     node(tmp_path, {"orders": 2}, 20)
     session.conf.set(spark.PUSHDOWN_CONF, "false")
