@@ -226,7 +226,7 @@ def _merged(
     )
     low = int(np.searchsorted(offset, first_offset))
     high = int(np.searchsorted(offset, end_offset)) if end_offset >= 0 else rows
-    return made if high - low == rows else made.slice(low, high - low)
+    return made if high - low == rows else made.slice(low, max(high - low, 0))
 
 
 # ---- JSON ---------------------------------------------------------------------------------------------------------

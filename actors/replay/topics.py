@@ -130,7 +130,7 @@ class Decoder:
             if cut:
                 low = int(np.searchsorted(found["offset"], first))
                 high = int(np.searchsorted(found["offset"], end)) if end >= 0 else rows
-                made = made.slice(low, high - low)
+                made = made.slice(low, max(high - low, 0))
             if made.num_rows:
                 yield made
             return

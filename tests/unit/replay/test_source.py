@@ -65,6 +65,14 @@ def test_offsets_cut_inside_batches(tmp_path: Path) -> None:
     assert offsets([metadata]) == list(range(17, 999))
 
 
+def test_an_end_that_is_not_behind_the_first_offset_leaves_nothing(tmp_path: Path) -> None:
+    metadata = logs.write(tmp_path, logs.batches(logs.ops(), 12))
+    for path, key in ((write(tmp_path), ("orders", 3)), (metadata, ("__kafka_metadata", 0))):
+        for first, end in ((5, 3), (3, 3), (12, 2)):
+            for split in replay.open(path).splits(1 << 30, {key: first}, {key: end}):
+                assert [batch.num_rows for batch in replay.read(split)] == [], (path, first, end)
+
+
 def test_a_file_that_is_being_written_ends_before_the_torn_batch(tmp_path: Path) -> None:
     folder = write(tmp_path)
     last = folder / f"{70:020}.log"
