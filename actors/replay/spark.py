@@ -235,7 +235,7 @@ class _Stream(api.DataSourceStreamReader):
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.followed = follow.Followed(options)
-        found = self.followed.asked.open()
+        found = self.followed.opened()
         self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
         self.fits = spark_schema(schema)
 

@@ -203,6 +203,14 @@ def test_a_stream_survives_a_restart_and_sees_each_record_once_in_order(session:
     assert sum(progress.numInputRows for progress in turns[2]) == 0
 
 
+def test_a_stream_begins_where_there_is_no_topic_yet(tmp_path: Path) -> None:
+    options = {"path": str(tmp_path), "topics": "orders"}
+    reader = spark.StreamReader(options, spark.Rayft(options).schema())
+    assert reader.initialOffset() == {}
+    append(tmp_path, "orders", 0, 0, 5)
+    assert sum(batch.num_rows for piece in reader.partitions({}, {"orders-0": 5}) for batch in reader.read(piece)) == 5
+
+
 def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(spark.Unfit, match=r"PySpark 3\.5\.1 .* install pyspark>=4\.0"):
         spark.fits("3.5.1")
