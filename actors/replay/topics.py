@@ -45,6 +45,10 @@ WANT = {
     "headers": unpack.HEADERS,
 }
 
+NAMES_BYTES_MAX = 64 << 20
+"""Of the topic's name in all rows of an Arrow batch, whose offsets have 32 bits: a small compressed batch can have millions
+of records with nothing in them."""
+
 ROOMS = Rooms()
 """Where all logs' columns are built: a process that reads many pieces, as Spark's workers do, has its memory once."""
 
@@ -106,11 +110,13 @@ class Decoder:
         self._first_offset = first_offset
         self._end_offset = end_offset
         self._want = sum(WANT.get(name, 0) for name in columns)
+        self._rows_max = NAMES_BYTES_MAX // max(len(topic.encode()), 1)
         self._texts = Uniform(repeated)
         self._numbers = Uniform(lambda rows, number: plain(np.full(rows, number, dtype=np.int32)))
 
     def batches(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """Those of a chunk: one, or those around a batch whose records make no sense though its CRC is right."""
+        """Those of a chunk: one, or those around a batch whose records make no sense though its CRC is right, and parts of
+        one where the topic's name in every row is too much."""
         first, end = self._first_offset, self._end_offset
         cut = chunk.headers[0]["base_offset"] < first or 0 <= end <= chunk.headers[-1]["last_offset"]
         want = self._want | unpack.OFFSET if cut else self._want
@@ -125,36 +131,42 @@ class Decoder:
                     yield from self.batches(chunk.part(slice(0, error.position)))
                 chunk = chunk.part(slice(error.position + 1, None))
                 continue
-            rows = int(chunk.headers["count"].sum())
-            made = self._batch(found, rows)
+            low, high = 0, int(chunk.headers["count"].sum())
+            columns = self._built(found, high)
             if cut:
                 low = int(np.searchsorted(found["offset"], first))
-                high = int(np.searchsorted(found["offset"], end)) if end >= 0 else rows
-                made = made.slice(low, max(high - low, 0))
-            if made.num_rows:
-                yield made
+                high = int(np.searchsorted(found["offset"], end)) if end >= 0 else high
+            for at in range(low, high, self._rows_max):
+                yield self._batch(columns, at, min(self._rows_max, high - at))
             return
 
-    def _batch(self, found: dict[str, Any], rows: int) -> pa.RecordBatch:
+    def _batch(self, columns: dict[str, pa.Array], at: int, rows: int) -> pa.RecordBatch:
         arrays = []
         for name in self._columns:
             if name == "topic":
                 arrays.append(self._texts(self._topic, rows))
             elif name == "partition":
                 arrays.append(self._numbers(self._number, rows))
-            elif name == "offset":
-                arrays.append(plain(found["offset"]))
-            elif name == "timestamp":
-                arrays.append(
-                    pa.Array.from_buffers(pa.timestamp("us", "UTC"), rows, [None, pa.py_buffer(found["timestamp"])])
-                )
-            elif name == "timestampType":
-                arrays.append(plain(found["timestamp_type"]))
-            elif name == "headers":
-                arrays.append(_headers(found["headers"], rows))
             else:
-                arrays.append(varied(pa.binary(), rows, *found[name]))
+                arrays.append(columns[name].slice(at, rows))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _built(self, found: dict[str, Any], rows: int) -> dict[str, pa.Array]:
+        """The columns that differ from row to row."""
+        made: dict[str, pa.Array] = {}
+        for name in self._columns:
+            if name == "offset":
+                made[name] = plain(found["offset"])
+            elif name == "timestamp":
+                kind = pa.timestamp("us", "UTC")
+                made[name] = pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(found["timestamp"])])
+            elif name == "timestampType":
+                made[name] = plain(found["timestamp_type"])
+            elif name == "headers":
+                made[name] = _headers(found["headers"], rows)
+            elif name in found:
+                made[name] = varied(pa.binary(), rows, *found[name])
+        return made
 
 
 def _headers(found: Any, rows: int) -> Any:

@@ -188,3 +188,20 @@ def test_compressed_bytes_that_cannot_be_opened_are_damage(tmp_path: Path) -> No
 
 def test_headers_come_only_when_asked_for() -> None:
     assert "headers" not in COLUMNS and set(SCHEMA.names) - set(COLUMNS) == {"headers"}
+
+
+def test_a_long_name_in_millions_of_rows_is_cut_into_batches(tmp_path: Path) -> None:
+    name, count = "n" * 240, 600_000
+    builder = Builder(7, 3)
+    for _ in range(count):
+        builder.append(None, b"", 1_000)
+    folder = tmp_path / f"{name}-0"
+    folder.mkdir()
+    (folder / f"{7:020}.log").write_bytes(sealed(bytes(builder.build()), None, 4))
+    split = replay.open(tmp_path, "log").splits()[0]._replace(first_offset=10, end_offset=count)
+    found = list(replay.read(split))
+    assert len(found) == 3 and all(one.column("topic").nbytes < 80 << 20 for one in found)
+    assert [at for one in found for at in one.column("offset").to_numpy()] == list(range(10, count))
+    for one in found:
+        one.validate(full=True)
+        assert set(one.column("topic").unique().to_pylist()) == {name}
