@@ -23,6 +23,8 @@ METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
 """First byte of the first record that is data: a FeatureLevelRecord without a frame; a frame of version 1."""
 BOOTSTRAP = "bootstrap.checkpoint"
+LOOK_BYTES = 16 << 20
+"""Of a file between two looks at whether it was truncated."""
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -167,10 +169,10 @@ def _end(log: Partition) -> int:
 def behind(path: Path) -> int:
     """Offset behind the last batch of a file, -1 where there is none. Headers are read, no CRC; damage is passed over."""
     data, position, end = mapped(path), 0, -1
-    while position < len(data):
-        headers, position, fault = scan(data, position, len(data), False)
+    while position < (stop := still_there(data)):
+        headers, position, fault = scan(data, position, stop, False, bytes_max=LOOK_BYTES)
         end = int(headers[-1]["last_offset"]) + 1 if len(headers) else end
-        position = position if fault is None else resync(data, position + 1, len(data))
+        position = position if fault is None else resync(data, position + 1, stop)
     return end
 
 

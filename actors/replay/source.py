@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from actors.replay import files, metadata, topics
-from actors.replay.files import Damage, NothingToRead, Partition, Segment, mapped
+from actors.replay.files import Damage, NothingToRead, Partition, Segment, mapped, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
 from fastpath.scan import resync, scan
 
@@ -165,10 +165,10 @@ def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:
     data = mapped(path)
     position, stop = 0, len(data)
     bytes_max = -(-stop // max(-(-stop // bytes_max), 1))
-    while position < stop:
+    while position < (stop := min(stop, still_there(data))):
         begin, base, after, records = position, -1, 0, 0
         end = position
-        while position < stop and position - begin < bytes_max:
+        while position < (stop := min(stop, still_there(data))) and position - begin < bytes_max:
             headers, position, fault = scan(data, position, stop, False, bytes_max=bytes_max - (position - begin))
             if len(headers):
                 base = int(headers[0]["base_offset"]) if base < 0 else base

@@ -205,6 +205,28 @@ print(rows, len(list(several)), len(list(late)))
     assert done.stdout == "[7, 7] 1 0\n"
 
 
+def test_a_log_that_is_truncated_while_it_is_cut_ends_there(tmp_path: Path) -> None:
+    folder = write(tmp_path, batches=2000)
+    program = f"""
+import os
+from pathlib import Path
+from actors.replay import files, source
+path = Path({str(folder)!r}, "{0:020}.log")
+files.LOOK_BYTES = 1
+looks, scan, there = [], files.scan, files.still_there
+cut = source._cut(path, 1000, source.Split("", 0, 0, "orders", 3, "log", "", 0, 0, 0))
+next(cut)
+size = path.stat().st_size
+os.truncate(path, size - 20_000)
+print(size - 21_000 < [*cut][-1].end <= size - 20_000)
+files.still_there = lambda data: (len(looks) == 500 and os.truncate(path, 10_000)) or there(data)
+files.scan = lambda data, position, *rest, **more: looks.append(0) or scan(data, position, *rest, **more)
+print(files.behind(path) == 500 * 7)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\nTrue\n"
+
+
 def test_a_file_that_is_no_log_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "orders.parquet"
     path.write_bytes(b"PAR1" + bytes(range(200)))
