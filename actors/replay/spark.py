@@ -255,11 +255,28 @@ class _Stream(api.DataSourceStreamReader):
 
 
 class _Unlimited(_Stream):
-    """Before PySpark 4.2."""
+    """Before PySpark 4.2, which does not say how far it is: it is remembered, for a position never goes back."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        super().__init__(options, schema)
+        self.reached: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, int]:
+        """Where a new query begins."""
+        self.reached = self.followed.beginning()
+        return self.reached
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
         """All there is."""
-        return self.followed.latest({}, None, None)
+        self.reached = self.followed.latest(self.reached, None, None)
+        return self.reached
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
+        """Splits of what lies between two positions."""
+        self.reached = {
+            name: max(offset, self.reached.get(name, 0)) for name, offset in {**self.reached, **end}.items()
+        }
+        return super().partitions(start, end)
 
 
 class _Limited(_Stream, _Now):

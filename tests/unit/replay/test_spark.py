@@ -211,6 +211,19 @@ def test_a_stream_begins_where_there_is_no_topic_yet(tmp_path: Path) -> None:
     assert sum(batch.num_rows for piece in reader.partitions({}, {"orders-0": 5}) for batch in reader.read(piece)) == 5
 
 
+def test_a_position_does_not_go_back_before_pyspark_says_where_it_is(tmp_path: Path) -> None:
+    append(tmp_path, "orders", 0, 0, 20)
+    options = {"path": str(tmp_path), "topics": "orders", "until": "highWatermark"}
+    marks = tmp_path / spark.follow.HIGH_WATERMARKS
+    for one in (spark._Unlimited(options, spark.Rayft(options).schema()) for _ in range(2)):
+        marks.write_text("0\n1\norders 0 15\n")
+        assert (one.initialOffset(), one.latestOffset()) == ({"orders-0": 0}, {"orders-0": 15})
+        marks.write_text("0\n1\norders 0 12\n")  # of another copy, which reaches further by now
+        assert one.latestOffset() == {"orders-0": 15}
+        one.partitions({"orders-0": 15}, {"orders-0": 18})  # a turn that was planned before a restart
+        assert one.latestOffset() == {"orders-0": 18}
+
+
 def test_versions_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(spark.Unfit, match=r"PySpark 3\.5\.1 .* install pyspark>=4\.0"):
         spark.fits("3.5.1")
