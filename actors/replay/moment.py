@@ -11,6 +11,7 @@ This file alone decides what a moment means. Rules:
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from actors.replay import files
 from actors.replay.files import Checkpoint, CorruptLog, NothingToRead, Partition, mapped
 from actors.replay.log import CODEC, CONTROL, Headers, Reading, batches
 from fastpath.batch import HEADER_SIZE, CorruptBatch
-from fastpath.varint import decode_varint
+from fastpath.varint import VarintError, decode_varint
 
 RUN_RECORDS = 50_000
 """Records of batches that are read as one, about."""
@@ -162,7 +163,9 @@ class Replay:
         base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
         piece: Buffer = data[position:end]
         if isinstance(self.until, int) and last >= self.until:
-            piece, last = shortened(data[position:end], self.until - base), self.until - 1
+            with suppress(VarintError):  # whoever decodes the whole says better what is wrong with it
+                piece = shortened(data[position:end], self.until - base)
+            last = self.until - 1
         met = Met(path, headers, Batch(base, last, int(headers[-1]["epoch"]), piece), [])
         if base > max(self.image.next_offset, start):
             missing = f"the records from offset {self.image.next_offset} to {base - 1} are missing"

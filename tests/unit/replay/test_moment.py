@@ -14,6 +14,7 @@ from actors.metadata.ops import BrokerGone, PartitionsChanged, TopicGone
 from actors.replay import moment, tables
 from actors.replay.checkpoint import compact
 from tests.unit.replay import logs
+from tests.unit.replay.test_topics import sealed
 
 ROOT = Path(__file__).parents[3]
 MILLION = (
@@ -253,3 +254,14 @@ def test_a_record_that_does_not_fit_is_told_with_the_position_of_its_own_batch(t
     state = replay.state(folder, None, ["configs", "partitions"], on_damage=told.append)
     assert [(one.position, one.end) for one in told] == [(position, position + len(strange[0].data))]
     assert state["configs"].num_rows == 1 and state["partitions"].num_rows == 4
+
+
+def test_a_batch_that_cannot_be_cut_at_the_moment_is_damage(tmp_path: Path) -> None:
+    first, second = logs.batches(logs.ops(), 100)
+    folder = logs.write(tmp_path, [first, second._replace(data=sealed(bytes(second.data), None, 1))])
+    for as_of in (None, 6, 12):
+        with pytest.raises(replay.CorruptLog, match="byte 91: offset 1: not a plain batch of metadata: compressed"):
+            replay.state(folder, as_of)
+        told: list[replay.Damage] = []
+        assert replay.state(folder, as_of, ["topics"], on_damage=told.append)["topics"].num_rows == 0
+        assert [one.position for one in told] == [91]
