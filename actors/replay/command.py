@@ -26,10 +26,9 @@ from rich.table import Table
 
 from actors.replay import checkpoint, files, history, source, sql, tables
 from actors.replay.files import Damage
-from actors.replay.log import Reading
+from actors.replay.log import Reading, batches
 from actors.replay.moment import Moment, Replay
 from actors.replay.where import Where, moment, moment_is_clock
-from fastpath.scan import scan
 
 LONG = ("records", "changes", "log")
 """Tables that stream."""
@@ -251,10 +250,9 @@ def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
 def last_time(log: files.Partition) -> datetime.datetime | None:
     """When the last batch of a log was appended; None where it has none."""
     for path in reversed([one.path for one in log.segments]):
-        data = files.mapped(path)
-        headers, _, _ = scan(data, 0, len(data), False)
-        if len(headers):
-            return datetime.datetime.fromtimestamp(int(headers[-1]["max_timestamp"]) / 1000, datetime.UTC)
+        times = [int(headers[-1]["max_timestamp"]) for _, headers, _ in batches(path, Reading(False, "skip"))]
+        if times:
+            return datetime.datetime.fromtimestamp(times[-1] / 1000, datetime.UTC)
     return None
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from actors import cli
 from actors.replay import source, tables
+from actors.replay.command import last_time
 from actors.replay.moment import milliseconds
 from actors.replay.where import Where, moment
 from fastpath.batch import Builder
@@ -326,3 +327,13 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
         running.stdout.close()
         assert running.stderr.read() == b""
     assert running.returncode == 0
+
+
+def test_a_time_of_day_is_one_of_the_last_batch_though_one_before_it_is_damaged(tmp_path: Path) -> None:
+    folder = write(tmp_path, batches=8)
+    file = folder / f"{28:020}.log"
+    data = bytearray(file.read_bytes())
+    data[16] = 7  # the magic of the first batch
+    file.write_bytes(data)
+    (log,) = source.open(folder).logs
+    assert last_time(log) == datetime.datetime.fromtimestamp(1.007, datetime.UTC)
