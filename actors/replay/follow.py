@@ -15,12 +15,15 @@ maxBytesPerTrigger, until, failOnDataLoss.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
+
 from actors.replay.files import CorruptLog, NothingToRead
-from actors.replay.question import question, split_bytes
+from actors.replay.question import answer, question, split_bytes
 from actors.replay.source import Key, Source, Split
 
 T = TypeVar("T")
@@ -142,6 +145,18 @@ class Followed:
         ahead = tuple(log for log in found.logs if stop[log.topic, log.number] > first[log.topic, log.number])
         found = found._replace(logs=ahead)
         return found.splits(self.asked.split_bytes or split_bytes(found), first, stop)
+
+    def read(self, split: Split, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """The rows of a split. Raises DataLoss for what went after it was cut."""
+        name = _name((split.topic, split.partition))
+        try:
+            yield from answer(self.asked, split, columns)
+        except FileNotFoundError:
+            self._lost(f"{name}: offsets up to {split.next_offset - 1} were deleted before they were read")
+            return
+        with suppress(FileNotFoundError):  # what is deleted while it is mapped is read to its end
+            if Path(split.path).stat().st_size < split.end:
+                self._lost(f"{name}: the log was truncated before offset {split.next_offset - 1} was read")
 
     def _complete(self, name: str, first: int, end: int, begun: int, behind: int) -> None:
         if first < begun:

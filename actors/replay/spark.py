@@ -250,7 +250,7 @@ class _Stream(api.DataSourceStreamReader):
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
         _settle()
-        for batch in answer(self.followed.asked, partition.value, self.columns):
+        for batch in self.followed.read(partition.value, self.columns):
             yield fitted(batch, self.fits)
 
 

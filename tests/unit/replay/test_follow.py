@@ -130,6 +130,25 @@ def test_records_that_went_before_they_were_read(tmp_path: Path) -> None:
     assert values(careless, {}, end) == [b"1:%d" % offset for offset in range(20)]
 
 
+def test_records_that_went_between_cutting_and_reading(tmp_path: Path) -> None:
+    path = append(tmp_path, "orders", 0, 0, 20)
+    one, careless = followed(tmp_path), followed(tmp_path, failOnDataLoss="false")
+    (split,) = one.splits({}, one.now())
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert sum(batch.num_rows for batch in careless.read(split, ("offset",))) == 10
+    with pytest.raises(DataLoss, match="orders-0: the log was truncated before offset 19 was read"):
+        list(one.read(split, ("offset",)))
+    path.unlink()
+    assert list(careless.read(split, ("offset",))) == []
+    with pytest.raises(DataLoss, match="orders-0: offsets up to 19 were deleted"):
+        list(one.read(split, ("offset",)))
+    append(tmp_path, "orders", 0, 0, 20)
+    rows = one.read(split, ("offset",))
+    first = next(rows).num_rows
+    path.unlink()
+    assert first + sum(batch.num_rows for batch in rows) == 20, "what is mapped stays"
+
+
 def test_a_log_that_became_shorter_than_what_was_seen(tmp_path: Path) -> None:
     path = append(tmp_path, "orders", 0, 0, 20)
     append(tmp_path, "orders", 1, 0, 20)
