@@ -16,6 +16,7 @@ import ray.data
 from ray.data import Dataset, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
+from actors.replay import source
 from actors.replay.question import Question, answer, question
 from actors.replay.shared import attach
 from actors.replay.source import Split
@@ -51,7 +52,7 @@ class LogDatasource(Datasource):
     ) -> list[ReadTask]:
         """One a split."""
         chosen = self._schema.names if self._projection_map is None else list(self._projection_map)
-        schema = pa.schema([self._schema.field(name) for name in chosen or COUNTED])
+        schema = source.schema(str(self._asked.table), str(self._asked.family), chosen or COUNTED)
         splits = self._asked.splits(self._asked.open(), max(parallelism // 3, 1))
         return [
             ReadTask(
