@@ -67,6 +67,8 @@ class Followed:
         self.frozen: Position | None = None
         found = self.opened()
         self.asked = self.asked._replace(table=found.table, family=found.family or None)
+        if found.table != "log" and self.until != UNTIL[0]:
+            raise ValueError(f"until={self.until}: files do not say how far a metadata log is committed, write files")
 
     def opened(self) -> Source:
         """What is there now; of topics that do not exist yet, nothing."""

@@ -10,6 +10,7 @@ from actors.replay import follow
 from actors.replay.files import CorruptLog
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, high_watermarks
 from actors.replay.question import answer, question
+from tests.unit.replay import logs
 from tests.unit.replay.written import append, node
 
 
@@ -252,3 +253,10 @@ def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str], sen
     append(tmp_path, "orders", 0, 0, 5)
     with pytest.raises(ValueError, match=sentence):
         followed(tmp_path, **options)
+
+
+def test_a_metadata_log_has_no_high_watermark_to_wait_for(tmp_path: Path) -> None:
+    logs.write(tmp_path, logs.batches(logs.ops(), 4))
+    with pytest.raises(ValueError, match="until=highWatermark: files do not say how far a metadata log is committed"):
+        Followed({"path": str(tmp_path), "until": "highWatermark"})
+    assert Followed({"path": str(tmp_path), "until": "files"}).now() == {"__kafka_metadata-0": 19}
