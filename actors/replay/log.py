@@ -9,7 +9,8 @@ Rules:
 2. A batch that is not sound is fatal (CorruptLog with file and position), or is skipped and told to `on_damage`: reading
    goes on at the next place where a header and its CRC are right.
 3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there. So
-   it does where a node truncates the file meanwhile, seen from chunk to chunk.
+   it does where a node truncates the file meanwhile, seen from chunk to chunk. Where the caller says that the bytes up to
+   the file's end are none that are being written (`end`), it is damage.
 """
 
 import mmap
@@ -95,7 +96,7 @@ def batches(
         if fault is None:
             continue
         after = resync(data, position + 1, stop)
-        if after == stop and fault == "the bytes end inside the batch":
+        if after == stop and fault == "the bytes end inside the batch" and (end is None or stop < end):
             return
         reading.damaged(path, position, after, fault)
         position = after

@@ -3,7 +3,8 @@
 This file alone decides where files are cut and what one asks a piece for. Rules:
 
 1. Splits tile the sound part of each file: a batch belongs to the split in which it begins, and so do damaged bytes. What
-   a torn batch or zeros fill at the end of a file that is being written is in no split, until it is whole.
+   a torn batch or zeros fill at the end of a file that is being written is in no split, until it is whole; a torn batch
+   in front of another segment is damage.
 2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees the
    same path. Its `end` is a position that holds though the file grows.
 3. Offsets that are asked for cut inside batches; what lies outside is not decoded.
@@ -85,7 +86,7 @@ class Source(NamedTuple):
             for file in log.segments or [Segment(one.path, -1) for one in log.checkpoints]:
                 if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
                     continue
-                found += _cut(file.path, bytes_max, whole)
+                found += _cut(file.path, bytes_max, whole, file.next_offset >= 0)
         return found
 
     def ends(self) -> dict[Key, int]:
@@ -160,8 +161,8 @@ def read(
         yield from decoder.batches(chunk)
 
 
-def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:
-    """The splits of one file, of about equal size: headers are read, no CRC."""
+def _cut(path: Path, bytes_max: int, whole: Split, rolled: bool = False) -> Iterator[Split]:
+    """The splits of one file, of about equal size: headers are read, no CRC. `rolled`: it is written no longer."""
     data = mapped(path)
     position, stop = 0, len(data)
     bytes_max = -(-stop // max(-(-stop // bytes_max), 1))
@@ -176,7 +177,7 @@ def _cut(path: Path, bytes_max: int, whole: Split) -> Iterator[Split]:
                 end = int(headers[-1]["position"] + headers[-1]["size"])
                 records += int(headers["count"].sum())
             if fault is not None:
-                cut = fault == "the bytes end inside the batch"
+                cut = fault == "the bytes end inside the batch" and not rolled
                 position = resync(data, position + 1, stop)
                 end = end if cut and position == stop else position
         if base >= 0 or end > begin:

@@ -1,5 +1,6 @@
 """Splits: every record once wherever a file is cut, and values that travel."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -63,6 +64,21 @@ def test_offsets_cut_inside_batches(tmp_path: Path) -> None:
     assert min(split.next_offset for split in splits) > 10 and max(split.base_offset for split in splits) < 90
     (metadata,) = replay.open(GOLDEN).splits(1 << 30, {("__cluster_metadata", 0): 17}, {("__cluster_metadata", 0): 999})
     assert offsets([metadata]) == list(range(17, 999))
+
+
+@pytest.mark.parametrize("bytes_max", [1, 300, 1 << 30])
+def test_a_torn_batch_in_front_of_another_segment_is_damage(tmp_path: Path, bytes_max: int) -> None:
+    folder = write(tmp_path)
+    first = folder / f"{0:020}.log"
+    size = first.stat().st_size
+    begin = replay.open(folder).splits(1)[9].begin
+    os.truncate(first, size - 10)
+    splits = replay.open(folder).splits(bytes_max)
+    with pytest.raises(replay.CorruptLog, match=f"{first}, byte {begin}: the bytes end inside the batch"):
+        offsets(splits)
+    told: list[replay.Damage] = []
+    assert offsets(splits, on_damage=told.append) == [*range(63), *range(70, 140)]
+    assert [(one.position, one.end) for one in told] == [(begin, size - 10)]
 
 
 def test_an_end_that_is_not_behind_the_first_offset_leaves_nothing(tmp_path: Path) -> None:
