@@ -562,7 +562,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
     cdef int64_t offset = -1, time
     cdef int32_t i
     cdef int root, place, places
-    cdef bint append_time, control
+    cdef bint append_time, control = False
     cdef const uint8_t* bytes_
     cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
     if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
@@ -654,7 +654,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
         if wrong == NO_MEMORY:
             raise MemoryError
         if wrong != RIGHT:
-            shown = f"{type_}" if type_ < FIRST_CONTROL else f"{<int64_t>type_ - FIRST_CONTROL} (control)"
+            shown = f"{<int64_t>type_ - FIRST_CONTROL} (control)" if control else f"{type_}"
             raise BadRecord(batch, offset, REASONS[wrong].format(type=shown, version=version))
         return (
             {slot: taken_rows(&rows[slot], rooms, 4 * slot) for slot in range(SLOTS) if rows[slot].offset.size},
