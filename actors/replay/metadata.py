@@ -44,19 +44,24 @@ class Decoded:
     """Typed columns of one chunk: `rows` by slot, and what a Family says about `columns`. `rooms`: where they are built."""
 
     def __init__(self, found: Family, chunk: Chunk, reading: Reading, rooms: Rooms | None = None) -> None:
+        good = np.ones(len(chunk.headers), dtype=bool)
+        first, rest = 0, chunk
         while True:
             try:
                 self.rows, self.columns = typed.decode(
-                    found.program, chunk.data, chunk.headers, chunk.starts, chunk.ends, rooms
+                    found.program, rest.data, rest.headers, rest.starts, rest.ends, rooms
                 )
-                break
             except typed.BadRecord as error:
-                bad = chunk.headers[error.batch]
+                bad = rest.headers[error.batch]
                 position = int(bad["position"])
                 reading.damaged(chunk.path, position, position + int(bad["size"]), str(error))
-                good = np.ones(len(chunk.headers), dtype=bool)
-                good[error.batch] = False
-                chunk = chunk.part(good)
+                good[first + error.batch] = False
+                first += error.batch + 1
+                rest = chunk.part(slice(first, None))  # what is in front of it is known to be good
+                continue
+            if not first:
+                break
+            first, rest = 0, chunk.part(good)
         self.family = found
 
     def fields(self, kind: Kind) -> list[pa.Array]:

@@ -1,12 +1,15 @@
 """Bytes that changed on their way: whatever they are, what is read is what was written, and what is lost is told."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import replay
+from fastpath import typed
+from fastpath.batch import Builder
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.test_topics import sealed
@@ -59,3 +62,32 @@ def test_what_is_left_is_true_and_what_is_lost_is_told(
         (ends,) = replay.open(path).ends().values()
         lost = {row["offset"] for row in before} - {row["offset"] for row in after}
         assert min(lost) >= ends  # type: ignore[type-var]
+
+
+def test_the_work_grows_with_the_records_that_cannot_be_read_and_not_with_their_square(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = []
+    for offset in range(2000):
+        builder = Builder(offset, 1)
+        builder.append(None, b"\xfe\x01\x00" if offset % 2 else b"\x0c\x00\x02a\x00\x01\x00", 1_000)
+        parts.append(bytes(builder.build()))
+    folder = tmp_path / logs.DRAFTS
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(b"".join(parts))
+    decode, decoded = typed.decode, 0
+
+    def counting(program: Any, data: Any, headers: Any, *rest: Any) -> Any:
+        nonlocal decoded
+        try:
+            decoded += len(headers)
+            return decode(program, data, headers, *rest)
+        except typed.BadRecord as error:
+            decoded -= len(headers) - error.batch - 1
+            raise
+
+    monkeypatch.setattr(typed, "decode", counting)
+    rows, told = read(folder, 1 << 30)
+    assert [row["offset"] for row in rows] == list(range(0, 2000, 2)) and len(told) == 1000
+    assert {one.reason.partition(": ")[2] for one in told} == {"no record has type 254"}
+    assert decoded <= 3 * 2000
