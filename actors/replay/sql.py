@@ -2,7 +2,8 @@
 
 This file alone decides what a query sees: the tables that it reads, as duckdb finds them; a word in a text or an alias is
 none. A long table (`records`, `changes`, `log`) streams through when its name stands there once, and is held in memory when
-it stands there again, or where duckdb makes several statements of the query (PIVOT), each of which may read it.
+it stands there again, where duckdb makes several statements of the query (PIVOT), each of which may read it, or where the
+query is recursive.
 """
 
 import re
@@ -23,11 +24,12 @@ def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatch
     connection: Any
     with duckdb.connect() as connection:
         once = _read_once(connection, text)
+        again = once is None or re.search(r"\brecursive\b", text, re.IGNORECASE)
         for name, make in tables.items():
             times = len(re.findall(rf"\b{name}\b", text, re.IGNORECASE))
             if times and (once is None or name in once):
                 made: Any = make()
-                held = (times > 1 or once is None) and not isinstance(made, pa.Table)
+                held = (times > 1 or again) and not isinstance(made, pa.Table)
                 connection.register(name, made.read_all() if held else made)
         try:
             found = connection.sql(text)

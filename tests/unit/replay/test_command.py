@@ -138,6 +138,9 @@ def test_sql_that_reads_a_long_table_twice_without_naming_it_twice(
     assert rows(capsys, broker, "--sql", "pivot log on partition using count(*) group by topic") == [
         {"topic": "orders", "3": 140}
     ]
+    walk = """with recursive walk(n) as (select 0 union all select n + 1 from walk join log on "offset" = n where n < 5)
+              select max(n) most from walk"""
+    assert rows(capsys, broker, "--sql", walk) == [{"most": 5}]
 
 
 @pytest.mark.parametrize(
