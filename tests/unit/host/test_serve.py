@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from actors.config import NodeConfig, node_config
 from actors.host import storage
 from actors.host.serve import REFUSED, Journal, serve
@@ -87,6 +89,7 @@ def test_metrics_that_cannot_be_shown_give_the_ports_back(tmp_path: Path) -> Non
         given["rayft.metrics.listen"] = f"127.0.0.1:{taken.getsockname()[1]}"
         config = node_config(given)
         storage.format_node(config, "3Db5QLSqSZieL3rJBUUegA", voters=None)
+        uvloop.new_event_loop().close()  # two descriptors are made once a process
         before, threads = descriptors(), threading.active_count()
         assert serve(config, Journal(io.StringIO()), main_thread=False)[0] == REFUSED
         assert (descriptors(), threading.active_count()) == (before, threads)
