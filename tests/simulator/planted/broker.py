@@ -42,13 +42,13 @@ def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
     return [instead(Partition, "apply", cut), instead(Fetcher, "_build", without_epochs)]
 
 
-@mistake()
+@mistake("moving")
 def diverging_epoch_ignored() -> Sequence[Patch]:
     """A leader does not tell a follower that its log has left the leader's."""
     return [instead(Partition, "diverging", lambda partition, offset, epoch: None)]
 
 
-@mistake()
+@mistake("moving")
 def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
     """A fetch is answered under whatever leader epoch, and a follower takes whatever answer."""
     check = Partition.check_epoch

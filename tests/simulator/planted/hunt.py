@@ -9,7 +9,7 @@ from tests.simulator.planted.registry import HUNTED_IN, PLANTED, planted
 from tests.simulator.planted.worlds import WORLDS
 
 RECORDED = Path(__file__).with_name("recorded.json")
-SEEDS_MAX = 40
+SEEDS_MAX = 100
 """Fresh seeds that must suffice for any mistake."""
 
 
