@@ -106,11 +106,11 @@ class CommittedData:
             if not found:
                 break
             for header in found:
-                if header.base_offset > offset and not rotten:
+                if header.base_offset > offset:  # no checksum covers it, and nothing here has gaps
                     break
                 self._batch(process, partition, committed, header, read.data, rotten)
                 offset = header.last_offset + 1
-            if offset < read.next_offset and not rotten:
+            if offset < read.next_offset:
                 break
             offset = read.next_offset
         if rotten and offset < end:
