@@ -13,7 +13,8 @@ This file alone decides which fault may begin when. Rules:
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 
 from actors.ports import DiskFull
@@ -63,8 +64,8 @@ class Faults:
         ]
         self.rotten: dict[tuple[str, str], VirtualDisk] = {}
         """(process, directory of a partition) with a damaged segment -> the disk it was on."""
-        self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int]]] = {}
-        """The same -> (disk, path, position, value) of every byte that rotted."""
+        self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int, int]]] = {}
+        """The same -> (disk, path, position, bits, value behind it) of every byte that rotted."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         world.ended.append(self._ended)
@@ -245,14 +246,24 @@ class Faults:
             return False
         return True
 
-    def shows_rot(self, name: str, directory: str) -> bool:
-        """Whether a byte is as rot has left it. A replica that was fetched anew is not, though its directory is there."""
+    @contextmanager
+    def without_rot(self, name: str, directory: str) -> Iterator[bool]:
+        """For the while every byte of a replica that rot has changed is what it was; gives whether there is one.
+
+        One that was fetched anew is not rotten, though its directory is there.
+        """
         here = self.cluster.brokers[int(name[1:])].disk
-        for disk, path, position, value in self._flipped.get((name, directory), ()):
+        whole = []
+        for disk, path, position, mask, value in reversed(self._flipped.get((name, directory), ())):
             inode = disk.files.get(path)
             if disk is here and inode is not None and inode.data[position : position + 1] == bytes((value,)):
-                return True
-        return False
+                inode.data[position] ^= mask
+                whole.append((inode, position, mask))
+        try:
+            yield bool(whole)
+        finally:
+            for inode, position, mask in whole:
+                inode.data[position] ^= mask
 
     def was_rotten(self, name: str) -> bool:
         """Whether rot was ever put on the disk of a process."""
@@ -391,11 +402,11 @@ class Faults:
             return False
         directory, file = files[self.choose.randrange(len(files))]
         size = len(disk.files[f"{directory}/{file}"].data)
-        path, position = f"{directory}/{file}", self.choose.randrange(size)
-        disk.corrupt(path, position, 1 << self.choose.randrange(8))
+        path, position, mask = f"{directory}/{file}", self.choose.randrange(size), 1 << self.choose.randrange(8)
+        disk.corrupt(path, position, mask)
         self.rotten[process.name, directory] = disk
         flipped = self._flipped.setdefault((process.name, directory), [])
-        flipped.append((disk, path, position, disk.files[path].data[position]))
+        flipped.append((disk, path, position, mask, disk.files[path].data[position]))
         self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
 

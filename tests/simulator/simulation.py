@@ -165,7 +165,7 @@ class Simulation:
         self.world.ended.extend(self.hooks.ended)
         self.world.sent.extend(self.hooks.sent)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
-        self.data.is_rotten = self.faults.shows_rot
+        self.data.without_rot = self.faults.without_rot
         self.stops.was_rotten = self.faults.was_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
         self.clients: list[Client] = []

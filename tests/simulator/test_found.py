@@ -37,6 +37,8 @@ FOUND = [
     ("no_acknowledged_record_lost", "", 732838),
     ("no_acknowledged_record_lost", "", 740827),
     ("no_acknowledged_record_lost", "", 750869),
+    ("replicas_identical", "", 771239),
+    ("replicas_identical", "", 771386),
     ("replicas_identical", "condensed", 120),
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),

@@ -29,7 +29,7 @@ class AcknowledgedRecords:
             return
         committed = self._data.partitions.get((topic_id, partition))
         held = committed.batches.get(offset) if committed is not None else None
-        if held is None and committed is not None and any(a <= offset < b for a, b in committed.unseen):
+        if held is None and committed is not None and committed.hides(offset):
             self._hidden[topic, topic_id, partition, offset] = values
         else:
             self._judge(topic, partition, offset, values, committed, held)

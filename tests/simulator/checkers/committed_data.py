@@ -7,6 +7,7 @@ record that is committed for the first time.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from actors.broker.partition import Partition
@@ -16,6 +17,7 @@ from tests.simulator.checkers.hooks import Hooks, Violation
 
 READ_BYTES = 1 << 20
 Key = tuple[bytes, int]
+WithoutRot = Callable[[str, str], AbstractContextManager[bool]]
 
 
 class Committed:
@@ -35,6 +37,10 @@ class Committed:
         """[first, behind) of offsets that were hidden where they were committed first, by rot, or because the log begins
         behind them by now: whoever shows them next counts."""
 
+    def hides(self, offset: int) -> bool:
+        """Whether an offset is one of those unseen."""
+        return any(first <= offset < behind for first, behind in self.unseen)
+
     def end_before(self, epoch: int) -> int:
         """What was committed under older epochs than this."""
         return max((end for one, end in self.ends.items() if one < epoch), default=0)
@@ -45,8 +51,8 @@ class CommittedData:
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
-        self.is_rotten: Callable[[str, str], bool] = lambda process, directory: False
-        """(process, directory of a partition) -> rot was put there: such a replica is not what is compared."""
+        self.without_rot: WithoutRot = lambda process, directory: nullcontext(False)
+        """(process, directory of a partition) -> what rotted there is whole for the while, and whether anything had."""
         self.partitions: dict[Key, Committed] = {}
         self._checked: dict[str, dict[Partition, int]] = {}
         """Up to where a replica was compared in the present life of its process."""
@@ -90,30 +96,28 @@ class CommittedData:
         return offset
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
-        rotten = self.is_rotten(process.name, partition.log.directory)
-        if rotten:
-            offset = max(offset, min(committed.end, end))  # what is new only; rot lies in what others have shown
-        while offset < end:
-            try:
-                read = partition.log.read(offset, READ_BYTES, end)
-                if read is None:
-                    read = partition.log.cold_read(offset, READ_BYTES, end)()
-                found = batches.headers(read.data)
-            except batches.CorruptBatch:
-                if not rotten:
-                    raise
-                break
-            if not found:
-                break
-            for header in found:
-                if header.base_offset > offset:  # no checksum covers it, and nothing here has gaps
+        with self.without_rot(process.name, partition.log.directory) as rotten:
+            while offset < end:
+                try:
+                    read = partition.log.read(offset, READ_BYTES, end)
+                    if read is None:
+                        read = partition.log.cold_read(offset, READ_BYTES, end)()
+                    found = batches.headers(read.data)
+                except batches.CorruptBatch:
+                    if not rotten:
+                        raise
                     break
-                self._batch(process, partition, committed, header, read.data, rotten)
-                offset = header.last_offset + 1
-            if offset < read.next_offset:
-                break
-            offset = read.next_offset
-        if rotten and offset < end:
+                if not found:
+                    break
+                for header in found:
+                    if header.base_offset > offset:  # nothing here has gaps
+                        break
+                    self._batch(process, partition, committed, header, read.data)
+                    offset = header.last_offset + 1
+                if offset < read.next_offset:
+                    break
+                offset = read.next_offset
+        if rotten and offset < end:  # what was kept about the segment while it was rotten leads astray
             committed.unseen.append((offset, end))
         elif offset < min(end, partition.log.log_end_offset):
             raise Violation(
@@ -121,18 +125,14 @@ class CommittedData:
             )
         return offset
 
-    def _batch(
-        self, process: Any, partition: Partition, committed: Committed, header: Any, data: memoryview, rotten: bool
-    ) -> None:
+    def _batch(self, process: Any, partition: Partition, committed: Committed, header: Any, data: memoryview) -> None:
         content = bytes(data[header.position : header.position + header.size])
         known = committed.batches.get(header.base_offset)
         if known is not None:
-            if known[1] != content and not rotten:
+            if known[1] != content:
                 raise Violation(self.name, self._differs(process, partition, header))
             return
-        if header.base_offset < committed.end and not any(a <= header.base_offset < b for a, b in committed.unseen):
-            if rotten:
-                return
+        if header.base_offset < committed.end and not committed.hides(header.base_offset):
             raise Violation(self.name, self._differs(process, partition, header))
         committed.batches[header.base_offset] = header.last_offset + 1, content
         if self._hooks.record and not partition.topic.startswith("__"):
