@@ -246,6 +246,11 @@ def _advance(sequence: int, count: int) -> int:
     return (sequence + count) & SEQUENCE_MAX
 
 
+def _remembered(last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> Remembered:
+    """The files leave the first sequence out."""
+    return Remembered(_advance(last_sequence, -offset_delta), last_sequence, last_offset, offset_delta, timestamp)
+
+
 def _row(producer_id: int, producer: Producer) -> bytes:
     if producer.batches:
         last = producer.batches[-1]
@@ -265,7 +270,7 @@ def _restore(by_id: dict[int, Producer], row: tuple[int, ...]) -> None:
     producer.coordinator_epoch = coordinator_epoch
     producer.transaction_offset = transaction_offset
     if sequence >= 0:
-        producer.batches.append(Remembered((sequence - delta) & SEQUENCE_MAX, sequence, offset, delta, timestamp))
+        producer.batches.append(_remembered(sequence, offset, delta, timestamp))
 
 
 def _restore_before(by_id: dict[int, Producer], view: memoryview) -> None:
@@ -277,7 +282,7 @@ def _restore_before(by_id: dict[int, Producer], view: memoryview) -> None:
         batches = by_id[producer_id].batches if producer_id in by_id else []
         if not 0 < len(batches) < BATCHES_KEPT:
             raise CorruptSnapshot(f"producer {producer_id} has no last batch, or more than {BATCHES_KEPT}")
-        batches.insert(-1, Remembered((sequence - delta) & SEQUENCE_MAX, sequence, offset, delta, timestamp))
+        batches.insert(-1, _remembered(sequence, offset, delta, timestamp))
 
 
 def _plain(items: Iterable[tuple[int, Producer]]) -> dict[int, tuple[object, ...]]:
