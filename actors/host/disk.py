@@ -21,6 +21,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from actors.host import durable
 from actors.ports import Buffer, DiskFailed, DiskFull
 from fastpath.buffer import Pool
 
@@ -388,20 +389,12 @@ class LocalDisk:
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
         try:
             try:
-                fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+                durable.write_file(temporary, content)
             except FileNotFoundError:
                 if directory in self._gone:
                     return
                 os.makedirs(os.path.dirname(absolute), exist_ok=True)
-                fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-            try:
-                view = memoryview(content)
-                done = 0
-                while done < len(view):
-                    done += os.write(fd, view[done:])
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+                durable.write_file(temporary, content)
             if self._went(directory, asked):
                 os.unlink(temporary)
                 return

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
+from actors.host import durable
 from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 
 META = "meta.properties"
@@ -303,20 +304,7 @@ def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: by
 def write(directory: str, contents: Mapping[str, bytes]) -> None:
     """Small files of a directory by name, durable, each whole or not at all; none has its name before all are whole."""
     for name, content in contents.items():
-        fd = os.open(
-            os.path.join(directory, name + ".tmp"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
-        )
-        try:
-            done = 0
-            while done < len(content):
-                done += os.write(fd, content[done:])
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        durable.write_file(os.path.join(directory, name + ".tmp"), content)
     for name in contents:
         os.replace(os.path.join(directory, name + ".tmp"), os.path.join(directory, name))
-    fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    durable.sync_directory(directory)
