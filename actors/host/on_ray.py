@@ -234,7 +234,7 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     }  # fmt: skip
     for id, (host, port) in enumerate(addresses[:controllers], plans.FIRST_CONTROLLER):
         choice["voters"].append([id, host, port, choice["nodes"][f"controller-{id}"]["directory_id"]])
-    storage.write(str(directory), {plans.RAY_JSON: json.dumps(choice, indent=2).encode() + b"\n"})
+    storage.write(str(directory), {plans.RAY_JSON: plans.json_text(choice).encode()})
     return choice
 
 

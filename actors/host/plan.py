@@ -289,10 +289,15 @@ def _format(plan: Plan, level: int) -> None:
         storage.format_node(member.config, cluster_id, voters=voters, directory_id=ids[member.name], level=level)
 
 
+def json_text(content: object) -> str:
+    """A small file that people may read."""
+    return json.dumps(content, indent=2) + "\n"
+
+
 def write_json(path: Path, content: object) -> None:
     """A small file for other programs: never half written."""
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    temporary.write_text(json_text(content))
     os.replace(temporary, path)
 
 
