@@ -333,30 +333,25 @@ def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
     """Stop the cluster of a directory from outside, brokers first, and kill whoever takes longer than `timeout_s`; False
     where none runs. Raises ClusterError."""
     _refuse_rays(directory)
-    supervisor = storage.holder(str(directory))
+    home = [str(directory)]
     try:
         found = plans.load(directory)
     except ConfigError:
-        if supervisor is None:
-            raise
-        # Started by a release that took these settings: it knows whom to stop.
-        _signalled([str(directory)], signal.SIGTERM)
-        if not _given_back([str(directory)], 2 * max(timeout_s, STOP_TIMEOUT_S)):
+        # Started by a release that took these settings: its supervisor knows whom to stop.
+        if not _signalled(home, signal.SIGTERM) or not _given_back(home, 2 * max(timeout_s, STOP_TIMEOUT_S)):
             raise
         return True
     if found is None:
         raise ClusterError(f"{directory} holds no cluster: name another with --dir.")
-    any_ran = supervisor is not None
-    if supervisor is not None:
-        _signalled([str(directory)], signal.SIGTERM)
+    any_ran = supervised = _signalled(home, signal.SIGTERM)
     brokers = [member for member in found.members if member not in found.controllers]
     for members in (brokers, found.controllers):
         paths = [member.config.metadata_log_dir for member in members]
-        if supervisor is None:
+        if not supervised:
             any_ran = _signalled(paths, signal.SIGTERM) or any_ran
         if not _given_back(paths, timeout_s):
             _signalled(paths, signal.SIGKILL)
-    if not _given_back([str(directory), *(member.config.metadata_log_dir for member in found.members)], 10.0):
+    if not _given_back(home + [member.config.metadata_log_dir for member in found.members], 10.0):
         raise ClusterError(f"the cluster of {directory} does not stop; its logs are there.")
     return any_ran
 
