@@ -321,14 +321,14 @@ class Faults:
             if process.alive:
                 self.world.say(process.name, "FAULT killed for a while")
                 process.kill()
-
-        def up() -> None:
-            for process in hit:
-                self._down.pop(process.name, None)
-                self._start(process)
-
-        self._later(1_000, 15_000, up)
+        self._later(1_000, 15_000, lambda: self._up(hit))
         return True
+
+    def _up(self, processes: list[Process]) -> None:
+        """They stay down no longer."""
+        for process in processes:
+            self._down.pop(process.name, None)
+            self._start(process)
 
     def brokers_lose_power(self) -> bool:
         """All at once, where every partition that is there waits for the disk."""

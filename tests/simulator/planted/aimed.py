@@ -193,12 +193,7 @@ class AimedFaults(RoughFaults):
         for process in alive:
             if process is late or self.choose.randrange(2):
                 self._cut_power(process)
-
-        def up() -> None:
-            self._down.pop(late.name, None)
-            self._start(late)
-
-        self._after(self._between(100, 2_000), up)
+        self._after(self._between(100, 2_000), lambda: self._up([late]))
         return True
 
     def leader_outpaced(self) -> bool:
@@ -231,12 +226,7 @@ class AimedFaults(RoughFaults):
         self._cut_power_after(self.choose.randint(0, 3_000), leader)
         self._cut_power_after(self.choose.randint(0, 3_000), fast)
         self._down[fast.name] = None
-
-        def up() -> None:
-            self._down.pop(fast.name, None)
-            self._start(fast)
-
-        self._after(self._between(500, 2_000), up)
+        self._after(self._between(500, 2_000), lambda: self._up([fast]))
 
     # ---- leases
 

@@ -122,6 +122,15 @@ QUIET = {
 THREE = _topic("t0", 1, 3, 2)
 PAIR = _topic("t1", 2, 2, 1)
 
+VOTING = Kind(
+    _shape("voters", [PAIR], {}, churn=True, producers=1),
+    partial(AimedFaults, menu=VOTERS),
+    faulty_ms=15_000,
+    pause_ms=(200, 1_500),
+    operator=_busy,
+    sync_us=(3_000, 30_000),
+)
+
 WORLDS: dict[str, Kind] = {
     "rough": ROUGH,
     "deposed": Kind(
@@ -142,21 +151,9 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=MOVING),
         faulty_ms=15_000,
     ),
-    "voters": Kind(
-        _shape("voters", [PAIR], {}, churn=True, producers=1),
-        partial(AimedFaults, menu=VOTERS),
-        faulty_ms=15_000,
-        pause_ms=(200, 1_500),
-        operator=_busy,
-        sync_us=(3_000, 30_000),
-    ),
-    "outpaced": Kind(
-        _shape("outpaced", [PAIR], {}, churn=True, producers=1),
-        partial(AimedFaults, menu=OUTPACED),
-        faulty_ms=15_000,
-        pause_ms=(200, 1_500),
-        operator=_busy,
-        sync_us=(3_000, 30_000),
+    "voters": VOTING,
+    "outpaced": VOTING._replace(
+        shape=_shape("outpaced", [PAIR], {}, churn=True, producers=1), faults=partial(AimedFaults, menu=OUTPACED)
     ),
     "recreated": Kind(
         _shape("recreated", [THREE], BY_HALF, churn=True, producers=1),
