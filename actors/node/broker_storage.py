@@ -298,7 +298,7 @@ class BrokerStorage:
     def unlink(self, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
         if jobs:
-            self._node.work(lambda: [job() for job in jobs], self._noted)
+            self._node.work(lambda: _each(jobs), self._noted)
 
     # ---- inside
 
@@ -409,3 +409,15 @@ class BrokerStorage:
 
     def _remove(self, disk: Disk, name: str) -> None:
         self._node.work(lambda: disk.remove(name), self._noted)
+
+
+def _each(jobs: list[Job]) -> None:
+    """Run all; what cannot be removed keeps nothing else. Raises DiskFailed, the first one's."""
+    failed = []
+    for job in jobs:
+        try:
+            job()
+        except DiskFailed as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]

@@ -1,7 +1,10 @@
 """A disk that takes nothing any more: the broker stops, and the partition goes on without it."""
 
+import errno
+
 import pytest
 
+from actors.ports import DiskFailed
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 
@@ -34,3 +37,26 @@ def test_a_broker_that_cannot_write_an_index_stops():
     t.produce(b"value")
     t.until(lambda: process.stopped_with is not None, 10_000)
     assert process.stopped_with[1].startswith("the logs cannot be made durable: ")
+
+
+def test_a_file_that_stays_keeps_no_other_from_going():
+    """Of the segments that were deleted the first cannot be unlinked; the broker says so and removes the rest."""
+    t = OneTopic(settings={"internal.segment.bytes": "500", "file.delete.delay.ms": "1000"})
+    for _ in range(20):
+        t.produce(bytes(200))
+    disk, removed = t.cluster.brokers[t.leader].disk, []
+    remove = disk.remove
+
+    def stays(path):
+        removed.append(path)
+        if len(removed) == 1:
+            raise DiskFailed(errno.EIO, "remove failed: Input/output error", path)
+        remove(path)
+
+    disk.remove = stays
+    t.delete_records(20)
+    t.until(lambda: removed)
+    t.world.run_for(1_000)
+    left = [name for name in disk.names(DIRECTORY) if name.endswith(".deleted")]
+    assert len(removed) > 5
+    assert [f"{DIRECTORY}/{name}" for name in left if name.endswith(".log.deleted")] == removed[:1]
