@@ -6,6 +6,7 @@ and `rayft node` loads no screen. Exit codes: 0 done; 1 could not; 2 wrong words
 """
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -62,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
 
     down = commands.add_parser("down", help="controlled shutdown of a cluster")
-    down.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS", help="then kill (30)")
+    down.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="then kill (30)")
     down.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="a cluster on Ray")
     _directory(down)
     down.set_defaults(run=_down)
@@ -137,6 +138,17 @@ def _directory(parser: argparse.ArgumentParser) -> None:
 
 def _feature(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature", metavar="NAME=LEVEL", help="metadata.format of a new cluster, 1 or 2 (2)")
+
+
+def _seconds(text: str) -> float:
+    """A time to wait. Raises what argparse tells the user."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
+    return seconds
 
 
 def _level(options: argparse.Namespace) -> int:

@@ -164,6 +164,14 @@ def test_ctrl_c_ends_a_command_without_a_traceback(tmp_path: Path, monkeypatch: 
     os.close(out)
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "soon"])
+def test_a_time_that_never_comes_is_refused(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not a number would wait for ever for a node that hangs."""
+    with pytest.raises(SystemExit):
+        cli.main(["down", "--dir", str(tmp_path), "--timeout", text])
+    assert f"{text!r} is not a number of seconds, 0 or more" in capsys.readouterr().err
+
+
 def test_a_listener_that_breaks_does_not_make_the_cluster_deaf(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
