@@ -255,7 +255,7 @@ cdef class Columns(View):
                         if i < MASK_BITS:
                             mask |= <uint32_t>1 << i
                         else:
-                            wide |= 1 << (i - MASK_BITS)
+                            wide |= <object>1 << (i - MASK_BITS)
                         break
                 else:
                     raise ValueError(f"broker {isr[j]} is in the ISR but no replica of partition {row.number}")

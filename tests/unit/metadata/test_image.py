@@ -153,3 +153,12 @@ def test_more_replicas_than_bits():
     assert image.isr(0) == (1, 39) and image.leader(0) == -1
     image.undo(2)
     assert image.isr(0) == tuple(replicas) and image.leader(0) == 0
+
+
+def test_more_replicas_than_bits_of_two_words():
+    replicas = list(range(100))
+    image = image_of(TopicSet("t", T), PartitionsSet(T, [0, 1], [replicas, replicas], [[64], replicas[:96]]))
+    assert image.isr(0) == (64,) and image.isr(1) == tuple(range(96))
+    image.replay(image.next_offset, PartitionsChanged.one(T, 0, [95, 99], 99, 1))
+    assert image.isr(0) == (95, 99) and image.leader(0) == 99
+    image.check()
