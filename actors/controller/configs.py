@@ -7,6 +7,7 @@ Rules:
 2. A topic's value must be one that the topic could be created with. A broker's, for one or for all (the resource ""), must
    be a setting that is read at run time.
 3. Values are kept as text, as they came. Null removes (A35), whatever the name and whether anybody set it.
+4. A broker's settings may have any name, so their number has bounds.
 """
 
 from collections import Counter
@@ -26,6 +27,12 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
 VALUE_BYTES_MAX = 0x7FFF
+SETTINGS_MAX = 1000
+"""Of one resource: the image keeps a copy of them for each change that is not committed."""
+CHANGES_MAX = 10_000
+"""Of one request: they are one record batch. As Apache Kafka's."""
+BROKER_DIGITS_MAX = 10
+"""Every record of a setting repeats the name of its resource."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -143,7 +150,8 @@ def alter_configs(state: State, request: Any, now: Now, random: Random) -> Resul
 
 
 def incremental_alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
-    """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17."""
+    """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17, 44
+    POLICY_VIOLATION."""
     return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
 
 
@@ -163,7 +171,9 @@ def _alter(
             present = state.image.config(*key)
             changes = wanted(present, resource.configs)
             _check_changes(key, present, changes)
-            ops += [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
+            sets = [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
+            _check_sizes(key, present, sets, CHANGES_MAX - len(ops))
+            ops += sets
         except Refused as refused:
             code, text = refused.code, refused.text
         reply.responses.append(
@@ -184,7 +194,7 @@ def _check_resource(state: State, kind: int, name: str) -> None:
         if state.image.topic(name) < 0:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif kind == BROKER:
-        if name and not (name.isascii() and name.isdigit()):
+        if name and not (name.isascii() and name.isdigit() and len(name) <= BROKER_DIGITS_MAX):
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'."
             )
@@ -262,6 +272,17 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
             # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
             continue
         _check_broker_config(key, value)
+
+
+def _check_sizes(resource: tuple[int, str], present: Mapping[str, str], sets: list[ConfigSet], sets_max: int) -> None:
+    if len(sets) > sets_max:
+        raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may change {CHANGES_MAX} settings at most.")
+    after = present.keys() | {op.name for op in sets if op.value is not None}
+    after -= {op.name for op in sets if op.value is None}
+    if len(after) > max(SETTINGS_MAX, len(present)):
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION, f"The resource '{resource[1]}' may have {SETTINGS_MAX} settings at most."
+        )
 
 
 def _check_broker_config(key: ConfigKey, value: str) -> None:

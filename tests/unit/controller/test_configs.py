@@ -72,6 +72,7 @@ def test_set_delete_append_subtract():
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
     ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),
+    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7" * 11), 42),
     ([("x", SET, "1")], dict(kind=8, name="1"), 42),
 ])  # fmt: skip
 def test_what_is_legal(changes, fields, code):
@@ -179,6 +180,26 @@ def test_looking_for_what_is_named_twice_costs_what_the_request_asks_for(named):
     Name.compared = 0
     cluster().run(*named())
     assert Name.compared < 300 * 20
+
+
+def test_a_broker_keeps_no_more_settings_than_the_image_can_copy():
+    c = cluster()
+    for first, code in ((0, 0), (600, 44), (0, 0)):
+        assert alter(c, *((f"own.{n}", SET, "1") for n in range(first, first + 600)), kind=BROKER, name="") == code
+    assert len(c.image.config(BROKER, "")) == 600
+    both = [*((f"own.{n}", DELETE, None) for n in range(400)), *((f"new.{n}", SET, "1") for n in range(800))]
+    assert alter(c, *both, kind=BROKER, name="") == 0
+    assert len(c.image.config(BROKER, "")) == 1000
+
+
+def test_a_request_changes_no_more_settings_than_a_batch_should_hold():
+    kind = message("IncrementalAlterConfigsRequest")
+    configs = [kind.AlterableConfig(name=f"own.{n}", config_operation=SET, value="1") for n in range(1000)]
+    named = [kind.AlterConfigsResource(resource_type=BROKER, resource_name=f"{n}", configs=configs) for n in range(11)]
+    c = cluster()
+    reply = c.run(incremental_alter_configs, kind(resources=named))
+    assert [one.error_code for one in reply.responses] == [0] * 10 + [44]
+    assert len(c.ops) == 10_000
 
 
 def test_long_lists_are_appended_to_and_subtracted_from_in_a_moment():
