@@ -652,9 +652,11 @@ class Quorum:
         """A received file becomes durable, is checked outside the loop, and raft hears of it."""
 
         def checked(result: Any) -> None:
+            if not self.checkpoints.receives(file):
+                return  # given up, and perhaps unlinked, for one that another leader sends
             if isinstance(result, Exception):
                 self.node.stop(1, f"a received checkpoint cannot be read: {result}")
-            elif self.checkpoints.receives(file):
+            else:
                 if result is not None:
                     self.node.log.warning(
                         f"the snapshot in {file.path} came damaged at byte {result.position}: {result.reason}"

@@ -174,7 +174,14 @@ class FakeNode:
         self.cluster.after(1, self, done)
 
     def work(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        self.cluster.after(1, self, lambda: then(job()))
+        def done() -> None:
+            try:
+                result: Any = job()
+            except Exception as error:
+                result = error
+            then(result)
+
+        self.cluster.after(1, self, done)
 
     def stop(self, code: int, sentence: str) -> None:
         self.stopped = sentence

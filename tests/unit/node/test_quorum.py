@@ -1,6 +1,7 @@
 """The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,40 @@ def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
         assert node.lines[-1].startswith("metadata log")
     cluster.elect()
     assert cluster.run(500, cluster.settled)
+
+
+def test_a_snapshot_that_was_given_up_is_not_missed() -> None:
+    """Its sync takes so long that another leader has begun to send it anew: the file is gone when it could be verified."""
+    cluster = Cluster(brokers=1)
+    cluster.start(1, 2, 3)
+    leader = cluster.elect()
+    broker = cluster.nodes[101]
+    grow(cluster, leader, 1)
+    for node in cluster.nodes.values():
+        if node.alive and node is not leader:
+            snapshot(node)
+    cluster.run(20)
+    plain, held = broker.sync, []
+
+    def sync(files: Any, replacements: Any, then: Any) -> None:
+        if not held and any(file.path.endswith(".part") for file in files):
+            held.append((files, replacements, then))
+        else:
+            plain(files, replacements, then)
+
+    broker.sync = sync  # type: ignore[method-assign]
+    broker.start()
+    assert cluster.run(1000, lambda: bool(held))
+    broker.disk.unreadable = lambda path, position, size: path not in broker.disk.files
+    leader.kill()
+    ((part,), _, _) = held[0]
+    assert cluster.run(5000, lambda: part.path not in broker.disk.files)
+    plain(*held[0])
+    cluster.elect()
+    cluster.append("last")
+    assert cluster.run(5000, cluster.settled)
+    assert broker.stopped is None
+    assert values(broker)[-1] == "last"
 
 
 def test_what_was_left_half_written_goes_at_the_next_start() -> None:
