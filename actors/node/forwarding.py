@@ -1,7 +1,9 @@
 """What only the active controller can do, brokers pass on (KIP-590): the request as it came, in an Envelope.
 
 The answer's bytes go back to the client as they are. While no controller is known, or one says that it is not active, the
-request is tried again; when its time is over the connection closes, and the client asks another broker.
+request is tried again; when its time is over the connection closes, and the client asks another broker. A request that
+would not fit into a frame any more would be tried for all that time, and break the connection of all others each time: it
+is not taken.
 """
 
 import ipaddress
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 FORWARD_MS_MAX = 30_000
 RETRY_MS = 20
+ENVELOPE_BYTES = 1024
+"""More than an Envelope adds to a request."""
 PRINCIPAL_VERSION = b"\x00\x00"
 
 
@@ -44,6 +48,11 @@ class Forwarder:
 
     def forward(self, slot: Slot, call: Call) -> None:
         """Pass one request on; its slot is answered, or its connection closed, in the end."""
+        if len(call.frame) + ENVELOPE_BYTES > self._node.config.value("socket.request.max.bytes"):
+            self._node.close_connection(
+                slot.connection, "a request that is too large to be passed on to the controller"
+            )
+            return
         envelope = message("EnvelopeRequest")(
             request_data=bytes(call.frame),
             request_principal=principal_bytes(call.principal),
