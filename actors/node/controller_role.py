@@ -89,8 +89,10 @@ class ControllerRole:
     def load(self, data: Buffer, snapshot: Any) -> None:
         """Replace the image by a snapshot."""
         assert not self.active, "a leader loads no snapshot"
+        level = self._level()
         self.image = Image()
         self.snapshotting.load(self.image, data, snapshot)
+        self._note_level(level)
         self._committed_level = self._level()
 
     def replay(self, batch: Batch) -> None:

@@ -248,8 +248,8 @@ def test_a22_a_new_leader_grants_a_full_lease_and_more():
     assert host.controller.soft.leases[1].expires_ms == host.now.mono_ms + 20_000 + host.controller.options.grace_ms
 
 
-@pytest.mark.parametrize("itself", [False, True])
-def test_r631_147_a_new_leader_counts_leases_of_the_level_before(itself):
+@pytest.mark.parametrize("learned", ["by itself", "from the log", "from a snapshot"])
+def test_r631_147_a_new_leader_counts_leases_of_the_level_before(learned):
     """A lease of level 1 lasts 30 seconds, one of level 2 twenty; brokers may still hold the longer ones."""
     host, successor = Host(1), Host(1)
     log: list[Batch] = []
@@ -259,9 +259,13 @@ def test_r631_147_a_new_leader_counts_leases_of_the_level_before(itself):
     joined(host, 1)
     host.controller._apply(Result([FeatureSet(METADATA_FORMAT, 2)], None))
     host.turn()
-    if itself:
+    if learned == "by itself":
         host.controller.lost()
         successor = host
+    elif learned == "from a snapshot":
+        newest = SnapshotId(host.controller.image.next_offset, 1)
+        successor.controller.load(b"".join(encode(host.controller.image.pin(), 1, 2, 5, None)), newest)
+        successor.quorum.high_watermark = newest.end_offset
     else:
         for batch in log:
             successor.controller.replay(batch)
