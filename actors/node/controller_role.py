@@ -151,6 +151,8 @@ class ControllerRole:
         self._level_offset = 0
         self._flushed.clear()
         self._heartbeats.clear()
+        for broker in sorted(self.soft.unregistered):
+            self._left(broker)  # who gave it up asks the next controller, a broker that waits finds it by itself
         self.soft = Soft()
         self.active = False
         self.snapshotting.undone(self.image.next_offset)

@@ -64,6 +64,8 @@ def unwrap(node: "Node", request: Any, call: Call) -> Answer:
         return _error(ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def wrap(reply: Any) -> Any:
+        if node.controller is None or not node.controller.active:
+            return _error(ErrorCode.NOT_CONTROLLER).reply  # while the request waited; the next controller knows
         data = b"".join(framing.encode_response(api.name, version, header.correlation_id, reply))
         return message("EnvelopeResponse")(response_data=data[4:], error_code=0)
 

@@ -13,6 +13,7 @@ from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
 from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
+from actors.controller.unregistration import unregister_broker
 from actors.metadata.batches import LeaderChange, control_batch
 from actors.metadata.image import Image
 from actors.metadata.ops import FeatureSet, PartitionsChanged
@@ -23,9 +24,11 @@ from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import samples
 from actors.node.registry import Call, Close, Done, Held, Lane, Listener, Parked
+from actors.node.rpc.envelope import unwrap
 from actors.node.waiting import Waiting
 from actors.ports import Batch, Now
 from actors.raft import SnapshotId
+from actors.wire import framing
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Seeded
 
@@ -367,6 +370,27 @@ def test_bulk_work_goes_in_portions(monkeypatch):
         host.turn()
         left.append(image.counts(1)[2])
     assert left == [*range(first - 10, 0, -10), 0] and len(left) > 3
+
+
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_who_gives_a_broker_up_hears_at_once_of_the_lost_leadership(forwarded):
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    request = message("UnregisterBrokerRequest")(broker_id=1)
+    if forwarded:
+        frame = b"".join(framing.encode_request("UnregisterBroker", 0, 1, "c", request))[4:]
+        envelope = message("EnvelopeRequest")(request_data=frame, client_host_address=bytes(4), request_principal=None)
+        answer = unwrap(host, envelope, call(58))
+    else:
+        answer = host.controller.submit(unregister_broker, request, call(64))
+    assert isinstance(answer, Parked)
+    told = []
+    host.waiting.park(answer.keys, answer.deadline_ms, lambda expired: told.append(answer.again(expired)))
+    host.controller.lost()
+    while host.waiting.run():
+        pass
+    assert [one.reply.error_code for one in told] == [41]  # of an Envelope: the broker asks the next controller
 
 
 def test_a_newcomer_waits_until_the_old_registration_has_left():
