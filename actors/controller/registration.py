@@ -187,8 +187,15 @@ def _first_and_free(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
-    """A new process that proves that the registered one flushed everything and ended (DESIGN section 6, tag 6)."""
-    return claim.first and claim.broker is not None and claim.request.previous_broker_epoch == claim.broker.epoch
+    """A new process that proves that the registered one flushed everything and ended (DESIGN section 6, tag 6), and has all
+    of its directories: what lies in another one it does not have."""
+    request, broker = claim.request, claim.broker
+    return (
+        claim.first
+        and broker is not None
+        and request.previous_broker_epoch == broker.epoch
+        and set(broker.log_dirs) <= set(request.log_dirs)
+    )
 
 
 def _first(state: State, claim: Claim, now: Now) -> bool:

@@ -186,6 +186,20 @@ def test_design_6_a_proven_clean_stop_keeps_isrs_and_leaderships():
     assert c.partition("t") == ((1, 2), 1, 0)
 
 
+def test_design_6_a_stop_is_not_proven_by_who_comes_back_without_one_of_its_directories():
+    here, gone, new = (bytes([n]) * 16 for n in (1, 2, 3))
+    for directories, kept in ([here, gone, new], True), ([here], False), ([here, new], False):
+        c = Cluster(brokers=2)
+        c.beat(1, log_dirs=[here, gone])
+        c.settle()
+        c.topic("t", (1, 2))
+        old = c.epochs[1]
+        c.beat(1, -1, incarnation_id=OTHER, previous_broker_epoch=old, log_dirs=directories)
+        c.settle()
+        isr, leader, _ = c.partition("t")
+        assert (isr, leader) == (((1, 2), 1) if kept else ((2,), 2))
+
+
 def test_design_6_a_crash_raises_the_epoch_even_of_a_sole_member():
     c = Cluster(brokers=1)
     c.topic("t", (1,))
