@@ -435,7 +435,7 @@ class BrokerRole:
             ],
             cluster_id=storage.cluster_id,
             incarnation_id=self._incarnation_id,
-            log_dirs=list(storage.directory_ids),
+            log_dirs=list(self.storage.directory_ids),
             previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1,
             unreadable=self._unreadable(kind),
         )

@@ -41,6 +41,8 @@ class BrokerStorage:
     def __init__(self, node: "Node") -> None:
         self._node = node
         value = node.config.value
+        self.directory_ids: list[bytes] = []
+        """16 bytes each, of the directories that hold partitions."""
         self._directories: list[LogDirectory] = []
         self._paths: list[str] = []
         self._found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
@@ -62,8 +64,9 @@ class BrokerStorage:
         """Read what the last stop left; the broker epoch of a clean stop, -1 after any other."""
         storage, log = self._node.storage, self._node.log
         mine = set(self._node.config.log_dirs)
-        for disk, path in zip(storage.disks, storage.paths, strict=True):
+        for disk, path, id in zip(storage.disks, storage.paths, storage.directory_ids, strict=True):
             if path in mine or len(storage.disks) == 1:
+                self.directory_ids.append(id)
                 self._directories.append(LogDirectory(disk))
                 self._paths.append(path)
         self._counts = [0] * len(self._directories)

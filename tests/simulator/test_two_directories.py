@@ -13,7 +13,7 @@ NAME = "t-0"
 class Twice(Alone):
     """As Alone, with the directories `one` and `two`."""
 
-    def __init__(self) -> None:
+    def __init__(self, **given: str) -> None:
         self.world = World(1)
         self.cluster = Cluster(self.world, 1, 1)
         self.second = VirtualDisk()
@@ -23,6 +23,7 @@ class Twice(Alone):
             "controller.connect": f"1001@c1001:{PORT}",
             "listeners": f"PLAINTEXT://b1:{PORT}",
             "log.dirs": "one,two",
+            **{name.replace("_", "."): value for name, value in given.items()},
         }
 
         def storage(first: VirtualDisk) -> Storage:
@@ -93,3 +94,8 @@ def test_the_copy_of_a_topic_that_went_is_retired_and_the_log_stays_where_it_is(
         world.world.run_for(1_000)
         log = world.broker.node.broker.replicas.get("t", 0).log
         assert world.holders() == [home] and log.disk is home and log.log_end_offset == 1
+
+
+def test_a_directory_of_the_metadata_log_alone_is_not_registered_as_one_of_partitions() -> None:
+    world = Twice(metadata_log_dir="one", log_dirs="two")
+    assert world.broker.node.broker.image.broker(1).log_dirs == (directory_id(2),)
