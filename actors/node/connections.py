@@ -30,13 +30,21 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "bytes_held", "connection", "parts")
+    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts")
 
     def __init__(self, connection: "Connection", bytes_held: int) -> None:
         self.connection = connection
         self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
         self.answer_bytes = 0
+        self.parked: Callable[[bool], None] | None = None
+        """Looks at the request again that waits; with the connection it goes, and with it the request."""
+
+    def again(self, expired: bool) -> None:
+        """What the request waits for has come, or its time."""
+        parked, self.parked = self.parked, None
+        if parked is not None:
+            parked(expired)
 
 
 class Connection:
@@ -212,6 +220,8 @@ class Connections:
         self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
         self._unread -= connection.unread
         connection.waiting.clear()
+        for slot in connection.slots:
+            slot.parked = None
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
             function()

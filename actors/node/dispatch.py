@@ -121,7 +121,8 @@ class _Run:
             self._reply(answer.reply)  # type: ignore[union-attr]
         elif kind is Parked:
             assert isinstance(answer, Parked)
-            self._node.waiting.park(answer.keys, answer.deadline_ms, lambda expired: self._again(answer.again, expired))
+            self._slot.parked = lambda expired: self._again(answer.again, expired)
+            self._node.waiting.park(answer.keys, answer.deadline_ms, self._slot.again)
         elif kind is Held:
             assert isinstance(answer, Held)
             if answer.offset < self._node.quorum.high_watermark:

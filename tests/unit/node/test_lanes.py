@@ -1,5 +1,7 @@
 """KIP-291 in a node: a control plane with an entrance, a queue and a handler of its own, ahead of whatever clients do."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from actors.node.metrics import Sample
 from actors.node.registry import Lane
 from actors.wire import framing
 from actors.wire.messages import message
-from tests.simulator.cluster import Cluster, directory_id
+from tests.simulator.cluster import Client, Cluster, directory_id
 from tests.simulator.world import World
 
 PLAIN, CONTROL = "PLAINTEXT", "CP"
@@ -220,3 +222,25 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     lab.node.mailbox.take = kept
     sent = [b"".join(parts) for conn, parts in lab.turn(1 << 20).send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
+
+
+def test_a_request_that_waits_is_let_go_with_its_connection() -> None:
+    """A client says how long it may wait, and how long a request is: what it leaves behind counts in no budget."""
+    lab = Lab()
+    kind = message("CreateTopicsRequest")
+    topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    assert Client(lab.world, "client").call("b1", "CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
+    lab.world.run_for(1_000)
+    kind = message("FetchRequest")
+    wanted = kind.FetchTopic(topic="t", partitions=[kind.FetchPartition(partition=0, partition_max_bytes=1)])
+    request = kind(max_wait_ms=(1 << 31) - 1, min_bytes=1, max_bytes=1, topics=[wanted])
+    conn = lab.connect(PLAIN)
+    frame = memoryview(bytearray(b"".join(framing.encode_request("Fetch", 12, 1, "c", request))[4:]))
+    kept = weakref.ref(frame)
+    lab.node.received(conn, frame)
+    del frame
+    assert not lab.answered(lab.turn()) and kept() is not None
+    lab.node.closed(conn, False)
+    lab.turn()
+    gc.collect()
+    assert kept() is None
