@@ -63,6 +63,8 @@ class Appended(NamedTuple):
     last_offset: int
     duplicate: bool = False
     """A repetition: nothing was written, and the offsets are the original's. Answer it once they are committed."""
+    timestamp: int = -1
+    """Largest of the original, where this is a repetition."""
 
 
 class Read(NamedTuple):
@@ -179,7 +181,8 @@ class PartitionLog:
                     raise InvalidProducerBatches("several batches, one of them of an idempotent producer")
                 original = self.producers.check(header)
                 if original is not None:
-                    return Appended(original.last_offset - original.offset_delta, original.last_offset, True)
+                    base_offset = original.last_offset - original.offset_delta
+                    return Appended(base_offset, original.last_offset, True, original.timestamp)
         self._write(data, headers, now_ms)
         if producing:
             for header in headers:

@@ -142,8 +142,8 @@ def _append(
     )
     if not appended.duplicate:
         role.grown(partition)
-        if partition.settings.message_timestamp_type == "LogAppendTime":
-            data.log_append_time_ms = role.node.now.wall_ms
+    if partition.settings.message_timestamp_type == "LogAppendTime":
+        data.log_append_time_ms = appended.timestamp if appended.duplicate else wall_ms
     if acks == -1 or appended.duplicate:
         required = appended.last_offset + 1
         if partition.verdict(required, partition.leader_epoch) is not ErrorCode.NONE:

@@ -114,6 +114,16 @@ def test_a_repeated_batch_is_answered_with_its_first_offset_when_that_is_committ
     assert lab.partition(1).log.log_end_offset == 1
 
 
+def test_a_repeated_batch_is_answered_with_the_time_that_its_records_have() -> None:
+    lab = Lab(1)
+    lab.topic([1], configs={"message.timestamp.type": "LogAppendTime"})
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    at_ms = lab.now.wall_ms
+    assert outcome(lab.produce(1, b"a", timestamp_ms=5, **producer)).log_append_time_ms == at_ms
+    lab.pass_ms(1000)
+    assert outcome(lab.produce(1, b"a", timestamp_ms=5, **producer)).log_append_time_ms == at_ms
+
+
 def test_a_produce_that_nobody_replicates_times_out() -> None:
     lab = Lab(2)
     lab.topic([1, 2])

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from actors.broker.log.log import OffsetOutOfRange, OffsetsOutOfOrder
+from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder
 from actors.ports import DiskFull
 from fastpath import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
@@ -13,8 +13,8 @@ from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, of
 
 def test_an_append_gets_the_next_offsets() -> None:
     log = new()
-    assert put(log, build(3)) == (0, 2, False)
-    assert put(log, build(2)) == (3, 4, False)
+    assert put(log, build(3)) == Appended(0, 2)
+    assert put(log, build(2)) == Appended(3, 4)
     assert log.log_end_offset == 5
     assert offsets(content(log)) == [0, 3]
     log.check()

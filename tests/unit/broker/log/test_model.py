@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.log import OffsetOutOfRange, PartitionLog
+from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog
 from actors.broker.log.retention import retain
 from actors.ports import DiskFull
 from fastpath import batch
@@ -40,7 +40,7 @@ class LogMachine(RuleBasedStateMachine):
         self.clock += 10
         data = build(count, size, self.clock)
         appended = put(self.log, data, self.epoch)
-        assert appended == (self.end, self.end + count - 1, False)
+        assert appended == Appended(self.end, self.end + count - 1)
         self.entries.append((self.end, self.end + count - 1, self.epoch, bytes(data)))
         self.end += count
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.broker.log.log import PartitionLog
+from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import (
     SEQUENCE_MAX,
     CorruptSnapshot,
@@ -30,7 +30,7 @@ def test_the_last_five_batches_are_recognised() -> None:
         send(log, sequence, 2)
     before = content(log)
     for sequence in range(4, 14, 2):
-        assert send(log, sequence, 2) == (sequence, sequence + 1, True)
+        assert send(log, sequence, 2) == Appended(sequence, sequence + 1, True, 1_000)
     with pytest.raises(OutOfOrderSequence):
         send(log, 2, 2)
     assert content(log) == before
@@ -67,8 +67,8 @@ def test_sequences_wrap() -> None:
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     log = new()
-    assert send(log, 77, 2) == (0, 1, False)
-    assert send(log, 79) == (2, 2, False)
+    assert send(log, 77, 2) == Appended(0, 1)
+    assert send(log, 79) == Appended(2, 2)
 
 
 def test_epochs_of_a_producer_only_rise() -> None:
@@ -79,8 +79,8 @@ def test_epochs_of_a_producer_only_rise() -> None:
     assert caught.value.code == 47
     with pytest.raises(OutOfOrderSequence):
         send(log, 2, epoch=4)
-    assert send(log, 0, 2, epoch=4) == (2, 3, False)
-    assert send(log, 0, 2, epoch=4) == (2, 3, True)
+    assert send(log, 0, 2, epoch=4) == Appended(2, 3)
+    assert send(log, 0, 2, epoch=4) == Appended(2, 3, True, 1_000)
     with pytest.raises(InvalidProducerEpoch):
         send(log, 2, epoch=3)
 
