@@ -6,7 +6,8 @@ This file alone decides when a log is flushed, what a checkpoint holds and which
    renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
    name next, be it the same partition, begins in a directory of its own.
 2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A directory
-   with a log that the start found damaged gets none: the next start has to look again.
+   with a log that the start found damaged, or that a crash has left and nobody has claimed since, gets none: the next
+   start has to look again.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
 4. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
    Apache Kafka does, and removes neither.
@@ -100,8 +101,10 @@ class BrokerStorage:
                 return
             for log, flush in flushes:
                 log.flushed(flush)
-            damaged = {log.disk for log, _ in flushes if log.damaged is not None}
-            marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in damaged]
+            unsure = {log.disk for log, _ in flushes if log.damaged is not None}
+            unclaimed = itertools.chain.from_iterable(self._found.values())
+            unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
+            marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
             self._node.sync([], [*self._checkpoints(replicas), *marks], marked)
 
         def marked(result: object) -> None:

@@ -1,8 +1,10 @@
 """What a clean stop vouches for: every byte of the logs, whatever arrives between the last flush and the mark."""
 
+from actors.broker.log.directory import CLEAN_SHUTDOWN
+from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from fastpath.batch import Builder
-from tests.unit.broker.lab import Facade, Lab, code
+from tests.unit.broker.lab import TOPIC_ID, Facade, Lab, code
 
 
 def stopping(lab: Lab, id: int) -> Facade:
@@ -58,3 +60,20 @@ def test_nothing_of_its_own_is_appended_after_the_last_flush() -> None:
     assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     run(node)
     assert_all_is_durable(node)
+
+
+def test_what_a_crash_left_and_nobody_has_claimed_since_is_not_vouched_for() -> None:
+    """The replica is elsewhere now; it may come back, and its log was not looked at."""
+    lab = Lab(2)
+    lab.topic([1, 2])
+    lab.produce(1, b"a")
+    lab.settle()
+    lab.crash(2)
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1], [1], 1, 1))
+    lab.hold_heartbeats = True
+    node = lab.start(2)
+    lab.settle()
+    node.broker.shutdown()
+    lab.settle()
+    assert node.stopped == (0, "stopped as asked")
+    assert node.disk.names("t-0") and not node.disk.exists(CLEAN_SHUTDOWN)
