@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.times import LATEST, TimeOffset
+from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset
 from actors.broker.partition import Refused
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, rpc
 from actors.wire.errors import ErrorCode
@@ -81,7 +81,7 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
         replica < 0
         and partition.leads
         and partition.high_watermark < partition.led_from
-        and (one.timestamp == LATEST or one.timestamp >= 0)
+        and (one.timestamp in (LATEST, MAX_TIMESTAMP) or one.timestamp >= 0)
     ):
         raise Refused(
             ErrorCode.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_FROM else ErrorCode.LEADER_NOT_AVAILABLE

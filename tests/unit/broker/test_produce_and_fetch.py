@@ -259,10 +259,10 @@ def test_kip_207_the_end_is_known_while_a_leader_stays_and_not_at_once_after_a_c
     lab.produce(1, b"b", acks=1)
     kind = message("ListOffsetsRequest")
 
-    def end(id: int) -> tuple[ErrorCode, int]:
-        wanted = kind.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    def end(id: int, timestamp: int = -1) -> tuple[ErrorCode, int]:
+        wanted = kind.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         topic = kind.ListOffsetsTopic(name="t", partitions=[wanted])
-        found = lab.call(id, "ListOffsets", 5, kind(replica_id=-1, topics=[topic])).reply.topics[0].partitions[0]
+        found = lab.call(id, "ListOffsets", 7, kind(replica_id=-1, topics=[topic])).reply.topics[0].partitions[0]
         return ErrorCode(found.error_code), found.offset
 
     assert end(1) == (ErrorCode.NONE, 1)
@@ -270,7 +270,8 @@ def test_kip_207_the_end_is_known_while_a_leader_stays_and_not_at_once_after_a_c
     assert end(1) == (ErrorCode.NONE, 1)
     lab.change([1, 2], 2)
     lab.change([1, 2], 1)
-    assert end(1) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+    assert end(1) == end(1, -3) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+    assert end(1, -2) == (ErrorCode.NONE, 0)
     lab.split.clear()
     lab.pass_ms(1_000)
     assert end(1) == (ErrorCode.NONE, 2)
