@@ -41,10 +41,26 @@ class TimeSearch(NamedTuple):
     def _largest(self) -> TimeOffset | None:
         best: tuple[int, Segment] | None = None
         for segment in self.segments:
-            largest = segment.max_timestamp(cold=True)
+            deleted = segment.base_offset < self.lower_offset
+            largest = self._largest_left(segment) if deleted else segment.max_timestamp(cold=True)
             if largest is not None and largest >= 0 and (best is None or largest > best[0]):
                 best = largest, segment
         return self._search(best[1], best[0]) if best is not None else None
+
+    def _largest_left(self, segment: Segment) -> int:
+        """Of a segment whose first records are deleted; -1: none."""
+        whole = segment.max_timestamp(cold=True)
+        if whole is not None and self._search(segment, whole) is not None:
+            return whole
+        index = segment.index or segment.load_index(cold=True)
+        assert index is not None
+        lower, largest = self.lower_offset, -1
+        for data, found in pieces(segment, index.offsets.lookup(lower)[1]):
+            largest = max(largest, found["max_timestamp"][found["base_offset"] >= lower].max(initial=-1).item())
+            for row in ((found["base_offset"] < lower) & (found["last_offset"] >= lower)).nonzero()[0]:
+                for record in records(data, int(found["position"][row])):
+                    largest = max(largest, record.timestamp if record.offset >= lower else -1)
+        return largest
 
     def _first(self) -> TimeOffset | None:
         for segment in self.segments:

@@ -53,6 +53,15 @@ def test_the_largest_timestamp(seed: int) -> None:
     assert _search(reopen(log, clean=True).log, -3) == expected
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_timestamp_is_one_of_the_records_that_are_left(seed: int) -> None:
+    log, records = _filled(seed)
+    for offset in range(1, log.log_end_offset):
+        log.delete_records(offset)
+        left = [record for record in records if record.offset >= offset]
+        assert _search(log, -3) == max(left, key=lambda record: (record.timestamp, -record.offset))
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_times_are_found_after_a_restart_where_every_batch_was_flushed(clean: bool) -> None:
     """All of a segment is on the disk before the next one begins, save what its time index gets when it is sealed."""
