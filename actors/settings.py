@@ -24,6 +24,7 @@ class ConfigError(ValueError):
 class ConfigType(IntEnum):
     """Types of values, numbered as DescribeConfigs (KIP-569) sends them."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3

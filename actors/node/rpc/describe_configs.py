@@ -1,8 +1,9 @@
 """DescribeConfigs (32), versions 1 to 4: settings of topics and brokers, where each value comes from, and what it does.
 
 Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
-shows what is set for all brokers. Sensitive values are null. Whoever asks for another broker's settings must ask that
-broker. The same wish is answered once, however often it stands there: an answer is hundreds of times as long.
+shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
+shown too: tools remove what they were shown only. Whoever asks for another broker's settings must ask that broker. The same
+wish is answered once, however often it stands there: an answer is hundreds of times as long.
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
 from actors.node.rpc.metadata import legal
-from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
+from actors.settings import BROKER_CONFIGS, CLUSTER, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -80,15 +81,21 @@ def _rows(
         if one.resource_name == "":
             defaults = image.config(BROKER, "")
             return None, [
-                (BROKER_CONFIGS[name], [Value(name, text, DYNAMIC_DEFAULT)])
-                for name, text in sorted(defaults.items())
-                if name in BROKER_CONFIGS and BROKER_CONFIGS[name].dynamic
+                (key, [Value(key.name, text, DYNAMIC_DEFAULT)])
+                for key, text in ((_broker_key(name), text) for name, text in sorted(defaults.items()))
+                if key.dynamic
             ]
         if one.resource_name != str(role.me):
             text = f"this is broker {role.me}; ask broker {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
-        return None, [(key, _broker_values(node, role, key)) for _, key in sorted(BROKER_CONFIGS.items())]
+        names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
+        return None, [(key, _broker_values(node, role, key)) for key in map(_broker_key, sorted(names))]
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
+
+
+def _broker_key(name: str) -> ConfigKey:
+    """A node's setting. One that nobody reads, which clients may keep, could be a secret."""
+    return BROKER_CONFIGS.get(name) or ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
 def _broker_values(node: "Node", role: "BrokerRole", key: ConfigKey) -> list[Value]:
@@ -138,5 +145,5 @@ def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resour
         if request.include_synonyms
         else [],
         config_type=key.type,
-        documentation=key.doc if request.include_documentation else None,
+        documentation=(key.doc or None) if request.include_documentation else None,
     )

@@ -61,6 +61,29 @@ def test_a_recorded_value_that_is_refused_by_now_is_none() -> None:
     assert topic["retention.ms"] == "604800000" and brokers == {"log.retention.ms": "0"}
 
 
+def test_a_setting_that_nobody_reads_is_shown_where_it_is_kept() -> None:
+    """Apache Kafka's kafka-configs removes nothing that it was not shown. Its value may be a secret."""
+    lab = Lab(1)
+    lab.commit(ops.ConfigSet(4, "", "leader.replication.throttled.rate", "1000"))
+    lab.commit(ops.ConfigSet(4, "1", "some.plugin.password", "x"))
+    kind: Any = message("DescribeConfigsRequest")
+    resources = [
+        kind.DescribeConfigsResource(resource_type=4, resource_name=name, configuration_keys=None) for name in ("", "1")
+    ]
+    reply = lab.call(1, "DescribeConfigs", 4, kind(resources=resources, include_synonyms=True)).reply
+    assert reply is not None
+    brokers, one = (
+        {
+            entry.name: (entry.value, entry.config_source, entry.is_sensitive, [s.source for s in entry.synonyms])
+            for entry in result.configs
+        }
+        for result in reply.results
+    )
+    assert brokers == {"leader.replication.throttled.rate": (None, 3, True, [3])}
+    assert one["leader.replication.throttled.rate"] == (None, 3, True, [3])
+    assert one["some.plugin.password"] == (None, 2, True, [2])
+
+
 def move(lab: Lab, path: str, topic: str, number: int) -> int:
     kind: Any = message("AlterReplicaLogDirsRequest")
     topics = [kind.AlterReplicaLogDirTopic(name=topic, partitions=[number])]
