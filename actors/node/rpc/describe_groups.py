@@ -2,6 +2,7 @@
 
 Version notes: 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND with a message for a group that is not there
 (before: state Dead and no error).
+Behaviour: a group is shown once, however often it is named: what it shows may be thousands of times as long as its name.
 Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its own.
 """
 
@@ -27,7 +28,7 @@ def describe_groups(node: "Node", request: Any, call: Call) -> Answer:
     assert node.broker is not None
     Response = message("DescribeGroupsResponse")
     groups = []
-    for id in request.groups:
+    for id in dict.fromkeys(request.groups):
         group = node.broker.groups.machine.group(id)
         operations = GROUP_OPERATIONS if request.include_authorized_operations else -2147483648
         if isinstance(group, ErrorCode):

@@ -2,6 +2,9 @@
 
 Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (nothing is unstable here
 while there are no transactions); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
+Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
+thousands of times as long as its name.
+
 Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
 """
 
@@ -36,17 +39,29 @@ def offset_fetch(node: "Node", request: Any, call: Call) -> Answer:
         )
         return Done(Response(topics=topics, error_code=error))
     groups = []
-    for group in request.groups:
+    for group_id, wanted in _by_group(request).items():
         error, topics = _group(
             node,
-            group.group_id,
-            group.topics,
+            group_id,
+            wanted,
             version,
             Response.OffsetFetchResponseTopics,
             Response.OffsetFetchResponsePartitions,
         )
-        groups.append(Response.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=error))
+        groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error))
     return Done(Response(groups=groups))
+
+
+def _by_group(request: Any) -> dict[str, list[Any] | None]:
+    """Topics that are asked for; None: all."""
+    wanted: dict[str, list[Any] | None] = {}
+    for group in request.groups:
+        topics = wanted.setdefault(group.group_id, [])
+        if group.topics is None:
+            wanted[group.group_id] = None
+        elif topics is not None:
+            topics.extend(group.topics)
+    return wanted
 
 
 def _group(
@@ -74,26 +89,26 @@ def _group(
             elif row >= 0:
                 answer.append(_topic(Topic, Partition, {"topic_id": image.topic_id(row)}, found, ErrorCode.NONE))
         return ErrorCode.NONE, answer
+    named: dict[Any, dict[int, None]] = {}
     for topic in topics:
+        key = topic.topic_id if version >= TOPIC_IDS else topic.name
+        named.setdefault(key, {}).update(dict.fromkeys(topic.partition_indexes))
+    for key, numbers in named.items():
         if version >= TOPIC_IDS:
-            row = image.topic_by_id(topic.topic_id)
-            fields: dict[str, Any] = {"topic_id": topic.topic_id}
+            row = image.topic_by_id(key)
+            fields = {"topic_id": key}
             name_or_none = image.topic_name(row) if row >= 0 else None
         else:
-            fields, name_or_none = {"name": topic.name}, topic.name
+            fields, name_or_none = {"name": key}, key
         if name_or_none is None:
-            answer.append(
-                _topic(
-                    Topic, Partition, fields, {p: NOTHING for p in topic.partition_indexes}, ErrorCode.UNKNOWN_TOPIC_ID
-                )
-            )
+            answer.append(_topic(Topic, Partition, fields, dict.fromkeys(numbers, NOTHING), ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             answer.append(
                 _topic(
                     Topic,
                     Partition,
                     fields,
-                    {p: offsets.get((name_or_none, p), NOTHING) for p in topic.partition_indexes},
+                    {p: offsets.get((name_or_none, p), NOTHING) for p in numbers},
                     ErrorCode.NONE,
                 )
             )

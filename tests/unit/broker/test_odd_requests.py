@@ -102,7 +102,8 @@ def test_a_missing_topic_that_is_named_twice_is_made_once() -> None:
     assert [(topic.name, topic.error_code) for topic in asked.reply.topics] == [("n", ErrorCode.NONE)]
 
 
-def test_a_group_that_is_named_twice_is_deleted_once() -> None:
+def committed() -> Lab:
+    """A group g that has an offset of the topic t."""
     lab = Lab(2, {"offsets.topic.num.partitions": "1"})
     lab.topic([1, 2])
     lab.topic([1, 2], "__consumer_offsets", b"\5" * 16)
@@ -111,6 +112,37 @@ def test_a_group_that_is_named_twice_is_deleted_once() -> None:
     topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])
     lab.call(1, "OffsetCommit", 8, kind(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]))
     lab.settle()
+    return lab
+
+
+@pytest.mark.parametrize("all_topics", [False, True])
+@pytest.mark.parametrize("version", [7, 8, 10])
+def test_what_a_group_committed_is_told_once(version: int, all_topics: bool) -> None:
+    """Ten bytes of a request would be the longest of metadata in its answer, and a request may have a hundred million."""
+    lab = committed()
+    kind = message("OffsetFetchRequest")
+    topic = kind.OffsetFetchRequestTopics if version >= 8 else kind.OffsetFetchRequestTopic
+    names = {"topic_id": lab.partition(1).topic_id} if version >= 10 else {"name": "t"}
+    topics = [topic(**names, partition_indexes=[number]) for number in (0, 1)] * 1000
+    if version < 8:
+        request = kind(group_id="g", topics=None if all_topics else topics)
+    else:
+        wishes = [topics, None] if all_topics else [topics]
+        request = kind(groups=[kind.OffsetFetchRequestGroup(group_id="g", topics=wish) for wish in wishes] * 2)
+    reply = lab.call(1, "OffsetFetch", version, request).reply
+    (group,) = reply.groups if version >= 8 else (reply,)
+    (found,) = group.topics
+    offsets = [(one.partition_index, one.committed_offset) for one in found.partitions]
+    assert offsets == ([(0, 3)] if all_topics else [(0, 3), (1, -1)])
+
+
+def test_a_group_that_is_named_many_times_is_shown_once() -> None:
+    reply = committed().call(1, "DescribeGroups", 5, message("DescribeGroupsRequest")(groups=["g", "h"] * 1000)).reply
+    assert [(group.group_id, group.group_state) for group in reply.groups] == [("g", "Empty"), ("h", "Dead")]
+
+
+def test_a_group_that_is_named_twice_is_deleted_once() -> None:
+    lab = committed()
     asked = lab.call(1, "DeleteGroups", 2, message("DeleteGroupsRequest")(groups_names=["g", "g"]))
     lab.settle()
     assert [(one.group_id, one.error_code) for one in asked.reply.results] == [("g", ErrorCode.NONE)]
