@@ -35,7 +35,7 @@ TOP_ERROR_FROM = 13
 CREATE_WAIT_MS = 1000
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
-"""Topics by name or id; None: all."""
+"""Topics by name or id, each once; None: all."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 """Everything: there is no authorizer."""
@@ -52,7 +52,7 @@ def metadata(node: "Node", request: Any, call: Call) -> Answer:
     version = call.api_version
     wanted = None
     if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
-        wanted = [(one.name, one.topic_id) for one in request.topics]
+        wanted = list(dict.fromkeys((one.name, one.topic_id) for one in request.topics))
         if any(_senseless(name, topic_id, version) for name, topic_id in wanted):
             return Done(_refusal(request, version))
     allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
@@ -174,7 +174,7 @@ def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: Wan
         for row in image.topics():
             yield _topic(role, kind, request, call, row)
         return
-    for name, topic_id in dict.fromkeys(wanted):
+    for name, topic_id in wanted:
         row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
         if row >= 0:
             yield _topic(role, kind, request, call, row)

@@ -1,6 +1,9 @@
 """A leader that may just have died: answers that would name it wait for the controller, for a moment."""
 
+import pytest
+
 from actors.broker.doubts import DOUBT_MS, Doubts
+from actors.metadata.image import Image
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab, Pending
 
@@ -35,6 +38,19 @@ def test_metadata_waits_for_the_leader_that_follows() -> None:
     lab.settle()
     assert leader(waiting) == 3
     assert everything.done
+
+
+def test_a_topic_that_is_named_many_times_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte names a topic 300,000 times, and a topic may have thousands of partitions."""
+    lab = Lab(3)
+    lab.topic([1, 2, 3])
+    lab.topic([2, 3], "other", bytes(16)[:-1] + b"\7")
+    looked: list[int] = []
+    look = Image.topic_partitions
+    monkeypatch.setattr(Image, "topic_partitions", lambda image, row: looked.append(row) or look(image, row))
+    monkeypatch.setattr(lab.broker(2).doubts, "now", lambda mono_ms: iter([(1, mono_ms + DOUBT_MS)]))
+    assert leader(ask(lab, 2, *["other"] * 1000)) == 2
+    assert len(looked) < 5
 
 
 def test_the_wait_ends_without_a_decision_too_and_is_not_repeated() -> None:
