@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from actors.config import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
+from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
 from actors.controller.names import INTERNAL_TOPICS, name_error
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
@@ -267,7 +267,7 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
             raise Refused(ErrorCode.INVALID_CONFIG, error)
         return
     for name, value in changes.items():
-        key = BROKER_CONFIGS.get(name)
+        key = BROKER_CONFIGS.get(ALIASES.get(name, name))
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
             continue

@@ -69,6 +69,7 @@ def test_set_delete_append_subtract():
     ([("max.connections.per.ip.overrides", SET, "127.0.0.1:1")], dict(kind=BROKER, name="1"), 42),
     ([("producer.id.expiration.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
     ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 42),
+    ([("broker.session.timeout.ms", SET, "9000")], dict(kind=BROKER, name=""), 42),  # another name of a node's setting
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
     ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),
