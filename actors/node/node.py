@@ -24,7 +24,7 @@ from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import Sample, samples
 from actors.node.quorum import Quorum
-from actors.node.registry import TABLE, Lane, Listener
+from actors.node.registry import CLIENTS_OWN, TABLE, Lane, Listener
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
 from actors.ports import Buffer, Disk, File, Now, Random, Sync, Work
@@ -273,7 +273,10 @@ class Node:
     def admitted(self, connection: Connection, api_key: int) -> bool:
         """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
         broker = self.broker
-        if connection.kind is Listener.CLIENT and broker is not None and not broker.admits(connection.id, api_key):
+        clients = connection.kind is Listener.CLIENT or (
+            connection.kind is Listener.INTER_BROKER and api_key in CLIENTS_OWN
+        )
+        if clients and broker is not None and not broker.admits(connection.id, api_key):
             self.close_connection(connection, "this broker is fenced")
             return False
         return True

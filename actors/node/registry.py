@@ -104,6 +104,8 @@ class Api(NamedTuple):
 
 
 TABLE: dict[tuple[Listener, int], Api] = {}
+CLIENTS_OWN: set[int] = set()
+"""What a separate inter-broker listener serves to clients only: those that live beside the brokers use it too."""
 
 
 def rpc(
@@ -123,6 +125,9 @@ def rpc(
             if (listener, key) in TABLE:
                 raise ValueError(f"{listener} {key} is served by {TABLE[listener, key].name} already")
             TABLE[listener, key] = Api(key, name, versions, advertised or versions, lane, handler)
+        if Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners:
+            TABLE[Listener.INTER_BROKER, key] = TABLE[Listener.CLIENT, key]
+            CLIENTS_OWN.add(key)
         return handler
 
     return register

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node import rpc
+from actors.node.node import Node
 from actors.node.registry import TABLE, Call, Done, Lane, Listener
 from actors.wire.messages import message
 
@@ -55,6 +56,21 @@ def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_no
     assert not served(Listener.CLIENT) & operations
     assert served(Listener.INTER_BROKER) & operations == {50, 51}
     assert served(Listener.CONTROL_PLANE) == {17, 18}
+
+
+def test_clients_beside_the_brokers_may_use_their_listener() -> None:
+    """As with Apache Kafka: with listeners INTERNAL and EXTERNAL who is in the same network connects to INTERNAL."""
+    assert served(Listener.CLIENT) <= served(Listener.INTER_BROKER)
+
+
+@pytest.mark.parametrize("key, looked_at", [(8, False), (11, False), (1, True), (2, True), (23, True)])
+def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: int, looked_at: bool) -> None:
+    closed: list[str] = []
+    broker = SimpleNamespace(admits=lambda connection, key: False)
+    node: Any = SimpleNamespace(broker=broker, close_connection=lambda connection, why: closed.append(why))
+    connection: Any = SimpleNamespace(id=1, kind=Listener.INTER_BROKER)
+    assert Node.admitted(node, connection, key) is looked_at
+    assert closed == ([] if looked_at else ["this broker is fenced"])
 
 
 @pytest.mark.parametrize("key, name", [(50, "BrokerHeartbeat"), (51, "ControllerHeartbeat")])
