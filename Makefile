@@ -3,6 +3,7 @@
 #   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
 #   make test       everything that is quick            make test-slow   what takes minutes
 #   make build      compile what changed                make lint        ruff and mypy
+#   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
 #   make clean      back to a fresh clone
@@ -20,7 +21,7 @@ SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+	@sed -n '/^$$/q;s/^# \{0,1\}//p' Makefile
 
 $(VENV)/.made: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no python3 found: install Python 3.11 or newer"; exit 1; }
