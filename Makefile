@@ -6,7 +6,7 @@
 #   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
-#   make clean      back to a fresh clone
+#   make clean      take away what was built and fetched
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
@@ -78,4 +78,5 @@ kafka:
 	@.ci/kafka $(KAFKA) .kafka/libs
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*.c .kafka .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*.c fastpath/*.html .kafka .tools \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
