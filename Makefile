@@ -61,7 +61,7 @@ lint: dev
 	$(PY) -m mypy
 
 bench: dev kafka
-	$(PY) -m pytest bench --benchmark-only $(ARGS)
+	$(PY) -m pytest bench -s $(ARGS)
 	$(PY) -m bench.end_to_end
 
 sim: dev

@@ -1,7 +1,7 @@
 """The codec against kio's (its decoder is native code): messages of the hot path, decode and encode.
 
-`pytest bench/test_codec.py` prints the ratios and fails below 1.0; figures are microseconds a message, the best of several
-rounds, ours and kio's in turn.
+`pytest -s bench/test_codec.py` prints the ratios and fails below 1.0; figures are microseconds a message, the best of
+several rounds, ours and kio's in turn.
 """
 
 import io

@@ -1,6 +1,6 @@
 """The byte hot path against the libraries that Python has for it, at several sizes.
 
-    python -m pytest bench/test_hotpath.py --benchmark-columns=min,median,ops --benchmark-sort=min
+    python -m pytest -s bench/test_hotpath.py --benchmark-columns=min,median,ops --benchmark-sort=min
 
 Rivals: google-crc32c (C) for the checksum, kafka-python's record classes for batches and its varints. The ratio of each
 pair (rival's minimum over ours: above 1 we are faster) is printed at the end.
