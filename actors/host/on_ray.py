@@ -111,12 +111,10 @@ class RayNode:
 
 def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     """`rayft up --ray`: place, start, wait; the cluster outlives this command."""
-    import ray
-
-    _connect(options.ray)
+    ray = _connect(options.ray)
     directory = Path(options.dir).absolute()
     directory.mkdir(parents=True, exist_ok=True)
-    machines = _machines(ray.nodes())  # type: ignore[no-untyped-call]
+    machines = _machines(ray.nodes())
     choice = _chosen(directory)
     if choice is None:
         if plans.load(directory) is not None:
@@ -134,9 +132,7 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
 
 def down(options: argparse.Namespace) -> int:
     """`rayft down --ray`: brokers first, then controllers."""
-    import ray
-
-    _connect(options.ray)
+    ray = _connect(options.ray)
     directory = Path(options.dir).absolute()
     choice, plan = _chosen(directory), plans.load(directory)
     if choice is None or plan is None:
@@ -153,13 +149,16 @@ def down(options: argparse.Namespace) -> int:
     return 0
 
 
-def _connect(address: str) -> None:
-    """To a running Ray cluster; `local` starts one in this machine for as long as this process lives."""
-    import ray
-
+def _connect(address: str) -> Any:
+    """Ray, connected to a running cluster; `local` starts one in this machine for as long as this process lives."""
+    try:
+        import ray
+    except ImportError:
+        raise ClusterError("this command needs ray: pip install 'rayft[ray]'.") from None
     if not ray.is_initialized():
         arguments: dict[str, Any] = {} if address == "local" else {"address": address}
         ray.init(namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **arguments)
+    return ray
 
 
 def _machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[str]]]:

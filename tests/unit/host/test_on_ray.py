@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from actors import cli
 from actors.host import on_ray, storage
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError, down
@@ -96,8 +97,7 @@ def up(
     directory: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[[str, Any], None] = lambda name, choice: None
 ) -> int:
     """`rayft up --ray` with nothing of Ray in it."""
-    monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(nodes=list))
-    monkeypatch.setattr(on_ray, "_connect", lambda address: None)
+    monkeypatch.setattr(on_ray, "_connect", lambda address: types.SimpleNamespace(nodes=list))
     monkeypatch.setattr(on_ray, "_machines", lambda nodes: [("127.0.0.1", NONE)])
     monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice: start(name, choice))
     monkeypatch.setattr(on_ray, "_wait", lambda ray, actors, plan: dict.fromkeys(actors, 1))
@@ -111,6 +111,15 @@ def test_a_cluster_of_processes_is_not_overwritten(tmp_path: Path, monkeypatch: 
         up(tmp_path, monkeypatch)
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.properties")} == before
     assert not (tmp_path / "ray.json").exists()
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+def test_without_ray_it_says_what_to_install(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert cli.main([command, "--ray", "--dir", str(tmp_path / "cluster")]) == 1
+    assert capsys.readouterr().err == "rayft: this command needs ray: pip install 'rayft[ray]'.\n"
 
 
 def test_a_cluster_on_ray_is_not_started_or_stopped_as_processes(
