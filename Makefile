@@ -1,4 +1,5 @@
-# The same verbs everywhere. Needs Python 3.11 or newer with venv, a C compiler, and the network once.
+# The same verbs everywhere. Needs Linux, Python 3.11 or newer with venv and its headers, a C compiler, and the
+# network once.
 #
 #   make run        a cluster of 3 controllers and 3 brokers in the foreground; Ctrl-C stops it
 #   make test       everything that is quick            make test-slow   what takes minutes
