@@ -348,7 +348,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run and print; 0 if every aim is met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[])
+    names = [metric.name for metric in (*METRICS, START)]
+    parser.add_argument("--only", nargs="+", choices=names, default=[], metavar="NAME", help=", ".join(names))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     if apache.libs() is None:

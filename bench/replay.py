@@ -2,7 +2,8 @@
 
 `python -m bench.replay [--scale 1.0] [--rounds 3] [--only metadata topics lz4 zstd] [--out FILE.json]`
 
-(metadata) a metadata log of 10 million records of Apache Kafka's; (topics) 10 million records of 100 bytes in 6 partitions,
+(metadata) a metadata log of 10 million records of Apache Kafka's, copies of one with a million partitions that lies in the
+folder RAYFT_KAFKA_DATA, left out where that is not there; (topics) 10 million records of 100 bytes in 6 partitions,
 written by Apache Kafka's producer into Apache Kafka; (lz4, zstd) the same compressed. All readers read the same files,
 Spark's kafka source through the broker that wrote them. Two cores for each; the best of the rounds counts, one before them
 does not. Spark's kafka source and rayft on Spark take turns. `--scale 0.1` takes a tenth. MB are those of the records'
@@ -15,6 +16,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -108,10 +110,14 @@ def once(action: Callable[[], object]) -> Spent:
 # ---- the logs -----------------------------------------------------------------------------------------------------
 
 
+def million() -> Path:
+    """Apache Kafka's log of a million partitions."""
+    return Path(os.environ.get("RAYFT_KAFKA_DATA", Path.cwd().parent / "shared/data/apache-kafka-4.3.1")) / MILLION
+
+
 def metadata_log(work: Path, records: int) -> Log:
     """Copies of Apache Kafka's log of a million partitions, one behind the other, offsets counted through."""
-    data = Path(os.environ.get("RAYFT_KAFKA_DATA", Path.cwd().parent / "shared/data/apache-kafka-4.3.1")) / MILLION
-    one = bytearray(memoryview(cramjam.zstd.decompress(data.read_bytes())))
+    one = bytearray(memoryview(cramjam.zstd.decompress(million().read_bytes())))
     folder = work / "__cluster_metadata-0"
     folder.mkdir(parents=True)
     path, offset = folder / f"{0:020}.log", 0
@@ -299,8 +305,8 @@ def _times(slow: Figure, fast: Figure) -> str:
     return f"{fast.rate / slow.rate:.1f} times (by CPU {used:.1f})"
 
 
-def main() -> None:
-    """The command."""
+def main() -> int:
+    """The command; 2 without Apache Kafka."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
@@ -310,8 +316,14 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=RESULTS / "replay.json")
     options = parser.parse_args()
-    found: list[Figure] = []
     console = Console()
+    if apache.libs() is None:
+        print("Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS.", file=sys.stderr)
+        return 2
+    if "metadata" in options.only and not million().exists():
+        console.print(f"no {million()}: the metadata log is left out; RAYFT_KAFKA_DATA names another folder")
+        options.only.remove("metadata")
+    found: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="rayft-bench-") as folder:
         for figure in measured(options, Path(folder)):
             found.append(figure)
@@ -341,7 +353,8 @@ def main() -> None:
         bars("Replay: million records a second", [(f"{one.case}: {one.reader}", one.rate / 1e6) for one in found])
     )
     console.print(f"{options.out} and {chart}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
