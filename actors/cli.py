@@ -392,8 +392,12 @@ def _random_id(options: argparse.Namespace) -> int:
 def _dump(options: argparse.Namespace) -> int:
     from actors.host.dump import dump
 
-    for path in options.files:
-        dump(path, sys.stdout, batches_only=options.batches)
+    try:
+        for path in options.files:
+            dump(path, sys.stdout, batches_only=options.batches)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
