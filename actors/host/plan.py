@@ -134,7 +134,14 @@ def create(
     """Invent a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers and from
     `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; nothing is left then
     that a second try would stumble over."""
+    from actors.node.addresses import EVERY_INTERFACE
+
     refuse_shape(controllers, brokers, port)
+    if host in EVERY_INTERFACE:
+        raise ConfigError(
+            f"--host {host} listens on every interface, which is no address for others: write one of this machine's, or "
+            f"start nodes with rayft node, whose files may have advertised.listeners."
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -85,6 +85,14 @@ def test_addresses_of_ipv6_are_in_brackets_where_clients_read_them(tmp_path: Pat
     assert plans.load(tmp_path) == made
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_every_interface_is_no_address_to_tell(host: str, tmp_path: Path) -> None:
+    """advertised.listeners, which would help a node by hand, cannot be given to all nodes at once."""
+    with pytest.raises(ConfigError, match=f"--host {host} .* rayft node"):
+        plans.create(tmp_path / "cluster", 1, 1, common={}, host=host)
+    assert not (tmp_path / "cluster").exists()
+
+
 @pytest.mark.parametrize(
     "name", ["back\\slash", "日本", "\N{GRINNING FACE}", " before and after ", "#x=y:z", "line\nbreak"]
 )
