@@ -9,12 +9,15 @@ This file alone decides which fault may begin when. Rules:
    order for one that may have lost something, so nobody loses power before it knows all that were killed.
    Nor is the last sound member of an ISR killed while another one is damaged, nor that one once it is alone: who leaves an
    ISR first is not foreseen, so those count that the controller knows, and all lose power only while nothing is damaged.
+   What rots is committed: all members of the ISR have it. Who may soon be fenced, for want of an answer to its heartbeats,
+   is no member to rely on: another one that loses power would be the last.
 3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from random import Random
 
 from actors.ports import DiskFull
@@ -143,13 +146,14 @@ class Faults:
         return bool(self.guarded)
 
     def _known(self, process: Process) -> bool:
-        """Whether it runs and shall go on, and the controller has registered the process that it is now."""
+        """Whether it runs and shall go on, has a good part of its lease, and the controller has registered the process that
+        it is now."""
         broker = process.node.broker if process.node is not None else None
         registration = self.metadata.image.broker(int(process.name[1:]))
-        return (
-            broker is not None and not process.frozen and not broker.lifecycle.stopping
-            and registration is not None and registration.epoch == broker.lifecycle.epoch
-        )  # fmt: skip
+        if broker is None or process.frozen or broker.lifecycle.stopping or registration is None:
+            return False
+        lease_left_ms = broker.lifecycle.lease_until_ms - self.world.time_us // 1000
+        return registration.epoch == broker.lifecycle.epoch and lease_left_ms > broker.lifecycle.lease_ms // 2
 
     def _ended(self, process: Process) -> None:
         if process.disk.sync_fails is not None:
@@ -385,19 +389,24 @@ class Faults:
         return True
 
     def rot(self) -> bool:
-        """One bit of a sealed segment flips, where the ISR has two more members that can be relied on."""
+        """One bit of a sealed segment flips that is committed, where the ISR has two more members that can be relied on."""
         process = self._some(list(self.cluster.brokers.values()))
         disk, me = process.disk, int(process.name[1:])
-        image = self.metadata.image
-        if self._on_guard() or image.broker(me) is None:
+        broker, image = process.node.broker if process.node is not None else None, self.metadata.image
+        if self._on_guard() or image.broker(me) is None or broker is None:
             return False
         rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
         names = [f"{image.topic_name(image.topic_of(row))}-{image.number(row)}" for row in rows]
         files = []
         for name in names:
-            if name[0] == "t" and disk.exists(name):
+            topic, number = name.rsplit("-", 1)
+            replica = broker.replicas.get(topic, int(number))
+            if name[0] == "t" and disk.exists(name) and replica is not None:
                 logs = [file for file in disk.names(name) if file.endswith(".log")]
-                files += [(name, file) for file in logs[:-1] if disk.files[f"{name}/{file}"].durable]
+                for file, behind in pairwise(logs):
+                    committed = int(behind.split(".")[0]) <= replica.high_watermark
+                    if committed and disk.files[f"{name}/{file}"].durable:
+                        files.append((name, file))
         if not files:
             return False
         directory, file = files[self.choose.randrange(len(files))]
