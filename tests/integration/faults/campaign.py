@@ -5,8 +5,10 @@ now and then the next fault does not wait.
 """
 
 import random
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -99,13 +101,21 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
         for thread in threads:
             thread.join(30)
             if thread.is_alive():
-                history.broken.append(f"{thread.name} does not end")
+                history.broken.append(f"{thread.name} does not end: {_where(thread)}")
     clients.final_state(servers, TOPIC, PARTITIONS, history, lively_s)
     verdict = check(history)
     verdict.wrong["diverged"] = [
         *replicas.differences(target, TOPIC, PARTITIONS), *replicas.metadata_differences(target)
     ]  # fmt: skip
     return Outcome(verdict, outages(done, acks, begin, end), stuck)
+
+
+def _where(thread: threading.Thread) -> str:
+    """What it waits for."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    return (
+        " > ".join(f"{line.name}: {line.line}" for line in traceback.extract_stack(frame)[-3:]) if frame else "it has"
+    )
 
 
 def _hurt(
