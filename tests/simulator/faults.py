@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from random import Random
 
+from actors.broker.log.directory import partition_name
 from actors.ports import DiskFull
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
@@ -233,7 +234,7 @@ class Faults:
     def _sound(self, row: int) -> set[int]:
         """Members of an ISR whose log is whole."""
         image = self.metadata.image
-        directory = f"{image.topic_name(image.topic_of(row))}-{image.number(row)}"
+        directory = partition_name(image.topic_name(image.topic_of(row)), image.number(row))
         return {member for member in image.isr(row) if not self.is_rotten(f"b{member}", directory)}
 
     def _reliable(self, row: int) -> set[int]:
@@ -392,21 +393,11 @@ class Faults:
         """One bit of a sealed segment flips that is committed, where the ISR has two more members that can be relied on."""
         process = self._some(list(self.cluster.brokers.values()))
         disk, me = process.disk, int(process.name[1:])
-        broker, image = process.node.broker if process.node is not None else None, self.metadata.image
-        if self._on_guard() or image.broker(me) is None or broker is None:
+        image = self.metadata.image
+        if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
             return False
         rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
-        names = [f"{image.topic_name(image.topic_of(row))}-{image.number(row)}" for row in rows]
-        files = []
-        for name in names:
-            topic, number = name.rsplit("-", 1)
-            replica = broker.replicas.get(topic, int(number))
-            if name[0] == "t" and disk.exists(name) and replica is not None:
-                logs = [file for file in disk.names(name) if file.endswith(".log")]
-                for file, behind in pairwise(logs):
-                    committed = int(behind.split(".")[0]) <= replica.high_watermark
-                    if committed and disk.files[f"{name}/{file}"].durable:
-                        files.append((name, file))
+        files = [found for row in rows for found in self._committed_segments(process, row)]
         if not files:
             return False
         directory, file = files[self.choose.randrange(len(files))]
@@ -418,6 +409,20 @@ class Faults:
         flipped.append((disk, path, position, mask, disk.files[path].data[position]))
         self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
+
+    def _committed_segments(self, process: Process, row: int) -> list[tuple[str, str]]:
+        """(directory, file) of each sealed segment of a user's topic that is durable here and committed as a whole."""
+        image, disk = self.metadata.image, process.disk
+        topic, number = image.topic_name(image.topic_of(row)), image.number(row)
+        directory, replica = partition_name(topic, number), process.node.broker.replicas.get(topic, number)
+        if topic[0] != "t" or replica is None:
+            return []
+        logs = [file for file in disk.names(directory) if file.endswith(".log")]
+        return [
+            (directory, file)
+            for file, behind in pairwise(logs)
+            if int(behind.split(".")[0]) <= replica.high_watermark and disk.files[f"{directory}/{file}"].durable
+        ]
 
     def clock_jumps(self) -> bool:
         """A wall clock is up to an hour off from now on; records from further ahead are refused (KIP-937)."""

@@ -81,9 +81,9 @@ def _rows(
         if one.resource_name == "":
             defaults = image.config(BROKER, "")
             return None, [
-                (key, [Value(key.name, text, DYNAMIC_DEFAULT)])
-                for key, text in ((_broker_key(name), text) for name, text in sorted(defaults.items()))
-                if key.dynamic
+                (key, [Value(name, text, DYNAMIC_DEFAULT)])
+                for name, text in sorted(defaults.items())
+                if (key := _broker_key(name)).dynamic
             ]
         if one.resource_name != str(role.me):
             text = f"this is broker {role.me}; ask broker {one.resource_name} for its own settings"
