@@ -1,0 +1,105 @@
+"""What docs/operations.md says of a replaced disk, where the broker was the last in-sync member: with the election first,
+what another replica has is kept.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+
+import rayft
+from actors.controller import elections
+from actors.host import probe
+from actors.wire.messages import message
+from tests.integration.conftest import ROOT, until
+
+CONFIG = {
+    "registration.lease.timeout.ms": "3000", "registration.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "2000",
+}  # fmt: skip
+RECORDS = 100
+PLACE = TopicPartition("orders", 0)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> rayft.Cluster:
+    """One controller, three brokers."""
+    return rayft.Cluster(controllers=1, brokers=3, dir=tmp_path / "c", config=CONFIG)
+
+
+@pytest.mark.timeout(300)
+def test_an_election_before_the_format_keeps_the_copies(cluster: rayft.Cluster, tmp_path: Path) -> None:
+    with cluster:
+        servers = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        admin = AdminClient(servers)
+        host, _, port = cluster.bootstrap_servers.split(",")[1].rpartition(":")
+        _filled(admin, servers)
+        for follower in (2, 3):
+            cluster.kill(follower, restart=False)
+        until(lambda: _partition(admin).isrs == [1])
+        cluster.kill(1, restart=False)
+        for follower in (2, 3):
+            cluster.start_node(follower)
+        until(_asked(lambda: _partition(admin).leader == -1))
+
+        until(_asked(lambda: _elected(admin, (host, int(port)))))
+        _disk_replaced(tmp_path / "c", "broker-1")
+        cluster.start_node(1)
+
+        until(_asked(lambda: sorted(_partition(admin).isrs) == [1, 2, 3]))
+        consumer = Consumer(servers | {"group.id": "none"})
+        assert consumer.get_watermark_offsets(PLACE, 20) == (0, RECORDS)
+        consumer.close()
+
+
+def _filled(admin: AdminClient, servers: dict[str, Any]) -> None:
+    """A topic that broker 1 leads and all three have in full."""
+    topic = NewTopic(PLACE.topic, 1, replica_assignment=[[1, 2, 3]], config={"min.insync.replicas": "1"})
+    admin.create_topics([topic])[PLACE.topic].result(30)
+    producer = Producer(servers | {"acks": "all"})
+    for number in range(RECORDS):
+        producer.produce(PLACE.topic, b"%d" % number)
+    assert producer.flush(60) == 0
+
+
+def _partition(admin: AdminClient) -> PartitionMetadata:
+    return admin.list_topics(PLACE.topic, timeout=5).topics[PLACE.topic].partitions[0]
+
+
+def _elected(admin: AdminClient, address: tuple[str, int]) -> bool:
+    kind = message("ElectLeadersRequest")
+    wanted = [kind.TopicPartitions(topic=PLACE.topic, partitions=[PLACE.partition])]
+    request = kind(election_type=elections.UNCLEAN, topic_partitions=wanted, timeout_ms=5000)
+    probe.ask(address, "ElectLeaders", request, 2, 10)
+    return _partition(admin).leader in (2, 3)
+
+
+def _asked(holds: Callable[[], bool]) -> Callable[[], bool]:
+    """The same, and not yet while nobody answers."""
+
+    def answered() -> bool:
+        try:
+            return holds()
+        except (KafkaException, probe.NoAnswer):
+            return False
+
+    return answered
+
+
+def _disk_replaced(cluster: Path, node: str) -> None:
+    """An empty directory, formatted as the cluster's."""
+    properties = (cluster / node / "meta.properties").read_text().splitlines()
+    identity = next(line.partition("=")[2] for line in properties if line.startswith("cluster.id="))
+    shutil.rmtree(cluster / node)
+    ran = subprocess.run(
+        [sys.executable, "-m", "actors.cli", "format", "--config", str(cluster / f"{node}.properties"),
+         "--cluster-id", identity],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
