@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="for programs")
     status.add_argument("--watch", action="store_true", help="again every second until Ctrl-C")
     _directory(status)
-    status.set_defaults(run=_status)
+    status.set_defaults(run=partial(_told, _status))
 
     down = commands.add_parser("down", help="controlled shutdown of a cluster")
     down.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="then kill (30)")
@@ -89,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     dump = commands.add_parser("dump", help="print the batches and records of a log file or a checkpoint")
     dump.add_argument("files", nargs="+", type=Path, metavar="FILE")
     dump.add_argument("--batches", action="store_true", help="headers of batches only")
-    dump.set_defaults(run=_dump)
+    dump.set_defaults(run=partial(_told, _dump))
 
     replay = commands.add_parser("replay", help="tables out of logs and checkpoints: what was so, and when it changed")
     _files(replay)
@@ -111,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     replay.add_argument("--limit", type=int, metavar="N", help="only so many rows (50 on the screen); 0: all")
     replay.add_argument("--json", action="store_true", help="one JSON object a row")
-    replay.set_defaults(run=lambda options: _replayed("run", options))
+    replay.set_defaults(run=partial(_told, partial(_replayed, "run")))
 
     compact = commands.add_parser("compact", help="a snapshot out of a metadata log, without a running controller")
     _files(compact)
@@ -119,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     compact.add_argument(
         "--out", type=Path, default=Path("."), metavar="FILE", help="file, or directory to put it in (.)"
     )
-    compact.set_defaults(run=lambda options: _replayed("compact", options))
+    compact.set_defaults(run=partial(_replayed, "compact"))
     return parser
 
 
@@ -266,6 +267,17 @@ def _interrupt(number: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _told(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """A command that only prints: who reads may have seen enough, which is no error."""
+    try:
+        code = run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
 def _status(options: argparse.Namespace) -> int:
     from rich.console import Console
 
@@ -392,12 +404,8 @@ def _random_id(options: argparse.Namespace) -> int:
 def _dump(options: argparse.Namespace) -> int:
     from actors.host.dump import dump
 
-    try:
-        for path in options.files:
-            dump(path, sys.stdout, batches_only=options.batches)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for path in options.files:
+        dump(path, sys.stdout, batches_only=options.batches)
     return 0
 
 

@@ -8,8 +8,6 @@ import argparse
 import base64
 import datetime
 import json
-import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -49,9 +47,6 @@ def run(given: argparse.Namespace) -> int:
     try:
         with _Progress() as progress:
             _give(_rows(given, progress), given, progress)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

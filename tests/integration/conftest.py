@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -44,6 +45,18 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.1)
+
+
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`rayft` with these words, to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "actors.cli", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def kafka_libs() -> Path | None:

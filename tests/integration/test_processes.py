@@ -18,6 +18,7 @@ import rayft
 from actors.config import ConfigError
 from actors.host import probe
 from actors.host.on_processes import Cluster, ClusterError
+from tests.integration.conftest import command
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -34,17 +35,6 @@ def until(holds, timeout_s: float = 60.0) -> None:  # type: ignore[no-untyped-de
     while not holds():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.02)
-
-
-def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "actors.cli", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +65,16 @@ def test_status_says_it_too(cluster: Cluster) -> None:
     assert sorted(row["state"] for row in state["controllers"]) == ["follower", "follower", "leader"]
     assert {row["id"]: row["pid"] for row in state["controllers"] + state["brokers"]} == cluster.pids
     assert "active" in command("status", "--dir", str(cluster.dir)).stdout
+
+
+def test_who_watches_and_has_seen_enough_is_told_nothing(cluster: Cluster) -> None:
+    words = [sys.executable, "-m", "actors.cli", "status", "--json", "--watch", "--dir", str(cluster.dir)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == b"{\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
 
 
 def test_a_killed_broker_comes_back_on_its_port(cluster: Cluster) -> None:
