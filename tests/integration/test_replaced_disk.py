@@ -3,8 +3,6 @@ what another replica has is kept.
 """
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import rayft
 from actors.controller import elections
 from actors.host import probe
 from actors.wire.messages import message
-from tests.integration.conftest import ROOT, until
+from tests.integration.conftest import command, until
 
 CONFIG = {
     "registration.lease.timeout.ms": "3000", "registration.heartbeat.interval.ms": "500",
@@ -34,11 +32,10 @@ def cluster(tmp_path: Path) -> rayft.Cluster:
 
 
 @pytest.mark.timeout(300)
-def test_an_election_before_the_format_keeps_the_copies(cluster: rayft.Cluster, tmp_path: Path) -> None:
+def test_an_election_before_the_format_keeps_the_copies(cluster: rayft.Cluster) -> None:
     with cluster:
         servers = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
         admin = AdminClient(servers)
-        host, _, port = cluster.bootstrap_servers.split(",")[1].rpartition(":")
         _filled(admin, servers)
         for follower in (2, 3):
             cluster.kill(follower, restart=False)
@@ -48,8 +45,8 @@ def test_an_election_before_the_format_keeps_the_copies(cluster: rayft.Cluster, 
             cluster.start_node(follower)
         until(_asked(lambda: _partition(admin).leader == -1))
 
-        until(_asked(lambda: _elected(admin, (host, int(port)))))
-        _disk_replaced(tmp_path / "c", "broker-1")
+        until(_asked(lambda: _elected(admin, cluster.address(2))))
+        _disk_replaced(cluster, "broker-1")
         cluster.start_node(1)
 
         until(_asked(lambda: sorted(_partition(admin).isrs) == [1, 2, 3]))
@@ -92,14 +89,9 @@ def _asked(holds: Callable[[], bool]) -> Callable[[], bool]:
     return answered
 
 
-def _disk_replaced(cluster: Path, node: str) -> None:
+def _disk_replaced(cluster: rayft.Cluster, node: str) -> None:
     """An empty directory, formatted as the cluster's."""
-    properties = (cluster / node / "meta.properties").read_text().splitlines()
-    identity = next(line.partition("=")[2] for line in properties if line.startswith("cluster.id="))
-    shutil.rmtree(cluster / node)
-    ran = subprocess.run(
-        [sys.executable, "-m", "actors.cli", "format", "--config", str(cluster / f"{node}.properties"),
-         "--cluster-id", identity],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    identity = cluster.cluster_id
+    shutil.rmtree(cluster.dir / node)
+    ran = command("format", "--config", str(cluster.dir / f"{node}.properties"), "--cluster-id", identity)
     assert ran.returncode == 0, ran.stderr
