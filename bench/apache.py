@@ -17,6 +17,7 @@ from types import TracebackType
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90
+MISSING = "Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS."
 
 
 def libs() -> Path | None:

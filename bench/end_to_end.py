@@ -353,7 +353,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     if apache.libs() is None:
-        print("Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS.", file=sys.stderr)
+        print(apache.MISSING, file=sys.stderr)
         return 2
     console = Console(width=110)
     metrics = [metric for metric in (*METRICS, START) if not given.only or metric.name in given.only]

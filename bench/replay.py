@@ -318,7 +318,7 @@ def main() -> int:
     options = parser.parse_args()
     console = Console()
     if apache.libs() is None:
-        print("Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS.", file=sys.stderr)
+        print(apache.MISSING, file=sys.stderr)
         return 2
     if "metadata" in options.only and not million().exists():
         console.print(f"no {million()}: the metadata log is left out; RAYFT_KAFKA_DATA names another folder")
