@@ -1,0 +1,1 @@
+"""Attacks by address on real nodes: what a peer that misbehaves costs, and whom."""
