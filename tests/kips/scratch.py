@@ -1,7 +1,8 @@
 """A copy of the tree in which a mutation is tried.
 
 Whatever a test starts in the copy imports the copy: its folder is the current one and stands first in PYTHONPATH, which
-counts more than an editable install. A mutated file gets a time of its own, since Python takes compiled code by time and size.
+counts more than an editable install. A mutated file gets a time of its own, since Python takes compiled code by its
+source's time and size.
 """
 
 import os

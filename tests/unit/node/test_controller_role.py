@@ -15,8 +15,9 @@ from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
 from actors.controller.unregistration import unregister_broker
 from actors.metadata.batches import LeaderChange, control_batch
+from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
-from actors.metadata.ops import FeatureSet, PartitionsChanged
+from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.snapshot import encode
 from actors.node import rpc
 from actors.node.controller_role import SILENT_MS, ControllerRole
@@ -30,6 +31,7 @@ from actors.ports import Batch, Now
 from actors.raft import SnapshotId
 from actors.wire import framing
 from actors.wire.messages import message
+from fastpath.batch import records
 from tests.unit.controller.cluster import Seeded
 
 rpc.load()
@@ -204,6 +206,43 @@ def test_r631_096_operations_of_a_turn_share_a_batch():
     batches = host.turn()
     assert len(batches) == 1
     assert [a.offset for a in answers] == sorted({a.offset for a in answers})
+
+
+@pytest.mark.parametrize("level, expected", [(1, {0, 1}), (2, {6, 7})])
+def test_r631_085_the_feature_decides_what_is_written(level, expected):
+    """The ends of a broker and of a topic: records of their own at level 2, and those of their beginnings at level 1."""
+    host = Host(level)
+    host.lead()
+    joined(host, 1)
+    host.controller.submit(create_topics, topic(), call(19))
+    host.turn()
+    image = host.controller.image
+    gone = [BrokerGone(1, image.broker(1).epoch), TopicGone(image.topic_id(image.topic("t")), "t")]
+    host.controller._apply(Result(gone, None))
+    (batch,) = host.turn()
+    assert {record.value[0] for record in records(batch.data)} == expected
+
+
+def test_r631_104_a_topic_is_never_seen_with_part_of_its_partitions():
+    """Whoever replays batch by batch meets a topic, its partitions and its settings in one, however full it is by then."""
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    kind = message("CreateTopicsRequest")
+    setting = kind.CreatableTopicConfig(name="retention.ms", value="5")
+    for place in range(4):
+        one = kind.CreatableTopic(name=f"t{place}", num_partitions=9_900, replication_factor=1, configs=[setting])
+        assert host.controller.submit(create_topics, kind(topics=[one]), call(19)).reply.topics[0].error_code == 0
+    batches = host.turn()
+    assert len(batches) > 1
+    for batch in batches:
+        ops = [op for _, op in dialect(2).decode(batch)]
+        topics = {op.name: op.id for op in ops if isinstance(op, TopicSet)}
+        rows = {topic_id: sum(len(op) for op in ops if isinstance(op, PartitionsSet) and op.topic_id == topic_id)
+                for topic_id in topics.values()}  # fmt: skip
+        assert rows == dict.fromkeys(topics.values(), 9_900)
+        assert {op.topic_id for op in ops if isinstance(op, PartitionsSet)} == set(topics.values())
+        assert {op.resource_name for op in ops if isinstance(op, ConfigSet)} == set(topics)
 
 
 def test_r631_084_a_standby_builds_the_same_image():
