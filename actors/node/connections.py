@@ -30,7 +30,7 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts")
+    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts", "sliced")
 
     def __init__(self, connection: "Connection", bytes_held: int) -> None:
         self.connection = connection
@@ -39,6 +39,8 @@ class Slot:
         self.answer_bytes = 0
         self.parked: Callable[[bool], None] | None = None
         """Looks at the request again that waits; with the connection it goes, and with it the request."""
+        self.sliced: Callable[[], None] | None = None
+        """Goes on with a request that has done a slice of its work, in a later turn."""
 
     def again(self, expired: bool) -> None:
         """What the request waits for has come, or its time."""
@@ -221,7 +223,7 @@ class Connections:
         self._unread -= connection.unread
         connection.waiting.clear()
         for slot in connection.slots:
-            slot.parked = None
+            slot.parked = slot.sliced = None
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
             function()

@@ -151,6 +151,7 @@ class Node:
         """Act on what has come. `budget`: bytes of data-lane requests to handle at most (one is always handled)."""
         self.now = now
         self.connections.begin_turn()
+        self.mailbox.begin_turn()
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
@@ -195,7 +196,7 @@ class Node:
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
-        if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
+        if self.mailbox.ready(Lane.CONTROL) or self.mailbox.ready(Lane.DATA):
             return 0
         due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
         for role in self._roles:
@@ -222,14 +223,15 @@ class Node:
     def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
         if connection.kind is Listener.CONTROL_PLANE:
             self.mailbox.put_control_request(connection.id, frame, slot)
-            return
-        key = int.from_bytes(frame[:2], "big", signed=True)
-        api = TABLE.get((connection.kind, key))
-        self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
+        else:
+            self.mailbox.put(_lane(connection, frame), connection.id, frame, slot)
 
     def _handle(self, conn: int, frame: memoryview, slot: Slot | None) -> None:
         if slot is None:
             self.channels.received(conn, frame)
+        elif slot.sliced is not None:
+            go_on, slot.sliced = slot.sliced, None
+            go_on()
         elif not slot.connection.closed:
             self.dispatch.run(slot.connection, slot, frame)
 
@@ -269,6 +271,14 @@ class Node:
         """The answer of a slot is known."""
         for frame, place in self.connections.answer(slot, parts):
             self._queue(slot.connection, frame, place)
+
+    def go_on_later(self, slot: Slot, frame: memoryview) -> None:
+        """Call `slot.sliced` in the next turn, before any later request of its connection."""
+        connection = slot.connection
+        if not connection.closed:
+            plane = connection.kind is Listener.CONTROL_PLANE
+            lane = Lane.CONTROL if plane else _lane(connection, frame)
+            self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
         """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
@@ -327,3 +337,8 @@ class Node:
 
     def _controller_address(self) -> tuple[str, int] | None:
         return self.quorum.leader_address()
+
+
+def _lane(connection: Connection, frame: memoryview) -> Lane:
+    api = TABLE.get((connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
+    return api.lane if api is not None else Lane.DATA

@@ -4,7 +4,7 @@ Key of the table: (listener, api key). The drafts of KIP-631 use numbers that re
 so a number alone says nothing; the listener decides, never the body (requirement reading A01).
 
 A handler is a function `(node, request, call) -> Answer`. It does not wait and does not call back: what it cannot answer
-now it returns as `Held`, `Parked`, `Later` or `Forward`, and the node keeps it.
+now it returns as `Held`, `Parked`, `Later`, `Sliced` or `Forward`, and the node keeps it.
 """
 
 import enum
@@ -80,13 +80,22 @@ class Forward(NamedTuple):
     """Send the request as it came to the active controller (Envelope, KIP-590) and pass its answer on."""
 
 
+class Sliced(NamedTuple):
+    """The handler has done a bounded piece of its work, 1 to 5 ms: go on with `again()` in the next turn.
+
+    Between slices run heartbeats, timers, the quorum, sockets and one request of every other connection. Later requests of
+    the same connection stay behind. A connection that closes takes the rest of the work with it."""
+
+    again: Callable[[], "Answer"]
+
+
 class Close(NamedTuple):
     """Close the connection; `why` goes to the log."""
 
     why: str
 
 
-Answer = Done | Held | Parked | Later | Forward | Close
+Answer = Done | Held | Parked | Later | Sliced | Forward | Close
 Handler = Callable[["Node", Any, Call], Answer]
 
 
