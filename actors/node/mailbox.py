@@ -4,7 +4,8 @@ This file alone decides what is handled next. Rules:
 
 1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
    quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
-2. Within a lane the connections take turns, a request each: one that sends many delays the others by one request.
+2. Within a lane the connections take turns: each may go on until the node says that its share of time is used up
+   (`pass_on`). One that sends many requests delays the others by that share or by one request.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
 4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
@@ -68,18 +69,23 @@ class Line:
         """The first request of the connection whose turn it is, or None."""
         line = self._line
         while line:
-            queue = line.popleft()
-            queue.lined = False
+            queue = line[0]
             if queue.items and queue.place is _Place.IN_LINE:
                 item = queue.items.popleft()
-                if queue.items:
-                    queue.lined = True
-                    line.append(queue)
-                else:
+                if not queue.items:
+                    line.popleft()
                     del self._queues[item[0]]
                 self.size -= 1
                 return item
+            queue.lined = False
+            line.popleft()
         return None
+
+    def pass_on(self, connection: int) -> None:
+        """It is the turn of the next connection."""
+        queue = self._queues.get(connection)
+        if queue is not None and self._line and self._line[0] is queue:
+            self._line.rotate(-1)
 
     def back(self, item: Item, place: _Place) -> None:
         """Put a request before the others of its connection, which all wait with it."""
@@ -170,6 +176,11 @@ class Mailbox:
             if item is not None:
                 return item
         return None
+
+    def pass_on(self, lane: Lane, connection: int) -> None:
+        """A connection has had its share of time: it is the turn of the next one."""
+        for line in self._lines[lane]:
+            line.pass_on(connection)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
