@@ -50,6 +50,7 @@ class Line:
 
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
+        """Of every connection that has ever had something here, until it is dropped."""
         self._line: deque[_Queue] = deque()
         """Queues in the order of their turns. One without items was dropped, and is passed over."""
         self._resting: list[_Queue] = []
@@ -60,9 +61,10 @@ class Line:
         queue = self._queues.get(item[0])
         if queue is None:
             queue = self._queues[item[0]] = _Queue()
+        queue.items.append(item)
+        if not queue.lined and queue.place is _Place.IN_LINE:
             queue.lined = True
             self._line.append(queue)
-        queue.items.append(item)
         self.size += 1
 
     def take(self) -> Item | None:
@@ -73,8 +75,8 @@ class Line:
             if queue.items and queue.place is _Place.IN_LINE:
                 item = queue.items.popleft()
                 if not queue.items:
+                    queue.lined = False
                     line.popleft()
-                    del self._queues[item[0]]
                 self.size -= 1
                 return item
             queue.lined = False
@@ -84,7 +86,7 @@ class Line:
     def pass_on(self, connection: int) -> None:
         """It is the turn of the next connection."""
         queue = self._queues.get(connection)
-        if queue is not None and self._line and self._line[0] is queue:
+        if self._line and self._line[0] is queue:
             self._line.rotate(-1)
 
     def back(self, item: Item, place: _Place) -> None:
@@ -112,7 +114,7 @@ class Line:
             self._stand_in_line(queue)
 
     def drop(self, connection: int) -> None:
-        """Forget what a connection has queued."""
+        """Forget a connection and what it has queued."""
         queue = self._queues.pop(connection, None)
         if queue is not None:
             self.size -= len(queue.items)
@@ -123,11 +125,10 @@ class Line:
         return bool(self._line or self._resting)
 
     def _stand_in_line(self, queue: _Queue) -> None:
-        if queue.items:
-            queue.place = _Place.IN_LINE
-            if not queue.lined:
-                queue.lined = True
-                self._line.append(queue)
+        queue.place = _Place.IN_LINE
+        if queue.items and not queue.lined:
+            queue.lined = True
+            self._line.append(queue)
 
 
 class Mailbox:

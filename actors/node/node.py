@@ -184,10 +184,10 @@ class Node:
         self.control_handler.busy_ns += self._run_lane(Lane.CONTROL, began_ns, budget) - began_ns
         while self._closed:
             conn, refused = self._closed.popleft()
+            self.mailbox.drop(conn)
             if conn < 0:
                 self.channels.closed(conn, refused)
             else:
-                self.mailbox.drop(conn)
                 self.connections.gone(conn)
         self.quorum.advance()
         self._follow_controller()
@@ -289,6 +289,8 @@ class Node:
     def _effects(self) -> Effects:
         self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
         connections, channels = self.connections, self.channels
+        for conn in channels.closes:
+            self.mailbox.drop(conn)
         effects = Effects(
             send=[*channels.sends, *connections.sends],
             sync=self._syncs,
