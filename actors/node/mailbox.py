@@ -4,14 +4,17 @@ This file alone decides what is handled next. Rules:
 
 1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
    quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
-2. Within a lane the connections take turns: each may go on until the node says that its share of time is used up
-   (`pass_on`). One that sends many requests delays the others by that share or by one request.
+2. Within a lane goes first who has had the least time (start-time fair queueing): a connection counts the time that its
+   requests took, and one that comes back from a rest counts from where the others are. So a client that asks now and then
+   waits for one request of the others, however many these are and however long theirs take. A connection may go on for
+   `SHARE_NS`, since answers that leave together cost one call of the kernel.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
 4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
 5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued.
 """
 
+import heapq
 from collections import deque
 from enum import Enum
 
@@ -20,6 +23,9 @@ from actors.node.registry import Lane
 
 CONTROL_REQUESTS_MAX = 20
 """Capacity of the queue of a control-plane listener; KIP-291 fixes it."""
+
+SHARE_NS = 250_000
+"""How long the requests of a connection run one behind the other before it is looked whose turn it is."""
 
 Item = tuple[int, memoryview, Slot | None]
 """(connection, frame, slot); answers of peers have no slot."""
@@ -34,15 +40,17 @@ class _Place(Enum):
 
 
 class _Queue:
-    """What one connection has in a lane. `lined`: whether it stands in the line, where it is passed over unless its place
-    is IN_LINE. Invariant: it stands there once at most."""
+    """What one connection has in a lane. `used_ns` is the time that it has had, or where the others were when it came
+    back. `lined`: whether it stands in the line or is at work, where it is passed over unless its place is IN_LINE.
+    Invariant: it stands there once at most."""
 
-    __slots__ = ("items", "lined", "place")
+    __slots__ = ("items", "lined", "place", "used_ns")
 
     def __init__(self) -> None:
         self.items: deque[Item] = deque()
         self.place = _Place.IN_LINE
         self.lined = False
+        self.used_ns = 0
 
 
 class Line:
@@ -51,8 +59,14 @@ class Line:
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
         """Of every connection that has ever had something here, until it is dropped."""
-        self._line: deque[_Queue] = deque()
-        """Queues in the order of their turns. One without items was dropped, and is passed over."""
+        self._line: list[tuple[int, bool, int, _Queue]] = []
+        """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
+        self._arrivals = 0
+        self._at_work: _Queue | None = None
+        self._share_ns = 0
+        """How long that one has been at work."""
+        self._now_ns = 0
+        """`used_ns` of the queue at work when its turn began: where those begin that have rested."""
         self._resting: list[_Queue] = []
         self.size = 0
 
@@ -63,31 +77,31 @@ class Line:
             queue = self._queues[item[0]] = _Queue()
         queue.items.append(item)
         if not queue.lined and queue.place is _Place.IN_LINE:
-            queue.lined = True
-            self._line.append(queue)
+            self._push(queue)
         self.size += 1
 
     def take(self) -> Item | None:
         """The first request of the connection whose turn it is, or None."""
-        line = self._line
-        while line:
-            queue = line[0]
-            if queue.items and queue.place is _Place.IN_LINE:
-                item = queue.items.popleft()
-                if not queue.items:
-                    queue.lined = False
-                    line.popleft()
-                self.size -= 1
-                return item
-            queue.lined = False
-            line.popleft()
-        return None
+        queue = self._at_work
+        while queue is None or not queue.items or queue.place is not _Place.IN_LINE:
+            if queue is not None:
+                queue.lined, self._at_work = False, None
+            if not self._line:
+                return None
+            self._now_ns, _, _, queue = heapq.heappop(self._line)
+            self._at_work, self._share_ns = queue, 0
+        self.size -= 1
+        return queue.items.popleft()
 
-    def pass_on(self, connection: int) -> None:
-        """It is the turn of the next connection."""
-        queue = self._queues.get(connection)
-        if self._line and self._line[0] is queue:
-            self._line.rotate(-1)
+    def charge(self, spent_ns: int) -> None:
+        """The request that was taken last took so long."""
+        queue = self._at_work
+        if queue is not None:
+            queue.used_ns += spent_ns
+            self._share_ns += spent_ns
+            if self._share_ns >= SHARE_NS and queue.items and queue.place is _Place.IN_LINE:
+                self._at_work = None
+                self._push(queue, rested=False)
 
     def back(self, item: Item, place: _Place) -> None:
         """Put a request before the others of its connection, which all wait with it."""
@@ -122,13 +136,18 @@ class Line:
 
     def ready(self) -> bool:
         """Whether a request can run now or in the next turn."""
-        return bool(self._line or self._resting)
+        return bool(self._line or self._resting or (self._at_work is not None and self._at_work.items))
 
     def _stand_in_line(self, queue: _Queue) -> None:
         queue.place = _Place.IN_LINE
         if queue.items and not queue.lined:
-            queue.lined = True
-            self._line.append(queue)
+            self._push(queue)
+
+    def _push(self, queue: _Queue, *, rested: bool = True) -> None:
+        queue.lined = True
+        queue.used_ns = max(queue.used_ns, self._now_ns)
+        self._arrivals += 1
+        heapq.heappush(self._line, (queue.used_ns, not rested, self._arrivals, queue))
 
 
 class Mailbox:
@@ -139,6 +158,8 @@ class Mailbox:
         """Requests of the control-plane listener."""
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (Line(),))
         """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
+        self._last = self._plane
+        """Where the last request came from."""
         self.data_requests_max = data_requests_max
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
@@ -175,13 +196,13 @@ class Mailbox:
         for line in self._lines[lane]:
             item = line.take()
             if item is not None:
+                self._last = line
                 return item
         return None
 
-    def pass_on(self, lane: Lane, connection: int) -> None:
-        """A connection has had its share of time: it is the turn of the next one."""
-        for line in self._lines[lane]:
-            line.pass_on(connection)
+    def charge(self, spent_ns: int) -> None:
+        """The request that was taken last took so long."""
+        self._last.charge(spent_ns)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""

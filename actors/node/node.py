@@ -30,9 +30,6 @@ from actors.node.waiting import Waiting
 from actors.ports import Buffer, Disk, File, Now, Random, Sync, Work
 
 REQUEST_BYTES_MAX = 256 << 20
-SHARE_NS = 250_000
-"""A connection's requests run one behind the other for so long before it is the turn of the next connection: answers that
-leave together cost one call of the kernel."""
 
 rpc.load()
 
@@ -229,20 +226,14 @@ class Node:
 
     def _run_lane(self, lane: Lane, began_ns: int, budget: int) -> int:
         """Handle what waits in a lane until it is empty or its time is over; when that was."""
-        take, handle, stopwatch = self.mailbox.take, self._handle, self.stopwatch
-        at_ns = since_ns = began_ns
-        last = 0
+        take, charge, handle, stopwatch = self.mailbox.take, self.mailbox.charge, self._handle, self.stopwatch
+        at_ns = began_ns
         while (item := take(lane)) is not None:
-            conn = item[0]
-            if conn != last:
-                last, since_ns = conn, at_ns
             handle(*item)
             if self._outside:
                 self._let_in()
-            at_ns = stopwatch()
-            if at_ns - since_ns >= SHARE_NS:
-                self.mailbox.pass_on(lane, conn)
-                since_ns = at_ns
+            since_ns, at_ns = at_ns, stopwatch()
+            charge(at_ns - since_ns)
             if at_ns - began_ns >= budget:
                 break
         return at_ns

@@ -26,9 +26,8 @@ from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
 TURN_BUDGET_NS = 4_000_000
-READING_NS = (20_000, 400_000)
-"""How much a node's stopwatch moves from one reading to the next, at least and at most: a turn handles 10 to 200 requests a
-lane."""
+READING_NS = (1_000, 60_000)
+"""How much a node's stopwatch moves from one reading to the next: a turn handles 67 requests a lane at least."""
 SYNC_US = (80, 600)
 """How long a sync takes."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
