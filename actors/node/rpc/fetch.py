@@ -87,17 +87,13 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
 
 def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> None:
     added = session.want(_wanted(request, uses_ids))
+    gone = session.forget(_forgotten(request, uses_ids)) if request.forgotten_topics_data else []
+    if not role.sessions.grew(session, len(added) - len(gone)):
+        gone += [entry for entry in session.entries.values() if entry.partition is not None]
+    for entry in gone:
+        role.replicas.detach(entry)
     for entry in added:
         role.replicas.attach(entry)
-    gone: list[Entry] = []
-    if request.forgotten_topics_data:
-        gone = session.forget(_forgotten(request, uses_ids))
-        for entry in gone:
-            role.replicas.detach(entry)
-    if not role.sessions.grew(session, len(added) - len(gone)):
-        for entry in session.entries.values():
-            role.replicas.detach(entry)
-            role.replicas.attach(entry)
     # A request that is parked in this session is answered now: this one takes its place.
     role.node.waiting.signal(session.key)
 
