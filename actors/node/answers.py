@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from actors.node.registry import Answer, Done, Held, Later, Parked
+from actors.node.registry import Answer, Done, Held, Later, Parked, Sliced
 
 
 def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
@@ -18,4 +18,7 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
     if isinstance(answer, Later):
         later = answer
         return Later(later.job, lambda result: mapped(later.then(result), change))
+    if isinstance(answer, Sliced):
+        sliced = answer
+        return Sliced(lambda: mapped(sliced.again(), change))
     return answer

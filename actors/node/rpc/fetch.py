@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
 from actors.broker.sessions import Entry, Session, Wanted, Warm
-from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -36,7 +36,9 @@ MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPO
 _RESPONSE = message("FetchResponse")
 
 
-@rpc(1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+@rpc(
+    1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
+)
 def fetch(node: "Node", request: Any, call: Call) -> Answer:
     """Answer at once, or park until enough bytes have come."""
     role = node.broker
@@ -45,18 +47,21 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
     if replica < 0 and not role.serving:
         return Close("this broker is fenced")
     now_ms = node.now.mono_ms
-    if replica >= 0:
+    registered = replica >= 0 and _registered(role, replica, broker_epoch)
+    if registered:
         node.connections.replicates(call.connection)
         role.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in role.sessions.evict(now_ms):
         role.replicas.end_session(session)
-    opened = role.sessions.open(request.session_id, request.session_epoch, replica, uses_ids, now_ms)
+    opened = role.sessions.open(
+        request.session_id, request.session_epoch, replica, uses_ids, now_ms, registered=registered
+    )
     if opened.closed is not None:
         role.replicas.end_session(opened.closed)
     if opened.session is None:
         return Done(_RESPONSE(error_code=opened.error, session_id=0))
-    if replica >= 0 and not opened.incremental:
+    if registered and not opened.incremental:
         for old in role.sessions.replica_sessions(replica):
             if old is not opened.session:
                 role.sessions.close(old)
@@ -64,6 +69,13 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
     _update(role, opened.session, request, uses_ids)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
     return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call).attempt(False)
+
+
+def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
+    """Whether who asks is a broker of this cluster, in its present life. Before version 15 a request does not tell; then
+    it is served like a client's, as is a broker whose registration has not been heard of yet."""
+    broker = role.image.broker(replica)
+    return broker is not None and broker.epoch == broker_epoch
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -74,11 +86,14 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
 
 
 def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> None:
-    for entry in session.want(_wanted(request, uses_ids)):
+    added = session.want(_wanted(request, uses_ids))
+    gone = session.forget(_forgotten(request, uses_ids)) if request.forgotten_topics_data else []
+    if not role.sessions.grew(session, len(added) - len(gone)):
+        gone += [entry for entry in session.entries.values() if entry.partition is not None]
+    for entry in gone:
+        role.replicas.detach(entry)
+    for entry in added:
         role.replicas.attach(entry)
-    if request.forgotten_topics_data:
-        for entry in session.forget(_forgotten(request, uses_ids)):
-            role.replicas.detach(entry)
     # A request that is parked in this session is answered now: this one takes its place.
     role.node.waiting.signal(session.key)
 
