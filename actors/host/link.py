@@ -4,6 +4,10 @@ This file alone decides how bytes become frames. A frame is a length of four byt
 are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
 memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
 claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
+
+When the node has enough of a connection, what was read and not handed over stays here, 64 KiB at most, and the socket is
+not read; when the node goes on, it gets that first. The same holds while the peer does not read its answers: above
+`UNSENT_BYTES_HIGH` no request of it is taken, below `UNSENT_BYTES_LOW` again.
 """
 
 import asyncio
@@ -18,8 +22,8 @@ from fastpath.buffer import Pool
 SCRATCH_BYTES = 64 << 10
 CLAIM_BYTES_MAX = 4 << 20
 SPARE_BYTES_MAX = 32 << 20
-UNSENT_BYTES_HIGH = 4 << 20
-UNSENT_BYTES_LOW = 1 << 20
+UNSENT_BYTES_HIGH = 1 << 20
+UNSENT_BYTES_LOW = 256 << 10
 CLOSE_TIMEOUT_S = 30.0
 
 _length = struct.Struct(">i").unpack_from
@@ -42,7 +46,10 @@ class Owner(Protocol):
     """Who is told about a connection: the loop."""
 
     def opened(self, link: "Link") -> None: ...
-    def received(self, conn: int, frame: memoryview) -> None: ...
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """Take a frame. False: no more of this connection before `pause(False)`."""
+        ...
+
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def malformed(self, link: "Link", why: str) -> None: ...
@@ -70,6 +77,9 @@ class Link(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport
         self._frame_bytes_max = frame_bytes_max
         self._head = b""
+        self._kept: bytearray | None = None
+        """What was read and the node has not taken. Invariant: then reading is paused, and `_head` and `_frame` are
+        empty."""
         self._frame: memoryview | None = None
         self._size = self._have = self._room = 0
         self._paused_by_node = self._paused_by_peer = False
@@ -111,11 +121,12 @@ class Link(asyncio.BufferedProtocol):
             if self._have == self._size:
                 frame, self._frame = self._frame, None
                 self.reader.frames += 1
-                self.owner.received(self.conn, frame)
+                if not self.owner.received(self.conn, frame):
+                    self._enough()
             elif self._have == self._room:
                 self._grow()
         else:
-            self._cut(len(self._head) + nbytes)
+            self._cut(self.reader.scratch, len(self._head) + nbytes)
 
     def pause_writing(self) -> None:
         """The peer does not read its answers: take no more requests from it. Ours to others go on being read, since two
@@ -127,8 +138,8 @@ class Link(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._paused_by_peer = False
-        self._read_or_not()
         self.owner.congested(self, False)
+        self._read_or_not()
 
     # ---- the loop calls these
 
@@ -172,29 +183,38 @@ class Link(asyncio.BufferedProtocol):
 
     # ---- frames
 
-    def _cut(self, end: int) -> None:
-        """Hand over every whole frame in the shared buffer; keep the beginning of the next one."""
-        reader, position = self.reader, 0
+    def _cut(self, data: bytearray, end: int) -> None:
+        """Hand over the whole frames in `data`, as many as the node takes; keep the rest."""
+        reader, view, position = self.reader, memoryview(data), 0
+        self._head = b""
         while end - position >= 4:
-            (size,) = _length(reader.scratch, position)
-            position += 4
+            (size,) = _length(data, position)
             if not 0 <= size <= self._frame_bytes_max:
                 self._dead = True
                 self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self._frame_bytes_max} are allowed")
                 return
-            if end - position < size:
-                self._begin(size, reader.view[position:end])
+            behind = position + 4 + size
+            if end < behind:
+                self._begin(size, view[position + 4 : end])
                 return
             reader.frames += 1
-            self.owner.received(self.conn, memoryview(reader.scratch[position : position + size]))
+            more = self.owner.received(self.conn, memoryview(data[position + 4 : behind]))
+            position = behind
             if self._dead:
                 return
-            position += size
-        self._head = bytes(reader.view[position:end])
+            if not more:
+                self._kept = data[position:end] if position < end else None
+                self._enough()
+                return
+        self._head = bytes(view[position:end])
+
+    def _enough(self) -> None:
+        """The node takes no more for now."""
+        self._paused_by_node = True
+        self._read_or_not()
 
     def _begin(self, size: int, start: memoryview) -> None:
         """A frame that is not whole yet: memory of its own."""
-        self._head = b""
         self._size, self._have, self._room = size, len(start), min(size, CLAIM_BYTES_MAX)
         self._frame = self.reader.pool.take(self._room)
         self._frame[: self._have] = start
@@ -207,9 +227,14 @@ class Link(asyncio.BufferedProtocol):
         self._frame, self._room = larger, room
 
     def _read_or_not(self) -> None:
-        if self._dead:
-            return
-        if self._paused_by_node or self._paused_by_peer:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+        if not (self._dead or self._paused()) and self._kept is not None:
+            kept, self._kept = self._kept, None
+            self._cut(kept, len(kept))
+        if not self._dead:
+            if self._paused():
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    def _paused(self) -> bool:
+        return self._paused_by_node or self._paused_by_peer

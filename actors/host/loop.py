@@ -33,8 +33,9 @@ from actors.ports import Now
 if TYPE_CHECKING:
     from actors.node.node import Log, Node
 
-BUDGET_BYTES = 8 << 20
-"""Data-lane requests of one turn; more wait for the next, between which sockets are read."""
+BUDGET_NS = 4_000_000
+"""What each lane may take of a turn; more waits for the next turn. Between turns sockets are read, within one heartbeats
+are sent and timers run."""
 SWITCH_INTERVAL_S = 1e-4
 STOP_TIMEOUT_S = 2.0
 ACCEPT_AGAIN_S = 0.2
@@ -189,7 +190,7 @@ class Loop:
         self._plane_reader.idle.note(at_ns)
         self._data.idle.note(at_ns)
         try:
-            effects = self._node.turn(clocks(), BUDGET_BYTES)
+            effects = self._node.turn(clocks(), BUDGET_NS)
             self._perform(effects)
             deadline = self._node.deadline_ms()
         except Exception as error:
@@ -356,16 +357,18 @@ class Loop:
         self._node.connected(link.conn, link.listener, link.peer_host)
         self._schedule()
 
-    def received(self, conn: int, frame: memoryview) -> None:
-        """A whole frame."""
-        self._node.received(conn, frame)
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """A whole frame; whether the node takes another one now."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn)
+        return self._node.received(conn, frame)
 
     def congested(self, link: Link, congested: bool) -> None:
         """A peer does not read what it is sent, or does again."""
-        self._node.connections.congested(link.conn, congested)
+        self._node.congested(link.conn, congested)
+        if not congested and self._began:
+            self._schedule()
 
     def lost(self, link: Link) -> None:
         """A connection is gone, by the peer or by an error."""

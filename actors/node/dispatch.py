@@ -103,6 +103,8 @@ class _Run:
         except Exception as error:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
+        if self._api.writes and type(answer) not in (Done, Close):
+            self._node.connections.writes(self._slot, self._api)
         self._settle(answer)
 
     def _again(self, function: Any, *arguments: Any) -> None:

@@ -182,7 +182,12 @@ class Mailbox:
     @property
     def control_requests(self) -> int:
         """Requests in the control-plane listener's queue, 20 at most (R291-09)."""
-        return min(self._plane.size, CONTROL_REQUESTS_MAX)
+        return self._plane.size
+
+    @property
+    def control_requests_full(self) -> bool:
+        """Whether that queue has no place."""
+        return self._plane.size >= CONTROL_REQUESTS_MAX
 
     def drop(self, connection: int) -> None:
         """Forget what a closed connection had sent and nobody has looked at."""

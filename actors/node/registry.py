@@ -31,6 +31,17 @@ class Lane(enum.IntEnum):
     DATA = 1
 
 
+class Subject(enum.Flag):
+    """What requests of clients read and write, as far as the order within a connection depends on it."""
+
+    NOTHING = 0
+    RECORDS = enum.auto()
+    GROUPS = enum.auto()
+    """Groups and their committed offsets."""
+    METADATA = enum.auto()
+    """Topics, partitions, settings, brokers."""
+
+
 class Call(NamedTuple):
     """Who asks, and how. One a request."""
 
@@ -110,6 +121,11 @@ class Api(NamedTuple):
     """Versions that ApiVersions shows; wider than `versions` only for Produce (librdkafka reads features out of it)."""
     lane: Lane
     handler: Handler
+    reads: Subject
+    writes: Subject
+    """A request starts when no earlier one of its connection is under way that writes what it reads or writes."""
+    pipelined: bool
+    """Requests of this API may start behind one another: what they write is written in their order all the same."""
 
 
 TABLE: dict[tuple[Listener, int], Api] = {}
@@ -125,6 +141,9 @@ def rpc(
     listeners: Sequence[Listener],
     lane: Lane = Lane.DATA,
     advertised: range | None = None,
+    reads: Subject = Subject.NOTHING,
+    writes: Subject = Subject.NOTHING,
+    pipelined: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for (each of `listeners`, `key`). `name` is the schema's: `CreateTopics` for
     `CreateTopicsRequest` and `CreateTopicsResponse`. Registering a pair twice is a mistake in the source: ValueError."""
@@ -133,7 +152,9 @@ def rpc(
         for listener in listeners:
             if (listener, key) in TABLE:
                 raise ValueError(f"{listener} {key} is served by {TABLE[listener, key].name} already")
-            TABLE[listener, key] = Api(key, name, versions, advertised or versions, lane, handler)
+            TABLE[listener, key] = Api(
+                key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined
+            )
         if Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners:
             TABLE[Listener.INTER_BROKER, key] = TABLE[Listener.CLIENT, key]
             CLIENTS_OWN.add(key)

@@ -7,7 +7,7 @@ Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.topics import create_topics
-from actors.node.registry import Answer, Call, Forward, Listener, rpc
+from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -20,7 +20,14 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     return node.controller.submit(create_topics, request, call)
 
 
-@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+@rpc(
+    19,
+    "CreateTopics",
+    range(2, 8),
+    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
+    writes=Subject.METADATA,
+    pipelined=True,
+)
 def forward(node: "Node", request: Any, call: Call) -> Answer:
     """On a broker."""
     return Forward()

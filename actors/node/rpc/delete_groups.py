@@ -7,7 +7,7 @@ or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Listener, rpc
+from actors.node.registry import Answer, Call, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,))
+@rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 def delete_groups(node: "Node", request: Any, call: Call) -> Answer:
     """Remove empty groups and their offsets; answer once that is committed."""
     assert node.broker is not None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Parked, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -30,7 +30,7 @@ class _Pending(NamedTuple):
     data: Any
 
 
-@rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, writes=Subject.RECORDS)
 def delete_records(node: "Node", request: Any, call: Call) -> Answer:
     """Move log starts, wait for the followers."""
     role = node.broker

@@ -13,7 +13,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import legal
 from actors.settings import BROKER_CONFIGS, CLUSTER, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
 from actors.wire.errors import ErrorCode
@@ -37,7 +37,7 @@ class Value(NamedTuple):
     source: int
 
 
-@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def describe_configs(node: "Node", request: Any, call: Call) -> Answer:
     """Settings of each resource."""
     role = node.broker

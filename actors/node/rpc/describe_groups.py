@@ -9,7 +9,7 @@ Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each 
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.state import Group, GroupState
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -22,7 +22,7 @@ PROTOCOL_STATES = (GroupState.STABLE, GroupState.COMPLETING)
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 
 
-@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,))
+@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 def describe_groups(node: "Node", request: Any, call: Call) -> Answer:
     """Show groups with their members."""
     assert node.broker is not None

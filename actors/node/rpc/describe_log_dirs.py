@@ -5,14 +5,21 @@ Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not know
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(35, "DescribeLogDirs", range(1, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(
+    35,
+    "DescribeLogDirs",
+    range(1, 6),
+    listeners=(Listener.CLIENT,),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS | Subject.METADATA,
+)
 def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
     """Every directory, with the partitions asked for."""
     role = node.broker

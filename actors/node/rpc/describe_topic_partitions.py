@@ -9,7 +9,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABL
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import TOPIC_OPERATIONS, legal
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
     """One page of partitions."""
     role = node.broker

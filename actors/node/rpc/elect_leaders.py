@@ -7,7 +7,7 @@ Errors: 3, 80, 83, 84 by partition; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.elections import elect_leaders
-from actors.node.registry import Answer, Call, Forward, Listener, rpc
+from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -20,7 +20,7 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     return node.controller.submit(elect_leaders, request, call)
 
 
-@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
 def forward(node: "Node", request: Any, call: Call) -> Answer:
     """On a broker."""
     return Forward()

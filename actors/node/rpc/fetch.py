@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
 from actors.broker.sessions import Entry, Session, Wanted, Warm
-from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -36,7 +36,9 @@ MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPO
 _RESPONSE = message("FetchResponse")
 
 
-@rpc(1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+@rpc(
+    1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
+)
 def fetch(node: "Node", request: Any, call: Call) -> Answer:
     """Answer at once, or park until enough bytes have come."""
     role = node.broker

@@ -6,7 +6,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TYPE = "classic"
 
 
-@rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,))
+@rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 def list_groups(node: "Node", request: Any, call: Call) -> Answer:
     """List groups."""
     assert node.broker is not None

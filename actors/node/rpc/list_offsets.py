@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset
 from actors.broker.partition import Refused
-from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -33,7 +33,14 @@ SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 Search = Callable[[], TimeOffset | None]
 
 
-@rpc(2, "ListOffsets", range(1, 12), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+@rpc(
+    2,
+    "ListOffsets",
+    range(1, 12),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS,
+)
 def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
     """Find every offset asked for; at once where no batch has to be read."""
     role = node.broker

@@ -7,7 +7,7 @@ Errors: none; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.reassignments import list_partition_reassignments
-from actors.node.registry import Answer, Call, Forward, Listener, rpc
+from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -20,7 +20,13 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     return node.controller.submit(list_partition_reassignments, request, call)
 
 
-@rpc(46, "ListPartitionReassignments", range(1), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+@rpc(
+    46,
+    "ListPartitionReassignments",
+    range(1),
+    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
+    reads=Subject.METADATA,
+)
 def forward(node: "Node", request: Any, call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.controller.names import INTERNAL_TOPICS
 from actors.node.internal import LEADERS_KEY, TOPICS_KEY, create_topics
-from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -42,7 +42,14 @@ TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
-@rpc(3, "Metadata", range(0, 14), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+@rpc(
+    3,
+    "Metadata",
+    range(0, 14),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.METADATA,
+)
 def metadata(node: "Node", request: Any, call: Call) -> Answer:
     """Describe the cluster and the topics asked for."""
     role = node.broker

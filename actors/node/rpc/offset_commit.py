@@ -10,7 +10,7 @@ UNKNOWN_TOPIC_ID; each partition has its own.
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.records import CommittedOffset
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -21,7 +21,7 @@ TOPIC_IDS = 10
 NOT_FOUND_FROM = 9
 
 
-@rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,))
+@rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,), writes=Subject.GROUPS, pipelined=True)
 def offset_commit(node: "Node", request: Any, call: Call) -> Answer:
     """Write the offsets; answer once they are committed."""
     assert node.broker is not None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.records import CommittedOffset
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -23,7 +23,7 @@ GROUPS, TOPIC_IDS = 8, 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
 
 
-@rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,))
+@rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
 def offset_fetch(node: "Node", request: Any, call: Call) -> Answer:
     """Read committed offsets."""
     Response = message("OffsetFetchResponse")

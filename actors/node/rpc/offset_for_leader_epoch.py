@@ -8,7 +8,7 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.partition import Refused
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(23, "OffsetForLeaderEpoch", range(2, 5), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
+@rpc(
+    23,
+    "OffsetForLeaderEpoch",
+    range(2, 5),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS,
+)
 def offset_for_leader_epoch(node: "Node", request: Any, call: Call) -> Answer:
     """The end offset of each epoch asked for."""
     role = node.broker

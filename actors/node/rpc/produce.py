@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -68,6 +68,9 @@ class _Pending(NamedTuple):
     listeners=(Listener.CLIENT, Listener.INTER_BROKER),
     lane=Lane.DATA,
     advertised=range(0, 14),
+    reads=Subject.METADATA,
+    writes=Subject.RECORDS,
+    pipelined=True,
 )
 def produce(node: "Node", request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""

@@ -29,8 +29,9 @@ class EchoNode:
     def closed(self, conn: int, refused: bool) -> None:
         self.seen.append(("closed", conn, refused))
 
-    def received(self, conn: int, frame: memoryview) -> None:
+    def received(self, conn: int, frame: memoryview) -> bool:
         self.frames.append((conn, frame))
+        return True
 
     def done(self, token: int, result: object) -> None:
         self.seen.append(("done", token, result))
