@@ -158,10 +158,10 @@ class Image(Columns):
         return self.names.get(topic).name  # type: ignore[no-any-return]
 
     def topics(self) -> Iterator[int]:
-        """Rows of all topics that are not hidden, by name."""
+        """Rows of all topics that are not hidden, by name. Topics that go while this is under way are left out."""
         for name in sorted(self._by_name):
-            row = self._by_name[name]
-            if not self.names.get(row).deleting:
+            row = self._by_name.get(name)
+            if row is not None and not self.names.get(row).deleting:
                 yield row
 
     def broker(self, broker_id: int) -> Broker | None:

@@ -1,11 +1,11 @@
 """How large a request may be: its entries, by API, and the frames of controllers' listeners.
 
-An *entry* is an element of an array, at any depth, or a tagged field; all entries of a request count together, so a partition
-of a topic of its own is two. The limit is checked while a request is decoded: what is above it costs no more than what is
-below. Entries cost far more time than bytes do: one megabyte can name a partition two hundred thousand times.
+An *entry* is an element of an array, at any depth, or a tagged field; all entries of a request count together, so a
+partition of a topic of its own is two. The limit is checked while a request is decoded: what is above it costs no more than
+what is below. Entries cost far more time than bytes do: one megabyte can name a partition two hundred thousand times.
 
-Each limit is above what Apache Kafka's own clients and brokers send, and low enough that decoding takes 150 ms at most on one
-core of the slowest machine that we measured; handlers work through long requests in slices.
+Each limit is above what Apache Kafka's own clients and brokers send, and low enough that decoding takes 150 ms at most on
+one core of the machine on which it was measured. Handlers work through long requests in slices.
 """
 
 ENTRIES_MAX = 10_000

@@ -1,4 +1,4 @@
-"""Requests of eight megabytes that name a thing a million times: refused while they are read, at the price of reading a part.
+"""Requests of eight megabytes that name a thing a million times: refused while they are read, before the names are made.
 
 Before there was a bound, a Produce request with 1.4 million empty partitions took 9 s of a broker's time in one turn.
 """

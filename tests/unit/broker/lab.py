@@ -14,7 +14,7 @@ from actors.metadata.dialects import dialect
 from actors.node import rpc as rpc_files
 from actors.node.broker_role import BrokerRole
 from actors.node.channels import ChannelError
-from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked
+from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked, Sliced
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
 from actors.ports import Now, Sync
@@ -401,6 +401,8 @@ class Lab:
         return pending
 
     def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
+        while isinstance(answer, Sliced):
+            answer = answer.again()
         if isinstance(answer, Done):
             pending.done = True
             if answer.reply is not None:
