@@ -13,6 +13,7 @@ from actors.node.channels import ChannelError
 from actors.node.connections import Slot
 from actors.node.registry import Call
 from actors.wire.errors import ErrorCode
+from actors.wire.limits import CONTROLLER_FRAME_BYTES_MAX
 from actors.wire.messages import encode, message
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Forwarder:
 
     def forward(self, slot: Slot, call: Call) -> None:
         """Pass one request on; its slot is answered, or its connection closed, in the end."""
-        if len(call.frame) + ENVELOPE_BYTES > self._node.config.value("socket.request.max.bytes"):
+        room = min(self._node.config.value("socket.request.max.bytes"), CONTROLLER_FRAME_BYTES_MAX)
+        if len(call.frame) + ENVELOPE_BYTES > room:
             self._node.close_connection(
                 slot.connection, "a request that is too large to be passed on to the controller"
             )

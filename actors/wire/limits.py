@@ -17,11 +17,12 @@ PARTITIONS_MAX = 200_000
 FETCH_MAX = 500_000
 """A replica may follow two hundred thousand partitions, each in a topic of its own, and begin a session with all of them."""
 CONTROLLER_FRAME_BYTES_MAX = 16 << 20
-"""Of a frame on a controller's listener: ten thousand topics with their settings need three megabytes, and an AlterIsr of
-ten thousand partitions one. Clients' records never come here."""
+"""Of a frame on a controller's listener: ten thousand topics with their settings need three megabytes, an AlterIsr less than
+one. Clients' records never come here."""
 
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
+    "AlterIsr": 50_000,  # judged in one go; a broker asks for less
     "Fetch": FETCH_MAX,
     **dict.fromkeys(
         (
@@ -44,7 +45,6 @@ _BY_API = {
     ),
     **dict.fromkeys(
         (
-            "AlterIsr",
             "AlterPartitionReassignments",
             "AlterReplicaLogDirs",
             "BrokerHeartbeat",
