@@ -4,6 +4,7 @@ This file alone decides how bytes become frames. A frame is a length of four byt
 are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
 memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
 claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
+What unfinished frames of inbound connections may hold together is decided in `partial.py`.
 
 When the node has enough of a connection, what was read and not handed over stays here, 64 KiB at most, and the socket is
 not read; when the node goes on, it gets that first. The same holds while the peer does not read its answers: above
@@ -16,6 +17,7 @@ import time
 from collections import deque
 from typing import Protocol, cast
 
+from actors.host.partial import FREE_BYTES, Room
 from actors.node.meters import Idle
 from fastpath.buffer import Pool
 
@@ -32,12 +34,13 @@ _length = struct.Struct(">i").unpack_from
 class Reader:
     """The reading side of one plane: a buffer that its connections share, memory for large frames, what has been read."""
 
-    __slots__ = ("frames", "idle", "pool", "scratch", "view")
+    __slots__ = ("frames", "idle", "pool", "room", "scratch", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, partial_bytes_max: int) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
+        self.room = Room(partial_bytes_max)
         self.frames = 0
         self.idle = Idle()
 
@@ -52,6 +55,7 @@ class Owner(Protocol):
 
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
+    def waits(self, link: "Link") -> None: ...
     def malformed(self, link: "Link", why: str) -> None: ...
 
 
@@ -82,6 +86,10 @@ class Link(asyncio.BufferedProtocol):
         empty."""
         self._frame: memoryview | None = None
         self._size = self._have = self._room = 0
+        self.moved_ms = 0
+        """Of an unfinished frame: when something of it arrived last, or reading was resumed."""
+        self._outside = False
+        """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
         self._dead = False
         self._written = 0
@@ -97,7 +105,9 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._dead = True
-        self._frame = None
+        if self._frame is not None:
+            self._frame = None
+            self.reader.room.leave(self, _now_ms())
         self.owner.lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -120,11 +130,15 @@ class Link(asyncio.BufferedProtocol):
             self._have += nbytes
             if self._have == self._size:
                 frame, self._frame = self._frame, None
+                if self._size > FREE_BYTES and self.conn > 0:
+                    self.reader.room.leave(self, _now_ms())
                 self.reader.frames += 1
                 if not self.owner.received(self.conn, frame):
                     self._enough()
-            elif self._have == self._room:
-                self._grow()
+            else:
+                self.moved_ms = _now_ms()
+                if self._have == self._room:
+                    self._grow()
         else:
             self._cut(self.reader.scratch, len(self._head) + nbytes)
 
@@ -146,6 +160,7 @@ class Link(asyncio.BufferedProtocol):
     def pause(self, paused: bool) -> None:
         """Stop or go on reading, as the node wishes."""
         self._paused_by_node = paused
+        self.moved_ms = _now_ms()
         self._read_or_not()
 
     def wrote(self, size: int) -> None:
@@ -215,13 +230,33 @@ class Link(asyncio.BufferedProtocol):
 
     def _begin(self, size: int, start: memoryview) -> None:
         """A frame that is not whole yet: memory of its own."""
-        self._size, self._have, self._room = size, len(start), min(size, CLAIM_BYTES_MAX)
+        self.moved_ms = _now_ms()
+        self._outside = self.conn > 0 and size > FREE_BYTES and not self.reader.room.ask(self, size, self.moved_ms)
+        room = FREE_BYTES if self._outside else min(size, CLAIM_BYTES_MAX)
+        self._size, self._have, self._room = size, len(start), room
         self._frame = self.reader.pool.take(self._room)
         self._frame[: self._have] = start
 
+        if self._outside:
+            self.owner.waits(self)
+
+    def let_in(self) -> None:
+        """There is room for the frame that has begun."""
+        self._outside = False
+        if self._have == self._room:
+            self._grow()
+            self._read_or_not()
+
+    def held_up(self) -> bool:
+        """Whether this side does not read it at the moment."""
+        return self._paused_by_node
+
     def _grow(self) -> None:
         assert self._frame is not None
-        room = min(self._size, 2 * self._room)
+        if self._outside:
+            self._read_or_not()
+            return
+        room = min(self._size, max(CLAIM_BYTES_MAX, 2 * self._room))
         larger = self.reader.pool.take(room)
         larger[: self._have] = self._frame
         self._frame, self._room = larger, room
@@ -237,4 +272,9 @@ class Link(asyncio.BufferedProtocol):
                 self.transport.resume_reading()
 
     def _paused(self) -> bool:
-        return self._paused_by_node or self._paused_by_peer
+        full = self._outside and self._frame is not None and self._have == self._room
+        return full or self._paused_by_node or self._paused_by_peer
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

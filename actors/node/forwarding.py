@@ -13,7 +13,6 @@ from actors.node.channels import ChannelError
 from actors.node.connections import Slot
 from actors.node.registry import Call
 from actors.wire.errors import ErrorCode
-from actors.wire.limits import CONTROLLER_FRAME_BYTES_MAX
 from actors.wire.messages import encode, message
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 FORWARD_MS_MAX = 30_000
 RETRY_MS = 20
+CONTROLLER_REQUEST_BYTES_MAX = 8 << 20
+"""The largest request that a controller's listener takes, an Envelope included, unless socket.request.max.bytes is less."""
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""
 PRINCIPAL_VERSION = b"\x00\x00"
@@ -49,10 +50,11 @@ class Forwarder:
 
     def forward(self, slot: Slot, call: Call) -> None:
         """Pass one request on; its slot is answered, or its connection closed, in the end."""
-        room = min(self._node.config.value("socket.request.max.bytes"), CONTROLLER_FRAME_BYTES_MAX)
-        if len(call.frame) + ENVELOPE_BYTES > room:
+        most = min(CONTROLLER_REQUEST_BYTES_MAX, self._node.config.value("socket.request.max.bytes")) - ENVELOPE_BYTES
+        if len(call.frame) > most:
             self._node.close_connection(
-                slot.connection, "a request that is too large to be passed on to the controller"
+                slot.connection,
+                f"a request that is too large to be passed on to the controller: {len(call.frame)} bytes of {most}",
             )
             return
         envelope = message("EnvelopeRequest")(

@@ -4,7 +4,8 @@ This file alone decides what is handled next. Rules:
 
 1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
    quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
-2. Within a lane the connections take turns, a request each: one that sends many delays the others by one request.
+2. Within a lane the connections take turns: each may go on until the node says that its share of time is used up
+   (`pass_on`). One that sends many requests delays the others by that share or by one request.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
 4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
@@ -49,6 +50,7 @@ class Line:
 
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
+        """Of every connection that has ever had something here, until it is dropped."""
         self._line: deque[_Queue] = deque()
         """Queues in the order of their turns. One without items was dropped, and is passed over."""
         self._resting: list[_Queue] = []
@@ -59,27 +61,33 @@ class Line:
         queue = self._queues.get(item[0])
         if queue is None:
             queue = self._queues[item[0]] = _Queue()
+        queue.items.append(item)
+        if not queue.lined and queue.place is _Place.IN_LINE:
             queue.lined = True
             self._line.append(queue)
-        queue.items.append(item)
         self.size += 1
 
     def take(self) -> Item | None:
         """The first request of the connection whose turn it is, or None."""
         line = self._line
         while line:
-            queue = line.popleft()
-            queue.lined = False
+            queue = line[0]
             if queue.items and queue.place is _Place.IN_LINE:
                 item = queue.items.popleft()
-                if queue.items:
-                    queue.lined = True
-                    line.append(queue)
-                else:
-                    del self._queues[item[0]]
+                if not queue.items:
+                    queue.lined = False
+                    line.popleft()
                 self.size -= 1
                 return item
+            queue.lined = False
+            line.popleft()
         return None
+
+    def pass_on(self, connection: int) -> None:
+        """It is the turn of the next connection."""
+        queue = self._queues.get(connection)
+        if self._line and self._line[0] is queue:
+            self._line.rotate(-1)
 
     def back(self, item: Item, place: _Place) -> None:
         """Put a request before the others of its connection, which all wait with it."""
@@ -106,7 +114,7 @@ class Line:
             self._stand_in_line(queue)
 
     def drop(self, connection: int) -> None:
-        """Forget what a connection has queued."""
+        """Forget a connection and what it has queued."""
         queue = self._queues.pop(connection, None)
         if queue is not None:
             self.size -= len(queue.items)
@@ -117,11 +125,10 @@ class Line:
         return bool(self._line or self._resting)
 
     def _stand_in_line(self, queue: _Queue) -> None:
-        if queue.items:
-            queue.place = _Place.IN_LINE
-            if not queue.lined:
-                queue.lined = True
-                self._line.append(queue)
+        queue.place = _Place.IN_LINE
+        if queue.items and not queue.lined:
+            queue.lined = True
+            self._line.append(queue)
 
 
 class Mailbox:
@@ -170,6 +177,11 @@ class Mailbox:
             if item is not None:
                 return item
         return None
+
+    def pass_on(self, lane: Lane, connection: int) -> None:
+        """A connection has had its share of time: it is the turn of the next one."""
+        for line in self._lines[lane]:
+            line.pass_on(connection)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""

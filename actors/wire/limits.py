@@ -1,4 +1,4 @@
-"""How large a request may be: its entries, by API, and the frames of controllers' listeners.
+"""How many entries a request may have, by API.
 
 An *entry* is an element of an array, at any depth, or a tagged field; all entries of a request count together, so a
 partition of a topic of its own is two. The limit is checked while a request is decoded: what is above it costs no more than
@@ -16,10 +16,6 @@ PARTITIONS_MAX = 200_000
 """Of a request that names partitions: a hundred thousand of them, each in a topic of its own."""
 FETCH_MAX = 500_000
 """A replica may follow two hundred thousand partitions, each in a topic of its own, and begin a session with all of them."""
-CONTROLLER_FRAME_BYTES_MAX = 16 << 20
-"""Of a frame on a controller's listener: ten thousand topics with their settings need three megabytes, an AlterIsr less than
-one. Clients' records never come here."""
-
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
     "AlterIsr": 50_000,  # judged in one go; a broker asks for less

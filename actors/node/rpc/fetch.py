@@ -50,18 +50,21 @@ def fetch(node: "Node", request: Any, call: Call) -> Steps:
     if replica < 0 and not role.serving:
         return Close("this broker is fenced")
     now_ms = node.now.mono_ms
-    if replica >= 0:
+    registered = replica >= 0 and _registered(role, replica, broker_epoch)
+    if registered:
         node.connections.replicates(call.connection)
         role.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in role.sessions.evict(now_ms):
         role.replicas.end_session(session)
-    opened = role.sessions.open(request.session_id, request.session_epoch, replica, uses_ids, now_ms)
+    opened = role.sessions.open(
+        request.session_id, request.session_epoch, replica, uses_ids, now_ms, registered=registered
+    )
     if opened.closed is not None:
         role.replicas.end_session(opened.closed)
     if opened.session is None:
         return Done(_RESPONSE(error_code=opened.error, session_id=0))
-    if replica >= 0 and not opened.incremental:
+    if registered and not opened.incremental:
         for old in role.sessions.replica_sessions(replica):
             if old is not opened.session:
                 role.sessions.close(old)
@@ -70,6 +73,13 @@ def fetch(node: "Node", request: Any, call: Call) -> Steps:
     attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
     yield from _update(role, opened.session, request, uses_ids)
     return (yield from attempt.steps(False))
+
+
+def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
+    """Whether who asks is a broker of this cluster, in its present life. Before version 15 a request does not tell; then
+    it is served like a client's, as is a broker whose registration has not been heard of yet."""
+    broker = role.image.broker(replica)
+    return broker is not None and broker.epoch == broker_epoch
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -81,24 +91,32 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
 
 def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
     """Take in what the request says. A session that ends, or goes on, between two slices takes in no more."""
-    epoch = session.epoch
+    epoch, kept = session.epoch, True
     wanted = _wanted(request, uses_ids)
     while portion := list(islice(wanted, ENTRIES_A_SLICE)):
-        for entry in session.want(portion):
+        added = session.want(portion)
+        for entry in added:
             role.replicas.attach(entry)
+        kept = role.sessions.grew(session, len(added)) and kept
         if len(portion) == ENTRIES_A_SLICE:
             yield
             if session.epoch != epoch:
                 return
     if request.forgotten_topics_data:
         forgotten = _forgotten(request, uses_ids)
-        while gone := list(islice(forgotten, ENTRIES_A_SLICE)):
-            for entry in session.forget(gone):
+        while keys := list(islice(forgotten, ENTRIES_A_SLICE)):
+            gone = session.forget(keys)
+            for entry in gone:
                 role.replicas.detach(entry)
-            if len(gone) == ENTRIES_A_SLICE:
+            kept = role.sessions.grew(session, -len(gone)) and kept
+            if len(keys) == ENTRIES_A_SLICE:
                 yield
                 if session.epoch != epoch:
                     return
+    if not kept:
+        for entry in session.entries.values():
+            role.replicas.detach(entry)
+            role.replicas.attach(entry)
     # A request that is parked in this session is answered now: this one takes its place.
     role.node.waiting.signal(session.key)
 

@@ -262,7 +262,7 @@ def test_a_request_adds_no_more_partitions_than_may_be_created_at_once():
     for name in "abc":
         c.topic(name)
     kind = message("CreatePartitionsRequest")
-    topics = [kind.CreatePartitionsTopic(name=name, count=60_001, assignments=None) for name in "abc"]
+    topics = [kind.CreatePartitionsTopic(name=name, count=6_001, assignments=None) for name in "abc"]
     reply = c.run(create_partitions, kind(topics=topics, validate_only=True))
     assert [result.error_code for result in reply.results] == [0, 44, 44]
 

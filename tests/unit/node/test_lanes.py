@@ -104,6 +104,45 @@ def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
     assert lab.metrics()["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
 
 
+def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -> None:
+    lab = Lab()
+    controls = [lab.connect(CONTROL) for _ in range(50)]
+    frame = b"".join(framing.encode_request("ApiVersions", 3, 1, "c", versions()))[4:]
+    left = dict.fromkeys(controls, 10)
+    """Requests that are still in the sockets: a link hands over frames until it is told to stop."""
+    reading = dict.fromkeys(controls)
+    answered: list[int] = []
+    for _ in range(1000):
+        for conn in list(reading):
+            while left[conn]:
+                left[conn] -= 1
+                if not lab.node.received(conn, memoryview(bytearray(frame))):
+                    del reading[conn]
+                    break
+        waiting = [lab.node.connections.get(conn).waiting for conn in controls]
+        assert lab.node.mailbox.control_requests <= 20
+        assert max(map(len, waiting)) <= 1, "a connection holds one request that has no place"
+        effects = lab.turn(0)
+        answered += [conn for conn, _ in effects.send if conn in left]
+        for conn in effects.pause:
+            reading.pop(conn, None)
+        reading.update(dict.fromkeys(effects.resume))
+        if len(answered) == 500:
+            break
+    assert sorted(answered) == sorted(controls * 10)
+    assert not any(waiting)
+
+
+def test_r291_33_a_closed_connection_leaves_the_line_before_the_queue() -> None:
+    lab = Lab()
+    controls = [lab.connect(CONTROL) for _ in range(23)]
+    for conn in controls:
+        lab.send(conn, "ApiVersions", 3, versions())
+    lab.node.closed(controls[20], False)
+    lab.node.closed(controls[0], False)
+    assert sorted([*lab.answered(lab.turn(0)), *lab.answered(lab.turn())]) == controls[:20] + controls[21:]
+
+
 def test_r291_14_data_requests_count_in_their_own_queue() -> None:
     lab = Lab()
     lab.send(lab.connect(PLAIN), "Metadata", 9, topics())
