@@ -13,7 +13,7 @@ OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FE
 FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -317,10 +317,10 @@ def _clean(session: Session, looks: Iterable[Look]) -> None:
         session.dirty.pop(found.entry, None)
 
 
-def _soil(session: Session, looks: Iterable[Look]) -> None:
-    """What was looked at is to be looked at again."""
-    for found in looks:
-        session.dirty[found.entry] = None
+def _soil(session: Session, looks: Sequence[Look]) -> None:
+    """What was looked at is to be looked at again, before the rest, as it was."""
+    if looks:
+        session.dirty = dict.fromkeys(found.entry for found in looks) | session.dirty
 
 
 def _partition_data(found: Look, committed_only: bool) -> Any:
