@@ -207,6 +207,9 @@ class Lab:
 
     def __init__(self, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
         rpc_files.load()
+        self.slices = 0
+        """Slices of requests that were not the last of theirs."""
+        self.between_slices: Callable[[], None] = lambda: None
         self.now = Now(1_000_000, 1_700_000_000_000)
         self.settings = settings or {}
         self.log: list[Any] = []
@@ -402,6 +405,8 @@ class Lab:
 
     def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
         while isinstance(answer, Sliced):
+            self.slices += 1
+            self.between_slices()
             answer = answer.again()
         if isinstance(answer, Done):
             pending.done = True
