@@ -1,5 +1,7 @@
 """The limit on the entries of a request: what counts, where it is checked, and what is said above it."""
 
+from pathlib import Path
+
 import pytest
 
 from actors.node.registry import TABLE
@@ -48,6 +50,16 @@ def test_unknown_tagged_fields_count_too():
 def test_every_request_that_is_served_has_a_limit():
     for api in TABLE.values():
         assert 1_000 <= limits.entries_max(api.name) <= 500_000, api.name
+
+
+def test_the_operators_table_is_the_one_that_holds():
+    text = (Path(__file__).parents[3] / "docs/operations.md").read_text()
+    table = text.partition("## Limits on requests")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    shown = {name: int(number.replace(",", "")) for names, number in rows for name in names.split(", ")}
+    assert shown.pop("any other") == limits.ENTRIES_MAX
+    served = {api.name for api in TABLE.values()}
+    assert {name: limits.entries_max(name) for name in served} == {name: limits.ENTRIES_MAX for name in served} | shown
 
 
 def test_an_element_that_is_encoded_already_is_written_as_it_is():
