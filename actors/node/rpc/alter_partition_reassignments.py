@@ -6,6 +6,7 @@ Errors: 3, 38, 39, 42, 85 by partition; 41 NOT_CONTROLLER on a standby.
 
 from typing import TYPE_CHECKING, Any
 
+from actors.controller.portions import REASSIGNED
 from actors.controller.reassignments import alter_partition_reassignments
 from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(alter_partition_reassignments, request, call)
+    return node.controller.submit(alter_partition_reassignments, request, call, REASSIGNED)
 
 
 @rpc(

@@ -7,6 +7,7 @@ Errors: 3, 37, 38, 39, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.partitions import create_partitions
+from actors.controller.portions import TOPICS_GROWN
 from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(create_partitions, request, call)
+    return node.controller.submit(create_partitions, request, call, TOPICS_GROWN)
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)

@@ -6,6 +6,7 @@ Errors: 3, 42, 73, 100 by topic; 41 NOT_CONTROLLER on a standby.
 
 from typing import TYPE_CHECKING, Any
 
+from actors.controller.portions import TOPICS_GONE
 from actors.controller.topics import delete_topics
 from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(delete_topics, request, call)
+    return node.controller.submit(delete_topics, request, call, TOPICS_GONE)
 
 
 @rpc(

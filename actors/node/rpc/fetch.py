@@ -13,13 +13,15 @@ OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FE
 FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
+from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -39,7 +41,8 @@ _RESPONSE = message("FetchResponse")
 @rpc(
     1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
 )
-def fetch(node: "Node", request: Any, call: Call) -> Answer:
+@in_slices
+def fetch(node: "Node", request: Any, call: Call) -> Steps:
     """Answer at once, or park until enough bytes have come."""
     role = node.broker
     assert role is not None
@@ -66,9 +69,10 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
             if old is not opened.session:
                 role.sessions.close(old)
                 role.replicas.end_session(old)
-    _update(role, opened.session, request, uses_ids)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
-    return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call).attempt(False)
+    attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
+    yield from _update(role, opened.session, request, uses_ids)
+    return (yield from attempt.steps(False))
 
 
 def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
@@ -85,15 +89,34 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
-def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> None:
-    added = session.want(_wanted(request, uses_ids))
-    gone = session.forget(_forgotten(request, uses_ids)) if request.forgotten_topics_data else []
-    if not role.sessions.grew(session, len(added) - len(gone)):
-        gone += [entry for entry in session.entries.values() if entry.partition is not None]
-    for entry in gone:
-        role.replicas.detach(entry)
-    for entry in added:
-        role.replicas.attach(entry)
+def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
+    """Take in what the request says. A session that ends, or goes on, between two slices takes in no more."""
+    epoch, kept = session.epoch, True
+    wanted = _wanted(request, uses_ids)
+    while portion := list(islice(wanted, ENTRIES_A_SLICE)):
+        added = session.want(portion)
+        for entry in added:
+            role.replicas.attach(entry)
+        kept = role.sessions.grew(session, len(added)) and kept
+        if len(portion) == ENTRIES_A_SLICE:
+            yield
+            if session.epoch != epoch:
+                return
+    if request.forgotten_topics_data:
+        forgotten = _forgotten(request, uses_ids)
+        while keys := list(islice(forgotten, ENTRIES_A_SLICE)):
+            gone = session.forget(keys)
+            for entry in gone:
+                role.replicas.detach(entry)
+            kept = role.sessions.grew(session, -len(gone)) and kept
+            if len(keys) == ENTRIES_A_SLICE:
+                yield
+                if session.epoch != epoch:
+                    return
+    if not kept:
+        for entry in session.entries.values():
+            role.replicas.detach(entry)
+            role.replicas.attach(entry)
     # A request that is parked in this session is answered now: this one takes its place.
     role.node.waiting.signal(session.key)
 
@@ -170,17 +193,25 @@ class _Fetch:
 
     def attempt(self, expired: bool) -> Answer:
         """Look at whatever is dirty; answer, or wait."""
+        return go_on(self.steps(expired))
+
+    def steps(self, expired: bool) -> Steps:
+        """The same, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
         session, role = self._session, self._role
         if self._reader.replica < 0 and not role.serving:
             return Close("this broker is fenced")
         if session.epoch != self._epoch:
             return Done(_RESPONSE(session_id=session.id))
         looks: list[Look] = []
+        clean = 0
+        """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
+        pace = Pace()
         bytes_max = self._node.connections.room(self._connection, self._bytes_max)
         for entry in list(session.dirty):
             found = self._look(entry, bytes_max - total, first=total == 0)
             if found.cold is not None:
+                _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
                 self._node.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
@@ -189,11 +220,20 @@ class _Fetch:
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
+            if pace.over():
+                _clean(session, looks[clean:])
+                clean = len(looks)
+                role.signal()
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
         role.signal()
         now_ms = self._node.now.mono_ms
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
+            _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
-        return Done(self._reply(looks))
+        _clean(session, looks[clean:])
+        return (yield from self._reply(looks))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -234,10 +274,12 @@ class _Fetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _reply(self, looks: Iterable[Look]) -> Any:
+    def _reply(self, looks: Iterable[Look]) -> Steps:
         session = self._session
         topics: dict[bytes | str, Any] = {}
         moved: dict[int, None] = {}
+        sent: list[Entry] = []
+        pace = Pace()
         for found in looks:
             entry = found.entry
             if not self._incremental or found.news:
@@ -249,19 +291,36 @@ class _Fetch:
                     moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
             if found.left_out:
-                continue
-            session.dirty.pop(entry, None)
-            if found.size or found.urgent:
                 session.dirty[entry] = None
+            elif found.size or found.urgent:
+                sent.append(entry)
+            if pace.over():
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
+        for entry in sent:
+            session.dirty[entry] = None
         reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
         if moved:
             reply.node_endpoints = self._role.node_endpoints(moved, _RESPONSE.NodeEndpoint, self._listener)
-        return reply
+        return Done(reply)
 
     def _topic(self, topic: bytes | str) -> Any:
         if self._uses_ids:
             return _RESPONSE.FetchableTopicResponse(topic_id=topic, partitions=[])
         return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
+
+
+def _clean(session: Session, looks: Iterable[Look]) -> None:
+    """What was looked at is clean, until it changes."""
+    for found in looks:
+        session.dirty.pop(found.entry, None)
+
+
+def _soil(session: Session, looks: Sequence[Look]) -> None:
+    """What was looked at is to be looked at again, before the rest, as it was."""
+    if looks:
+        session.dirty = dict.fromkeys(found.entry for found in looks) | session.dirty
 
 
 def _partition_data(found: Look, committed_only: bool) -> Any:

@@ -7,6 +7,7 @@ Errors: 3, 40, 42, 44 by resource; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import incremental_alter_configs
+from actors.controller.portions import CONFIGS
 from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(incremental_alter_configs, request, call)
+    return node.controller.submit(incremental_alter_configs, request, call, CONFIGS)
 
 
 @rpc(

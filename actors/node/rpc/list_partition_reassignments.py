@@ -6,6 +6,7 @@ Errors: none; 41 NOT_CONTROLLER on a standby.
 
 from typing import TYPE_CHECKING, Any
 
+from actors.controller.portions import REASSIGNMENTS
 from actors.controller.reassignments import list_partition_reassignments
 from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(list_partition_reassignments, request, call)
+    return node.controller.submit(list_partition_reassignments, request, call, REASSIGNMENTS)
 
 
 @rpc(
