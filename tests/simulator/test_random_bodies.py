@@ -28,7 +28,7 @@ from tests.simulator.world import World
 from tests.unit.wire.strategies import Vocabulary, bodies
 
 rpc.load()
-EXAMPLES = int(os.environ.get("RANDOM_BODIES", "25"))
+EXAMPLES = int(os.environ.get("RANDOM_BODIES", "10"))
 """For each API of each listener."""
 LISTENERS = {
     Listener.CLIENT: ("PLAINTEXT", "b1"),
