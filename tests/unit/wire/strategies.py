@@ -43,8 +43,8 @@ def _field(field: Field, child: type[Any] | None, version: int, vocabulary: Voca
         one = bodies(child, version, vocabulary) if child is not None else _scalar(field, vocabulary)
     if field.array:
         # A long one repeats its elements: what is sent is large and what is drawn is not.
-        few = st.lists(one, max_size=3)
-        one = st.one_of(few, few, few, few.map(lambda made: (made * LONG_ARRAY)[:LONG_ARRAY]))
+        single, few = st.lists(one, min_size=1, max_size=1), st.lists(one, max_size=3)
+        one = st.one_of(single, single, few, few.map(lambda made: (made * LONG_ARRAY)[:LONG_ARRAY]))
     return st.one_of(st.none(), one, one, one) if version in field.nullable else one
 
 
