@@ -1,7 +1,9 @@
 """Bytes to messages: runs a `Plan` over a buffer.
 
 This file alone decides what is refused on the way in. Decoded objects hold no cycles and are taken off the garbage
-collector's lists; `records` are memoryviews of the buffer, never copies; short names met lately are shared.
+collector's lists; `records` are memoryviews of the buffer, never copies; short names met lately are shared. The caller may
+limit the *entries* of a message: elements of arrays at any depth and tagged fields, all counted together. An array that
+does not fit into what is left of them is refused before any of its elements is made.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -11,13 +13,19 @@ from libc.string cimport memcmp, memcpy
 
 from fastpath.capi cimport *
 from fastpath.codec cimport *
-from fastpath.layout cimport LayoutData, at_defaults, fresh, slot_of
+from fastpath.layout cimport Layout, LayoutData, at_defaults, fresh, slot_of
 
 from fastpath.codec import WireError
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
     CACHED_MAX = 64          # bytes of a string that may be shared
     CACHE_SIZE = 2048
+    ENTRIES_UNLIMITED = -1
+
+cdef const char* TOO_MANY = "too many entries"
 
 cdef bytes ZERO_UUID = bytes(16)
 
@@ -28,6 +36,7 @@ cdef struct Reader:
     Py_ssize_t end
     PyObject* source         # the buffer that was given
     PyObject* view           # a memoryview of it, made when records are met
+    Py_ssize_t entries_left  # array elements and tagged fields that may still come
     Trail trail
 
 
@@ -35,6 +44,15 @@ cdef inline bint has(Reader* r, Py_ssize_t size) noexcept:
     if r.end - r.pos < size:
         fail(&r.trail, "cut short", r.pos)
         return False
+    return True
+
+
+cdef inline bint spend(Reader* r, Py_ssize_t count, Py_ssize_t start) noexcept:
+    """Take `count` entries from what is left of them."""
+    if count > r.entries_left:
+        fail(&r.trail, TOO_MANY, start)
+        return False
+    r.entries_left -= count
     return True
 
 
@@ -199,6 +217,8 @@ cdef PyObject* read_array(Reader* r, Op* op, int code, bint nullable) noexcept:
     if count > (r.end - r.pos) // op.least:
         fail(&r.trail, "more elements than the bytes left can hold", start)
         return NULL
+    if not spend(r, count, start):
+        return NULL
     array = PyList_New(count)
     if array == NULL:
         return NULL
@@ -342,7 +362,8 @@ cdef bint read_tag(Reader* r, PlanData* plan, PyObject* message, uint32_t tag, P
 
 cdef bint read_tags(Reader* r, PlanData* plan, PyObject* message) noexcept:
     cdef uint32_t count, tag, size
-    if not read_uvarint(r, &count):
+    cdef Py_ssize_t start = r.pos
+    if not read_uvarint(r, &count) or not spend(r, count, start):
         return False
     while count:
         count -= 1
@@ -387,8 +408,9 @@ cdef PyObject* read_struct(Reader* r, PlanData* plan) noexcept:
     return message
 
 
-def decode(Plan plan not None, data, Py_ssize_t pos=0):
-    """(message, position after it). `data`: any contiguous buffer, read from byte `pos`. Raises WireError."""
+def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=ENTRIES_UNLIMITED):
+    """(message, position after it). `data`: any contiguous buffer, read from byte `pos`. `entries_max`: array elements and
+    tagged fields that it may have, all counted together; -1: any number. Raises WireError."""
     cdef Py_buffer buffer
     cdef Reader r
     cdef PyObject* message
@@ -401,15 +423,28 @@ def decode(Plan plan not None, data, Py_ssize_t pos=0):
         r.end = buffer.len
         r.source = <PyObject*>data
         r.view = NULL
+        r.entries_left = PY_SSIZE_T_MAX if entries_max < 0 else entries_max
         r.trail.reason = NULL
         r.trail.depth = 0
         r.trail.item = -1
         message = read_struct(&r, &plan.data)
         Py_XDECREF(r.view)
         if message == NULL:
-            raise_failure(&r.trail, plan.layout)
+            refuse(&r.trail, plan.layout, entries_max)
         decoded = <object>message
         Py_DECREF(message)
         return decoded, r.pos
     finally:
         PyBuffer_Release(&buffer)
+
+
+cdef int refuse(Trail* trail, Layout layout, Py_ssize_t entries_max) except -1:
+    """Raise the failure; one about the number of entries names the limit."""
+    try:
+        raise_failure(trail, layout)
+    except WireError as error:
+        if trail.reason != TOO_MANY:
+            raise
+        raise WireError(
+            error.path, f"more than {entries_max} entries (array elements and tagged fields)", error.position
+        ) from None

@@ -371,9 +371,12 @@ cdef bint write_tags(Writer* w, PlanData* plan, PyObject* message) noexcept:
 
 
 cdef bint write_struct(Writer* w, PlanData* plan, PyObject* message) noexcept:
+    """A struct, or bytes: the same struct, encoded already."""
     cdef Op* op
     cdef int i
     if Py_TYPE(message) != plan.layout.type:
+        if PyBytes_Check(message):
+            return write_raw(w, message)
         return wrong(w, "an object of another class")
     for i in range(plan.count):
         op = &plan.ops[i]

@@ -2,7 +2,8 @@
 
 This file alone decides what a request holds, when the next one leaves, and what an error means for a wish. Rules:
 
-1. One request in flight from a broker (R497-46); whatever is wished meanwhile leaves together with the next.
+1. One request in flight from a broker (R497-46); whatever is wished meanwhile leaves together with the next, as far as it
+   has room.
 2. A resend repeats the partition entry; only broker epochs are read anew when a request is built (R497-36, section 2.5).
 3. Never given up by time: 50 ms after an error, 100 ms while no controller is known (R497-47).
 4. Entries are sorted by topic and partition, one topic entry a topic; the tags TopicId and IsrBrokerEpochs are always
@@ -16,6 +17,9 @@ from actors.broker.isr import Effect, Event, Isr, Row, Stage, Wish
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
+ENTRIES_MAX = 40_000
+"""Of a request, array elements counted: the controller judges a request in one go. It is a thousand partitions and more; the
+other wishes leave with the next request."""
 BACKOFF_MS = 50
 BACKOFF_UNKNOWN_MS = 100
 
@@ -92,10 +96,16 @@ class Sender:
             return None
         entries = [entry for entry in self._again if entry.partition.isr.wish is entry.wish]
         held = {entry.partition for entry in entries}
-        for partition in self._queued:
-            if partition.isr.stage is Stage.QUEUED and partition not in held:
+        room = ENTRIES_MAX - sum(_size(entry.partition) for entry in entries)
+        queued, self._again, self._queued = self._queued, [], {}
+        for partition in queued:
+            if partition.isr.stage is not Stage.QUEUED or partition in held:
+                continue
+            room -= _size(partition)
+            if room >= 0:
                 entries.append(Entry(partition, partition.isr.flushed(), partition.leader_epoch))
-        self._again, self._queued = [], {}
+            else:
+                self._queued[partition] = None
         if not entries:
             return None
         entries.sort(key=lambda entry: (entry.partition.topic, entry.partition.topic_id, entry.partition.number))
@@ -159,3 +169,8 @@ class Sender:
                 )
             )
         return kind(broker_id=self.me, broker_epoch=broker_epoch, topics=list(topics.values()))
+
+
+def _size(partition: Led) -> int:
+    """Array elements of a partition in a request, at most: its topic, itself, each replica and its epoch."""
+    return 2 + 2 * len(partition.replicas)

@@ -5,7 +5,9 @@ This file alone decides which session a request belongs to and which of its part
 1. Session id 0 is no session. Epoch -1 asks without one (and closes the one named), 0 asks for a new one, the others count.
 2. Only *dirty* entries are looked at: those the request names, those that grew or whose high watermark moved since the last
    answer, those that did not fit into it. A fetcher of ten thousand idle partitions costs nothing.
-3. Replicas get a session always; clients while there is room, the longest unused goes after two minutes.
+3. A registered broker gets a session always, and one only. Clients get one while there is room: for so many sessions and
+   for `ENTRIES_MAX` partitions in all of theirs; the longest unused goes after two minutes. Whoever claims to be a replica
+   and is no registered broker is a client here.
 4. What did not fit stays in front of what was sent: the order of `dirty` is the fairness. What was sent stays dirty, at the
    end, until the fetcher names its new position: an answer that it threw away is sent again, its high watermark too.
 5. A request without a session gets one of its own that nobody can find again: there is one way to look.
@@ -25,6 +27,8 @@ INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 IDLE_MS = 120_000
 SLOTS = 1000
+ENTRIES_MAX = 250_000
+"""Partitions in all sessions of clients together; one takes about half a kilobyte."""
 UNSENT = -2
 
 Topic = bytes | str
@@ -100,13 +104,15 @@ class Entry:
 class Session:
     """One fetcher's session. Invariant: `dirty` is a part of `entries`."""
 
-    __slots__ = ("dirty", "entries", "epoch", "id", "key", "replica", "used_ms", "uses_ids")
+    __slots__ = ("dirty", "entries", "epoch", "id", "key", "registered", "replica", "used_ms", "uses_ids")
 
     def __init__(self, id: int, replica: int, uses_ids: bool, mono_ms: int) -> None:
         self.id = id
         self.epoch = 1
         """The epoch that the next request must carry."""
         self.replica = replica
+        self.registered = False
+        """Whether it is of a registered broker: it has no place among the clients' then, and does not expire."""
         self.uses_ids = uses_ids
         self.entries: dict[Key, Entry] = {}
         self.dirty: dict[Entry, None] = {}
@@ -154,18 +160,24 @@ class Sessions:
         self._below = below
         self._slots = slots
         self._by_id: dict[int, Session] = {}
+        self._entries = 0
+        """Invariant: the number of entries in all sessions of clients that can be found again."""
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def open(self, session_id: int, epoch: int, replica: int, uses_ids: bool, mono_ms: int) -> Opened:
+    def open(
+        self, session_id: int, epoch: int, replica: int, uses_ids: bool, mono_ms: int, *, registered: bool = False
+    ) -> Opened:
         """Find, make or end the session that (session_id, epoch) means.
 
         Errors: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            closed = self._by_id.pop(session_id, None) if session_id else None
-            made = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms)
+            closed = self._by_id.get(session_id) if session_id else None
+            if closed is not None:
+                self.close(closed)
+            made = self._make(epoch == INITIAL_EPOCH, replica, uses_ids, mono_ms, registered)
             return Opened(ErrorCode.NONE, made, False, closed)
         session = self._by_id.get(session_id)
         if session is None:
@@ -176,32 +188,50 @@ class Sessions:
             return Opened(ErrorCode.INVALID_FETCH_SESSION_EPOCH, None, False, None)
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         session.used_ms = mono_ms
+        if registered and session.replica == replica and not session.registered:
+            session.registered = True
+            self._entries -= len(session.entries)
         return Opened(ErrorCode.NONE, session, True, None)
+
+    def grew(self, session: Session, entries: int) -> bool:
+        """A session has so many partitions more. False: that is too much for all, and it cannot be found again."""
+        if session.registered or session.id not in self._by_id:
+            return True
+        self._entries += entries
+        if entries <= 0 or self._entries <= ENTRIES_MAX:
+            return True
+        self.close(session)
+        session.id = 0
+        return False
 
     def evict(self, mono_ms: int) -> list[Session]:
         """Clients' sessions that were not used for two minutes, once the room is half gone; they are gone now."""
         if len(self._by_id) * 2 < self._slots:
             return []
         old = [
-            session for session in self._by_id.values() if session.replica < 0 and mono_ms - session.used_ms > IDLE_MS
+            session
+            for session in self._by_id.values()
+            if not session.registered and mono_ms - session.used_ms > IDLE_MS
         ]
         for session in old:
-            del self._by_id[session.id]
+            self.close(session)
         return old
 
     def replica_sessions(self, replica: int) -> list[Session]:
-        """Sessions of one replica, oldest first."""
-        return [session for session in self._by_id.values() if session.replica == replica]
+        """Sessions of one registered broker, oldest first."""
+        return [session for session in self._by_id.values() if session.registered and session.replica == replica]
 
     def close(self, session: Session) -> None:
         """End a session from this side."""
-        self._by_id.pop(session.id, None)
+        if self._by_id.pop(session.id, None) is not None and not session.registered:
+            self._entries -= len(session.entries)
 
-    def _make(self, kept: bool, replica: int, uses_ids: bool, mono_ms: int) -> Session:
-        if not kept or (replica < 0 and len(self._by_id) >= self._slots):
+    def _make(self, kept: bool, replica: int, uses_ids: bool, mono_ms: int, registered: bool) -> Session:
+        if not kept or (not registered and len(self._by_id) >= self._slots):
             return Session(0, replica, uses_ids, mono_ms)
         chosen = self._below(EPOCH_MAX) + 1
         while chosen in self._by_id:
             chosen = self._below(EPOCH_MAX) + 1
         session = self._by_id[chosen] = Session(chosen, replica, uses_ids, mono_ms)
+        session.registered = registered
         return session

@@ -1,14 +1,12 @@
 """Legal topic names (Kafka's rules), and which names stand in each other's way.
 
 A name has 1 to 249 characters out of letters, digits, '.', '_' and '-', and is neither '.' nor '..'. Two names that differ
-only in '.' against '_' cannot both exist: their metrics would have one name. Such a rival is found by looking up the few
-spellings that a name has; for a name with many dots and underscores an index is built, once, in soft state.
+only in '.' against '_' cannot both exist: their metrics would have one name. Such a rival costs two look-ups: the image
+keeps the names that have a '.' by themselves with '_' for '.'.
 """
 
 import re
-from itertools import product
 
-from actors.controller.soft import Soft
 from actors.metadata.image import Image
 
 NAME_LENGTH_MAX = 249
@@ -17,7 +15,6 @@ INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_grou
 """Made by the brokers, with settings that nobody chose; clients neither write to them nor delete their records."""
 METADATA_TOPICS = ("__cluster_metadata", "__kafka_metadata")
 """Not topics for anybody: the name of the metadata log in both families (A09)."""
-SPELLINGS_MAX = 64
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 
@@ -37,46 +34,12 @@ def name_error(name: str) -> str | None:
     return None
 
 
-def rival(name: str, image: Image, soft: Soft) -> str | None:
+def rival(name: str, image: Image) -> str | None:
     """An existing topic whose name differs from `name` only in '.' against '_', or None."""
-    marks = name.count(".") + name.count("_")
-    if not marks:
+    if "." not in name and "_" not in name:
         return None
-    if 1 << marks <= SPELLINGS_MAX:
-        for spelling in _spellings(name):
-            if spelling != name and image.topic(spelling) >= 0:
-                return spelling
-        return None
-    key = name.replace(".", "_")
-    names = _index(image, soft).get(key)
-    if names is None:
-        return None
-    # Losing leadership drops the index, so a name that is missing from the image now was deleted for good.
-    names -= {other for other in names if image.topic(other) < 0}
-    others = sorted(names - {name})
-    return others[0] if others else None
-
-
-def created(name: str, soft: Soft) -> None:
-    """A topic is being created."""
-    if soft.names is not None and ("." in name or "_" in name):
-        soft.names.setdefault(name.replace(".", "_"), set()).add(name)
-
-
-def _spellings(name: str) -> list[str]:
-    parts = re.split(r"[._]", name)
-    found = []
-    for marks in product("._", repeat=len(parts) - 1):
-        pieces = [parts[0]]
-        for mark, part in zip(marks, parts[1:], strict=True):
-            pieces += (mark, part)
-        found.append("".join(pieces))
-    return found
-
-
-def _index(image: Image, soft: Soft) -> dict[str, set[str]]:
-    if soft.names is None:
-        soft.names = {}
-        for row in image.topics():
-            created(image.topic_name(row), soft)
-    return soft.names
+    folded = name.replace(".", "_")
+    for other in (folded, *sorted(image.dotted(folded))):
+        if other != name and image.topic(other) >= 0:
+            return other
+    return None

@@ -26,6 +26,8 @@ UNKNOWN, INITIAL, FENCED, ACTIVE, SHUTDOWN = range(5)
 SECURITY_PROTOCOLS = range(4)
 FEATURES_UNSAID = ((METADATA_FORMAT, 1, 2),)
 """What a broker supports that does not say (A15)."""
+LEASE_START_MS_MAX = 1 << 62
+"""A broker's clock, in ms, never shows more; the end of the lease must fit into an int64."""
 NO_ID = bytes(16)
 
 
@@ -88,6 +90,8 @@ def _malformed(state: State, claim: Claim, now: Now) -> bool:
         request.target_state not in (FENCED, ACTIVE, SHUTDOWN)
         or request.broker_id < 0
         or request.broker_epoch < -1
+        or not 0 <= request.lease_start_time_ms <= LEASE_START_MS_MAX
+        or request.cur_metadata_offset < -1
         or len(set(names)) != len(names)
         or (request.target_state == ACTIVE and not names)
         or any(not listener.name or not 0 <= listener.port <= 65535 for listener in request.listeners)

@@ -2,7 +2,7 @@
 
 This is the one place. A new active controller starts with an empty one (`ControllerRole.gained`), and losing leadership
 throws it away. Who may change it: `leases.py` (leases), `registration.py` and `fencing.py` (departures, shutdowns),
-`snapshots.py` (the slot), `topics.py` (the names index).
+`snapshots.py` (the slot).
 """
 
 from collections import deque
@@ -152,8 +152,6 @@ class Soft:
         """Brokers whose giving up somebody waits for; until the end of the turn in which it has ended."""
         self.isr_connections: dict[int, int] = {}
         """Per broker the newest connection on which it has sent AlterIsr (R497-52)."""
-        self.names: dict[str, set[str]] | None = None
-        """Names with '.' or '_' by their name with '_' for '.'; built when first needed (topics.py)."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
         self._usable: Usable | None = None

@@ -4,6 +4,11 @@ This file alone decides how bytes become frames. A frame is a length of four byt
 are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
 memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
 claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
+What unfinished frames of inbound connections may hold together is decided in `partial.py`.
+
+When the node has enough of a connection, what was read and not handed over stays here, 64 KiB at most, and the socket is
+not read; when the node goes on, it gets that first. The same holds while the peer does not read its answers: above
+`UNSENT_BYTES_HIGH` no request of it is taken, below `UNSENT_BYTES_LOW` again.
 """
 
 import asyncio
@@ -12,14 +17,15 @@ import time
 from collections import deque
 from typing import Protocol, cast
 
+from actors.host.partial import FREE_BYTES, Room
 from actors.node.meters import Idle
 from fastpath.buffer import Pool
 
 SCRATCH_BYTES = 64 << 10
 CLAIM_BYTES_MAX = 4 << 20
 SPARE_BYTES_MAX = 32 << 20
-UNSENT_BYTES_HIGH = 4 << 20
-UNSENT_BYTES_LOW = 1 << 20
+UNSENT_BYTES_HIGH = 1 << 20
+UNSENT_BYTES_LOW = 256 << 10
 CLOSE_TIMEOUT_S = 30.0
 
 _length = struct.Struct(">i").unpack_from
@@ -28,12 +34,13 @@ _length = struct.Struct(">i").unpack_from
 class Reader:
     """The reading side of one plane: a buffer that its connections share, memory for large frames, what has been read."""
 
-    __slots__ = ("frames", "idle", "pool", "scratch", "view")
+    __slots__ = ("frames", "idle", "pool", "room", "scratch", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, partial_bytes_max: int) -> None:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.view = memoryview(self.scratch)
         self.pool = Pool(SPARE_BYTES_MAX)
+        self.room = Room(partial_bytes_max)
         self.frames = 0
         self.idle = Idle()
 
@@ -42,9 +49,13 @@ class Owner(Protocol):
     """Who is told about a connection: the loop."""
 
     def opened(self, link: "Link") -> None: ...
-    def received(self, conn: int, frame: memoryview) -> None: ...
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """Take a frame. False: no more of this connection before `pause(False)`."""
+        ...
+
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
+    def waits(self, link: "Link") -> None: ...
     def malformed(self, link: "Link", why: str) -> None: ...
 
 
@@ -70,8 +81,15 @@ class Link(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport
         self._frame_bytes_max = frame_bytes_max
         self._head = b""
+        self._kept: bytearray | None = None
+        """What was read and the node has not taken. Invariant: then reading is paused, and `_head` and `_frame` are
+        empty."""
         self._frame: memoryview | None = None
         self._size = self._have = self._room = 0
+        self.moved_ms = 0
+        """Of an unfinished frame: when something of it arrived last, or reading was resumed."""
+        self._outside = False
+        """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
         self._dead = False
         self._written = 0
@@ -87,7 +105,9 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._dead = True
-        self._frame = None
+        if self._frame is not None:
+            self._frame = None
+            self.reader.room.leave(self, _now_ms())
         self.owner.lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -110,12 +130,17 @@ class Link(asyncio.BufferedProtocol):
             self._have += nbytes
             if self._have == self._size:
                 frame, self._frame = self._frame, None
+                if self._size > FREE_BYTES and self.conn > 0:
+                    self.reader.room.leave(self, _now_ms())
                 self.reader.frames += 1
-                self.owner.received(self.conn, frame)
-            elif self._have == self._room:
-                self._grow()
+                if not self.owner.received(self.conn, frame):
+                    self._enough()
+            else:
+                self.moved_ms = _now_ms()
+                if self._have == self._room:
+                    self._grow()
         else:
-            self._cut(len(self._head) + nbytes)
+            self._cut(self.reader.scratch, len(self._head) + nbytes)
 
     def pause_writing(self) -> None:
         """The peer does not read its answers: take no more requests from it. Ours to others go on being read, since two
@@ -127,14 +152,15 @@ class Link(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._paused_by_peer = False
-        self._read_or_not()
         self.owner.congested(self, False)
+        self._read_or_not()
 
     # ---- the loop calls these
 
     def pause(self, paused: bool) -> None:
         """Stop or go on reading, as the node wishes."""
         self._paused_by_node = paused
+        self.moved_ms = _now_ms()
         self._read_or_not()
 
     def wrote(self, size: int) -> None:
@@ -172,44 +198,83 @@ class Link(asyncio.BufferedProtocol):
 
     # ---- frames
 
-    def _cut(self, end: int) -> None:
-        """Hand over every whole frame in the shared buffer; keep the beginning of the next one."""
-        reader, position = self.reader, 0
+    def _cut(self, data: bytearray, end: int) -> None:
+        """Hand over the whole frames in `data`, as many as the node takes; keep the rest."""
+        reader, view, position = self.reader, memoryview(data), 0
+        self._head = b""
         while end - position >= 4:
-            (size,) = _length(reader.scratch, position)
-            position += 4
+            (size,) = _length(data, position)
             if not 0 <= size <= self._frame_bytes_max:
                 self._dead = True
                 self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self._frame_bytes_max} are allowed")
                 return
-            if end - position < size:
-                self._begin(size, reader.view[position:end])
+            behind = position + 4 + size
+            if end < behind:
+                self._begin(size, view[position + 4 : end])
                 return
             reader.frames += 1
-            self.owner.received(self.conn, memoryview(reader.scratch[position : position + size]))
+            more = self.owner.received(self.conn, memoryview(data[position + 4 : behind]))
+            position = behind
             if self._dead:
                 return
-            position += size
-        self._head = bytes(reader.view[position:end])
+            if not more:
+                self._kept = data[position:end] if position < end else None
+                self._enough()
+                return
+        self._head = bytes(view[position:end])
+
+    def _enough(self) -> None:
+        """The node takes no more for now."""
+        self._paused_by_node = True
+        self._read_or_not()
 
     def _begin(self, size: int, start: memoryview) -> None:
         """A frame that is not whole yet: memory of its own."""
-        self._head = b""
-        self._size, self._have, self._room = size, len(start), min(size, CLAIM_BYTES_MAX)
+        self.moved_ms = _now_ms()
+        self._outside = self.conn > 0 and size > FREE_BYTES and not self.reader.room.ask(self, size, self.moved_ms)
+        room = FREE_BYTES if self._outside else min(size, CLAIM_BYTES_MAX)
+        self._size, self._have, self._room = size, len(start), room
         self._frame = self.reader.pool.take(self._room)
         self._frame[: self._have] = start
 
+        if self._outside:
+            self.owner.waits(self)
+
+    def let_in(self) -> None:
+        """There is room for the frame that has begun."""
+        self._outside = False
+        if self._have == self._room:
+            self._grow()
+            self._read_or_not()
+
+    def held_up(self) -> bool:
+        """Whether this side does not read it at the moment."""
+        return self._paused_by_node
+
     def _grow(self) -> None:
         assert self._frame is not None
-        room = min(self._size, 2 * self._room)
+        if self._outside:
+            self._read_or_not()
+            return
+        room = min(self._size, max(CLAIM_BYTES_MAX, 2 * self._room))
         larger = self.reader.pool.take(room)
         larger[: self._have] = self._frame
         self._frame, self._room = larger, room
 
     def _read_or_not(self) -> None:
-        if self._dead:
-            return
-        if self._paused_by_node or self._paused_by_peer:
-            self.transport.pause_reading()
-        else:
-            self.transport.resume_reading()
+        if not (self._dead or self._paused()) and self._kept is not None:
+            kept, self._kept = self._kept, None
+            self._cut(kept, len(kept))
+        if not self._dead:
+            if self._paused():
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    def _paused(self) -> bool:
+        full = self._outside and self._frame is not None and self._have == self._room
+        return full or self._paused_by_node or self._paused_by_peer
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

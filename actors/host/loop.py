@@ -27,14 +27,20 @@ from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
 from actors.node.effects import Dial, Effects, Stop
+from actors.node.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
+from actors.node.node import REQUEST_BYTES_MAX
 from actors.ports import Now
 
 if TYPE_CHECKING:
     from actors.node.node import Log, Node
 
-BUDGET_BYTES = 8 << 20
-"""Data-lane requests of one turn; more wait for the next, between which sockets are read."""
+BUDGET_NS = 4_000_000
+"""What each lane may take of a turn; more waits for the next turn. Between turns sockets are read, within one heartbeats
+are sent and timers run."""
+CONTROL_PARTIAL_BYTES_MAX = 64 << 20
+"""What unfinished frames may hold on controllers' listeners, and on that of the control plane."""
+LATE_EVERY_S = 0.1
 SWITCH_INTERVAL_S = 1e-4
 STOP_TIMEOUT_S = 2.0
 ACCEPT_AGAIN_S = 0.2
@@ -80,10 +86,14 @@ class Loop:
         """Listeners that do not refuse. Invariant: holds all of `_open`."""
         self._crowded: set[str] = set()
         """Listeners whose connections wait for descriptors."""
+        self._watching = False
+        """Whether `_close_late` is due."""
         self._dials: dict[int, asyncio.Task[None]] = {}
-        self._control, self._data = Reader(), Reader()
+        queued_max = config.value("queued.max.request.bytes")
+        self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
+        self._control = Reader(CONTROL_PARTIAL_BYTES_MAX)
         self._plane = config.control_plane_listener
-        self._plane_reader = Reader()
+        self._plane_reader = Reader(CONTROL_PARTIAL_BYTES_MAX)
         """Of the control-plane listener and nothing else (KIP-291)."""
         self._next_conn = 1
         self._due = False
@@ -189,7 +199,7 @@ class Loop:
         self._plane_reader.idle.note(at_ns)
         self._data.idle.note(at_ns)
         try:
-            effects = self._node.turn(clocks(), BUDGET_BYTES)
+            effects = self._node.turn(clocks(), BUDGET_NS)
             self._perform(effects)
             deadline = self._node.deadline_ms()
         except Exception as error:
@@ -335,7 +345,8 @@ class Loop:
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
-        link = Link(self, reader, conn, listener, self._frame_bytes_max, host)
+        frame_bytes_max = self._frame_bytes_max if limited else min(self._frame_bytes_max, CONTROLLER_REQUEST_BYTES_MAX)
+        link = Link(self, reader, conn, listener, frame_bytes_max, host)
         plane = "data" if limited else "control"
         self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
 
@@ -356,16 +367,18 @@ class Loop:
         self._node.connected(link.conn, link.listener, link.peer_host)
         self._schedule()
 
-    def received(self, conn: int, frame: memoryview) -> None:
-        """A whole frame."""
-        self._node.received(conn, frame)
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """A whole frame; whether the node takes another one now."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn)
+        return self._node.received(conn, frame)
 
     def congested(self, link: Link, congested: bool) -> None:
         """A peer does not read what it is sent, or does again."""
-        self._node.connections.congested(link.conn, congested)
+        self._node.congested(link.conn, congested)
+        if not congested and self._began:
+            self._schedule()
 
     def lost(self, link: Link) -> None:
         """A connection is gone, by the peer or by an error."""
@@ -381,6 +394,23 @@ class Loop:
             f"closed the connection of {link.peer_host}{' on ' if link.listener else ''}{link.listener}: {why}"
         )
         link.abort()
+
+    def waits(self, link: Link) -> None:
+        """A frame waits for room: from now on those that hold it must arrive."""
+        if not self._watching:
+            self._watching = True
+            self._loop.call_later(LATE_EVERY_S, self._close_late)
+
+    def _close_late(self) -> None:
+        now_ms = time.monotonic_ns() // 1_000_000
+        rooms = [reader.room for reader in (self._data, self._control, self._plane_reader)]
+        for room in rooms:
+            for link, size in room.late(now_ms):
+                assert isinstance(link, Link)
+                self.malformed(link, f"a request of {size} bytes does not arrive, and others wait for its memory")
+        self._watching = any(room.waits() for room in rooms)
+        if self._watching:
+            self._loop.call_later(LATE_EVERY_S, self._close_late)
 
     def _forget(self, link: Link) -> None:
         if link.conn > 0 and self._listeners.limited(link.listener):

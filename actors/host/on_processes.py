@@ -21,11 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import actors
 from actors.config import ConfigError
 from actors.host import existing, probe, storage
 from actors.host import plan as plans
+from actors.import_path import python_path
 
+SUPERVISOR_LOG = "supervisor.log"
+LAST_WORDS_MAX = 300
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 
@@ -69,6 +71,8 @@ class Cluster:
         self._host, self._port, self._combined, self._level = host, port, combined, format_level
         self._detached, self._start_timeout_s, self._on_event = detached, start_timeout_s, on_event
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_position = 0
+        """Where the log of the supervisor that was started last begins in its file."""
         self._listener: threading.Thread | None = None
         self._changed = threading.Condition()
         self._plan: plans.Plan
@@ -88,16 +92,18 @@ class Cluster:
         if self._process is not None:
             self._part(self._process)
         self._forget()
-        command = [sys.executable, "-m", "actors.host.supervisor", str(self.dir)]
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _import_path()}
-        self._process = subprocess.Popen(
-            command + (["--detached"] if self._detached else []),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.dir / "supervisor.log").open("ab"),
-            env=environment,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-P", "-m", "actors.host.supervisor", str(self.dir)]
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path()}
+        with (self.dir / SUPERVISOR_LOG).open("ab") as log:
+            self._log_position = log.tell()
+            self._process = subprocess.Popen(
+                command + (["--detached"] if self._detached else []),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
         self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
         self._listener.start()
         self._wait(lambda: self._all_ready or self._failure, timeout_s)
@@ -279,7 +285,10 @@ class Cluster:
         process = self._process
         assert process is not None and process.stdout is not None
         for line in process.stdout:
-            event = json.loads(line)
+            try:
+                event = json.loads(line)
+            except ValueError:  # something that the supervisor imports prints
+                continue
             with self._changed:
                 self._heard(event)
                 self._changed.notify_all()
@@ -288,9 +297,22 @@ class Cluster:
                     self._on_event(event)
                 except Exception:
                     traceback.print_exc()
+        code = process.wait()
         with self._changed:
-            self._failure = self._failure or f"the supervisor ended; {self.dir / 'supervisor.log'} may say why."
+            self._failure = self._failure or self._last_words(code)
             self._changed.notify_all()
+
+    def _last_words(self, code: int) -> str:
+        """Why the supervisor ended: the last line that this process of it wrote to its log."""
+        path = self.dir / SUPERVISOR_LOG
+        try:
+            with path.open("rb") as log:
+                log.seek(self._log_position)
+                lines = log.read().decode(errors="replace").split("\n")
+        except OSError as error:
+            lines = [str(error)]
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+        return f"the supervisor ended with exit code {code}: {last[:LAST_WORDS_MAX]} ({path} has the whole log)."
 
     def _heard(self, event: dict[str, Any]) -> None:
         what, name = event["event"], event.get("name", "")
@@ -379,9 +401,3 @@ def _refuse_rays(directory: Path) -> None:
     """Raises ClusterError where the nodes are Ray's, which starts again what ends."""
     if (directory / plans.RAY_JSON).exists():
         raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")
-
-
-def _import_path() -> str:
-    """Where the new process finds the same packages."""
-    root = str(Path(actors.__file__).resolve().parent.parent)
-    return os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])

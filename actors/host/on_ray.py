@@ -27,6 +27,7 @@ from actors.host import existing, storage
 from actors.host import plan as plans
 from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.on_processes import ClusterError
+from actors.import_path import joining_ray
 
 NAMESPACE = "rayft"
 SLIVER = 0.001
@@ -157,7 +158,8 @@ def _connect(address: str) -> Any:
         raise ClusterError("this command needs ray: pip install 'rayft[ray]'.") from None
     if not ray.is_initialized():
         arguments: dict[str, Any] = {} if address == "local" else {"address": address}
-        ray.init(namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **arguments)
+        with joining_ray():
+            ray.init(namespace=NAMESPACE, log_to_driver=False, configure_logging=False, **arguments)
     return ray
 
 

@@ -121,6 +121,8 @@ class Image(Columns):
         """(kind, key) -> EntitySet"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
+        self._dotted: dict[str, tuple[str, ...]] = {}
+        """names in use that have a '.', by themselves with '_' for '.'"""
         self._hidden: dict[int, bool] = {}
         """topic row -> True for topics that are being deleted (A34)"""
         self._brokers: dict[int, Broker] = {}
@@ -153,15 +155,19 @@ class Image(Columns):
         """Whether a topic of that name exists, hidden or not."""
         return name in self._by_name
 
+    def dotted(self, name: str) -> tuple[str, ...]:
+        """Names that have a '.' and become `name`, which has none, with '_' for '.'; of hidden topics too."""
+        return self._dotted.get(name, ())
+
     def topic_name(self, topic: int) -> str:
         """The name of a topic row in use."""
         return self.names.get(topic).name  # type: ignore[no-any-return]
 
     def topics(self) -> Iterator[int]:
-        """Rows of all topics that are not hidden, by name."""
+        """Rows of all topics that are not hidden, by name. Topics that go while this is under way are left out."""
         for name in sorted(self._by_name):
-            row = self._by_name[name]
-            if not self.names.get(row).deleting:
+            row = self._by_name.get(name)
+            if row is not None and not self.names.get(row).deleting:
                 yield row
 
     def broker(self, broker_id: int) -> Broker | None:
@@ -266,6 +272,9 @@ class Image(Columns):
         for topic_id, row in self._by_id.items():
             assert self.topic_id(row) == topic_id and self._by_name[self.names.get(row).name] == row
             assert self.names.get(row).deleting == (row in self._hidden)
+        assert sorted(name for names in self._dotted.values() for name in names) == sorted(
+            name for name in self._by_name if "." in name
+        )
         offsets = [entry[0] for entry in self._journal]
         assert offsets == sorted(offsets) and (not offsets or offsets[-1] < self.next_offset)
 
@@ -313,6 +322,9 @@ class Image(Columns):
                 self.names.append(None)
             self._set(offset, self._by_id, op.id, row)
             self._set(offset, self._by_name, op.name, row)
+            if "." in op.name:
+                folded = op.name.replace(".", "_")
+                self._set(offset, self._dotted, folded, (*self.dotted(folded), op.name))
         self._set(offset, self.names, row, TopicName(op.name, op.deleting))
         if op.deleting or row in self._hidden:
             self._set(offset, self._hidden, row, op.deleting or None)
@@ -326,6 +338,9 @@ class Image(Columns):
         rows = self.remove_topic(offset, row)
         self._set(offset, self._by_id, op.id, None)
         self._set(offset, self._by_name, name, None)
+        if "." in name:
+            folded = name.replace(".", "_")
+            self._set(offset, self._dotted, folded, tuple(one for one in self.dotted(folded) if one != name) or None)
         self._set(offset, self.names, row, None)
         if row in self._hidden:
             self._set(offset, self._hidden, row, None)

@@ -1,8 +1,13 @@
 """Inbound connections: order, the number in flight, and the memory that they hold.
 
-Requests of a connection run in arrival order and are answered in request order. At most `IN_FLIGHT_MAX` may be running
-(parked, held, forwarded) at once; further frames wait in the connection until one is answered, and reading pauses. Bytes
-are budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
+Requests of a connection start in arrival order and are answered in request order. One that reads or writes what an earlier
+one is still writing starts when that is answered, by the rows of the registry's table: Apache Kafka, which takes one
+request of a connection at a time, answers a ListOffsets behind a Produce with what was produced. At most `IN_FLIGHT_MAX`
+may be under way (queued, parked, held, forwarded) at once; the next frame waits in the connection until one is answered,
+and what is behind it stays in the socket.
+
+When too many requests are queued, a connection is read only while it has none under way. Bytes are
+budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
 Those on which followers fetch are read always: the requests that hold the bytes may wait for just these followers. So a
 connection that comes above the budget is read up to its first request, which tells whose it is.
 
@@ -15,7 +20,7 @@ and its kernel sends records from the files.
 from collections import deque
 from collections.abc import Callable
 
-from actors.node.registry import Listener
+from actors.node.registry import Api, Listener
 from actors.ports import Buffer
 
 IN_FLIGHT_MAX = 16
@@ -30,7 +35,7 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts")
+    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts", "sliced", "writer")
 
     def __init__(self, connection: "Connection", bytes_held: int) -> None:
         self.connection = connection
@@ -39,6 +44,10 @@ class Slot:
         self.answer_bytes = 0
         self.parked: Callable[[bool], None] | None = None
         """Looks at the request again that waits; with the connection it goes, and with it the request."""
+        self.writer: Api | None = None
+        """The row of a request that is under way and writes what others read."""
+        self.sliced: Callable[[], None] | None = None
+        """Goes on with a request that has done a slice of its work, in a later turn."""
 
     def again(self, expired: bool) -> None:
         """What the request waits for has come, or its time."""
@@ -65,6 +74,7 @@ class Connection:
         "unread",
         "waiting",
         "when_closed",
+        "writing",
     )
 
     def __init__(self, id: int, kind: Listener, listener_name: str, peer_host: str) -> None:
@@ -75,6 +85,8 @@ class Connection:
         self.principal = "User:ANONYMOUS"
         self.slots: deque[Slot] = deque()
         self.waiting: deque[memoryview] = deque()
+        self.writing = 0
+        """Invariant: the number of `slots` with a `writer`."""
         self.paused = False
         self.replica = False
         """Whether a follower fetches on it."""
@@ -101,6 +113,9 @@ class Connections:
         self.resumes: dict[int, None] = {}
         """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
         self._throttled = False
+        """Whether too many bytes are held."""
+        self._crowded = False
+        """Whether too many requests are queued."""
         self._unread = 0
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
@@ -115,8 +130,7 @@ class Connections:
         connection = self._by_id.get(id)
         if connection is not None and not connection.replica:
             connection.replica = True
-            if connection.paused and not connection.waiting:
-                self._resume(connection)
+            self._read_on(connection)
 
     def replica(self, id: int) -> bool:
         """Whether a follower fetches on that connection."""
@@ -165,14 +179,45 @@ class Connections:
 
     def begin(self, connection: Connection, frame: memoryview) -> Slot | None:
         """A place for the answer to `frame`; None (and the frame is kept for later) if too many are in flight."""
-        if len(connection.slots) >= IN_FLIGHT_MAX:
-            connection.waiting.append(frame)
-            self.bytes_held += len(frame)
-            self._pause(connection)
+        if len(connection.slots) >= IN_FLIGHT_MAX or connection.waiting:
+            self.wait(connection, frame)
             return None
-        if self._throttled and _limited(connection):
+        if (self._throttled or self._crowded) and _limited(connection):
             self._pause(connection)
         return self._place(connection, frame)
+
+    def wait(self, connection: Connection, frame: memoryview) -> None:
+        """There is no place for `frame` yet: it stays in the connection, which is not read meanwhile."""
+        connection.waiting.append(frame)
+        self.bytes_held += len(frame)
+        self._pause(connection)
+
+    def placed(self, connection: Connection) -> tuple[memoryview, Slot] | None:
+        """The first frame that waits and the place that it has now, or None."""
+        if not connection.waiting or len(connection.slots) >= IN_FLIGHT_MAX:
+            return None
+        frame = connection.waiting.popleft()
+        self.bytes_held -= len(frame)
+        slot = self._place(connection, frame)
+        self._read_on(connection)
+        return frame, slot
+
+    def writes(self, slot: Slot, api: Api) -> None:
+        """A request that writes what others read is under way."""
+        if slot.writer is None and slot.parts is None and not slot.connection.closed:
+            slot.writer = api
+            slot.connection.writing += 1
+
+    def behind(self, slot: Slot, api: Api) -> bool:
+        """Whether a request must wait for an earlier one of its connection."""
+        subjects = api.reads | api.writes
+        for earlier in slot.connection.slots:
+            if earlier is slot:
+                break
+            writer = earlier.writer
+            if writer is not None and writer.writes & subjects and not (api.pipelined and writer is api):
+                return True
+        return False
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> list[tuple[memoryview, Slot]]:
         """The answer is known; send whatever is now first in line. Frames that waited for a place are returned with the
@@ -181,6 +226,9 @@ class Connections:
         if slot.parts is not None or connection.closed:
             return []
         slot.parts = parts
+        if slot.writer is not None:
+            slot.writer = None
+            connection.writing -= 1
         if len(parts) > 1:  # records are parts of their own
             slot.answer_bytes = sum(map(len, parts))
             connection.unread += slot.answer_bytes
@@ -196,12 +244,11 @@ class Connections:
         if ready:
             self.sends.append((connection.id, ready))
         freed: list[tuple[memoryview, Slot]] = []
-        while connection.waiting and len(connection.slots) < IN_FLIGHT_MAX:
-            frame = connection.waiting.popleft()
-            self.bytes_held -= len(frame)
-            freed.append((frame, self._place(connection, frame)))
-        if connection.paused and not connection.waiting and not (self._throttled and _limited(connection)):
-            self._resume(connection)
+        if connection.waiting and connection.kind is not Listener.CONTROL_PLANE:  # that queue has a bound of its own
+            while (frame := self.placed(connection)) is not None:
+                freed.append(frame)
+        if connection.paused:
+            self._read_on(connection)
         return freed
 
     def close(self, connection: Connection) -> None:
@@ -221,7 +268,7 @@ class Connections:
         self._unread -= connection.unread
         connection.waiting.clear()
         for slot in connection.slots:
-            slot.parked = None
+            slot.parked = slot.sliced = None
         connection.slots.clear()
         for function in list(connection.when_closed.values()):
             function()
@@ -230,16 +277,24 @@ class Connections:
     def throttle(self, requests_queued: int, requests_max: int) -> None:
         """Pause or resume the reading of data connections by what is held in memory and queued."""
         held = self.bytes_held
-        if not self._throttled and (held > self.bytes_max or requests_queued >= requests_max):
-            self._throttled = True
-            for connection in self._by_id.values():
-                if _limited(connection):
-                    self._pause(connection)
-        elif self._throttled and held < self.bytes_max * 3 // 4 and requests_queued < max(1, requests_max * 3 // 4):
-            self._throttled = False
-            for connection in self._by_id.values():
-                if connection.paused and not connection.waiting:
-                    self._resume(connection)
+        throttled = held > self.bytes_max or (self._throttled and held >= self.bytes_max * 3 // 4)
+        crowded = requests_queued >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)
+        if (throttled, crowded) == (self._throttled, self._crowded):
+            return
+        self._throttled, self._crowded = throttled, crowded
+        for connection in self._by_id.values():
+            if not self._read_on(connection) and not connection.paused:
+                self._pause(connection)
+
+    def _read_on(self, connection: Connection) -> bool:
+        """Resume the reading of a connection if it may be read; whether it may."""
+        if connection.waiting or (
+            _limited(connection) and (self._throttled or (self._crowded and len(connection.slots) > 0))
+        ):
+            return False
+        if connection.paused:
+            self._resume(connection)
+        return True
 
     def _place(self, connection: Connection, frame: memoryview) -> Slot:
         slot = Slot(connection, len(frame))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN, without_effect
 from actors.controller.options import options
+from actors.controller.portions import Cut
 from actors.controller.refusals import refusal
 from actors.controller.registration import registration_key
 from actors.controller.soft import Lease, Soft
@@ -31,6 +32,7 @@ from actors.metadata.ops import ConfigSet, FeatureSet, Op
 from actors.node.controller_heartbeats import ControllerHeartbeats
 from actors.node.meters import Histogram, Meter
 from actors.node.registry import TABLE, Answer, Call, Done, Held, Parked
+from actors.node.slices import Steps, go_on
 from actors.node.snapshotting import Snapshotting
 from actors.ports import Batch, Buffer, Now
 from actors.wire.errors import ErrorCode
@@ -227,20 +229,18 @@ class ControllerRole:
     def _quorum_ids(self) -> frozenset[int]:
         return frozenset(self._node.quorum.voter_ids()) | {self.me}
 
-    def submit(self, operation: Operation, request: Any, call: Call) -> Answer:
+    def submit(self, operation: Operation, request: Any, call: Call, cut: Cut | None = None) -> Answer:
         """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby, or has
-        stood still for so long that another controller may be active and count leases by itself (A22)."""
+        stood still for so long that another controller may be active and count leases by itself (A22). `cut`: how a long
+        request comes apart; others run between its portions."""
         node = self._node
         self.requests.mark(1, node.now.mono_ms)
         if not self.active or node.quorum.overdue:
             name = TABLE[call.listener, call.api_key].name
             return Done(refusal(name, request, ErrorCode.NOT_CONTROLLER, node.quorum.leader_id))
-        result = operation(self.state(), request, node.now, node.random)
-        self._apply(result)
-        for item in result.ops:
-            for op in item if type(item) is list else (item,):
-                if (sentence := without_effect(op)) is not None:
-                    node.log.warning(sentence)
+        if cut is not None and cut.is_long(request, self.image):
+            return go_on(self._in_portions(operation, request, call, cut))
+        result = self._run(operation, request)
         if result.wait is not None:
             return Parked(
                 [result.wait],
@@ -249,6 +249,34 @@ class ControllerRole:
             )
         seen = self.image.next_offset if result.seen is None else result.seen
         return Held(seen - 1, result.reply)
+
+    def _in_portions(self, operation: Operation, request: Any, call: Call, cut: Cut) -> Steps:
+        """Run an operation portion by portion. When leadership was lost in between, the request is asked anew: what the
+        earlier portions did may be undone."""
+        epoch, reply = self.epoch, None
+        for portion in cut.portions(request, self.image):
+            if portion is not None:
+                shown = cut.shown(request, self._run(operation, portion).reply)
+                if reply is None:
+                    reply = shown
+                else:
+                    cut.join(reply, shown)
+            yield
+            if not self.active or self._node.quorum.overdue or self.epoch != epoch:
+                return self.submit(operation, request, call, cut)
+        assert reply is not None
+        return Held(self.image.next_offset - 1, reply)
+
+    def _run(self, operation: Operation, request: Any) -> Result:
+        """Run an operation, and do what it wants."""
+        node = self._node
+        result = operation(self.state(), request, node.now, node.random)
+        self._apply(result)
+        for item in result.ops:
+            for op in item if type(item) is list else (item,):
+                if (sentence := without_effect(op)) is not None:
+                    node.log.warning(sentence)
+        return result
 
     def layout_level(self, call: Call) -> int:
         """The level in which the answers of a connection are laid out: the one that was finalized when it first asked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.node.connections import Connection, Slot
 from actors.node.forwarding import Forwarder
-from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked
+from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked, Sliced
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -103,13 +103,15 @@ class _Run:
         except Exception as error:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
+        if self._api.writes and type(answer) not in (Done, Close):
+            self._node.connections.writes(self._slot, self._api)
         self._settle(answer)
 
-    def _again(self, function: Any, argument: Any) -> None:
+    def _again(self, function: Any, *arguments: Any) -> None:
         if self._slot.connection.closed or not self._node.admitted(self._slot.connection, self._api.key):
             return
         try:
-            answer = function(argument)
+            answer = function(*arguments)
         except Exception as error:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
@@ -129,6 +131,10 @@ class _Run:
                 self._reply(answer.reply)
             else:
                 self._node.waiting.hold(answer.offset, lambda committed: self._released(committed, answer.reply))
+        elif kind is Sliced:
+            assert isinstance(answer, Sliced)
+            self._slot.sliced = lambda: self._again(answer.again)
+            self._node.go_on_later(self._slot, self._call.frame)
         elif kind is Forward:
             self._forwarder.forward(self._slot, self._call)
         elif kind is Later:

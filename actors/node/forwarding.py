@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FORWARD_MS_MAX = 30_000
 RETRY_MS = 20
+CONTROLLER_REQUEST_BYTES_MAX = 8 << 20
+"""The largest request that a controller's listener takes, an Envelope included, unless socket.request.max.bytes is less."""
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""
 PRINCIPAL_VERSION = b"\x00\x00"
@@ -48,9 +50,11 @@ class Forwarder:
 
     def forward(self, slot: Slot, call: Call) -> None:
         """Pass one request on; its slot is answered, or its connection closed, in the end."""
-        if len(call.frame) + ENVELOPE_BYTES > self._node.config.value("socket.request.max.bytes"):
+        most = min(CONTROLLER_REQUEST_BYTES_MAX, self._node.config.value("socket.request.max.bytes")) - ENVELOPE_BYTES
+        if len(call.frame) > most:
             self._node.close_connection(
-                slot.connection, "a request that is too large to be passed on to the controller"
+                slot.connection,
+                f"a request that is too large to be passed on to the controller: {len(call.frame)} bytes of {most}",
             )
             return
         envelope = message("EnvelopeRequest")(

@@ -1,15 +1,22 @@
-"""The mailbox: two lanes with bounds (KIP-291).
+"""The mailbox: what waits for a turn, in two lanes (KIP-291).
 
-Control runs before data, always. Both lanes are first in, first out. The bound of a lane is back-pressure, never loss: a
-full lane stops the reading of the connections that feed it, and what has been read is kept.
+This file alone decides what is handled next. Rules:
 
-The control lane takes the answers to what this node asked of controllers, the quorum's traffic, and requests on a
-control-plane listener: these stand in a queue of 20 of their own, behind the answers, in order of arrival; what is read
-beyond that waits for its place (R291-32, R291-33). The data lane takes client requests and replica traffic
-(`queued.max.requests`).
+1. Control runs before data. In the control lane the answers to what this node asked of controllers run first, then the
+   quorum's requests, then those of a control-plane listener, which have a queue of 20 of their own.
+2. Within a lane goes first who has had the least time (start-time fair queueing): a connection counts the time that its
+   requests took, and one that comes back from a rest counts from where the others are. So a client that asks now and then
+   waits for one request of the others, however many these are and however long theirs take. A connection may go on for
+   `SHARE_NS`, since answers that leave together cost one call of the kernel.
+3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
+   is passed over until `go_on`.
+4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
+5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued.
 """
 
+import heapq
 from collections import deque
+from enum import Enum
 
 from actors.node.connections import Slot
 from actors.node.registry import Lane
@@ -17,46 +24,209 @@ from actors.node.registry import Lane
 CONTROL_REQUESTS_MAX = 20
 """Capacity of the queue of a control-plane listener; KIP-291 fixes it."""
 
+SHARE_NS = 250_000
+"""How long the requests of a connection run one behind the other before it is looked whose turn it is."""
+
 Item = tuple[int, memoryview, Slot | None]
+"""(connection, frame, slot); answers of peers have no slot."""
+
+
+class _Place(Enum):
+    """Where the queue of a connection stands."""
+
+    IN_LINE = "in line"
+    RESTING = "its first request goes on in the next turn"
+    ASIDE = "its first request waits for `go_on`"
+
+
+class _Queue:
+    """What one connection has in a lane. `used_ns` is the time that it has had, or where the others were when it came
+    back. `lined`: whether it stands in the line or is at work, where it is passed over unless its place is IN_LINE.
+    Invariant: it stands there once at most."""
+
+    __slots__ = ("items", "lined", "place", "used_ns")
+
+    def __init__(self) -> None:
+        self.items: deque[Item] = deque()
+        self.place = _Place.IN_LINE
+        self.lined = False
+        self.used_ns = 0
+
+
+class Line:
+    """Queues of connections that take turns. `size` is the number of requests in all of them."""
+
+    def __init__(self) -> None:
+        self._queues: dict[int, _Queue] = {}
+        """Of every connection that has ever had something here, until it is dropped."""
+        self._line: list[tuple[int, bool, int, _Queue]] = []
+        """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
+        self._arrivals = 0
+        self._at_work: _Queue | None = None
+        self._share_ns = 0
+        """How long that one has been at work."""
+        self._now_ns = 0
+        """`used_ns` of the queue at work when its turn began: where those begin that have rested."""
+        self._resting: list[_Queue] = []
+        self.size = 0
+
+    def put(self, item: Item) -> None:
+        """Queue one frame behind the others of its connection."""
+        queue = self._queues.get(item[0])
+        if queue is None:
+            queue = self._queues[item[0]] = _Queue()
+        queue.items.append(item)
+        if not queue.lined and queue.place is _Place.IN_LINE:
+            self._push(queue)
+        self.size += 1
+
+    def take(self) -> Item | None:
+        """The first request of the connection whose turn it is, or None."""
+        queue = self._at_work
+        while queue is None or not queue.items or queue.place is not _Place.IN_LINE:
+            if queue is not None:
+                queue.lined, self._at_work = False, None
+            if not self._line:
+                return None
+            self._now_ns, _, _, queue = heapq.heappop(self._line)
+            self._at_work, self._share_ns = queue, 0
+        self.size -= 1
+        return queue.items.popleft()
+
+    def charge(self, spent_ns: int) -> None:
+        """The request that was taken last took so long."""
+        queue = self._at_work
+        if queue is not None:
+            queue.used_ns += spent_ns
+            self._share_ns += spent_ns
+            if self._share_ns >= SHARE_NS and queue.items and queue.place is _Place.IN_LINE:
+                self._at_work = None
+                self._push(queue, rested=False)
+
+    def back(self, item: Item, place: _Place) -> None:
+        """Put a request before the others of its connection, which all wait with it."""
+        queue = self._queues.get(item[0])
+        if queue is None:
+            queue = self._queues[item[0]] = _Queue()
+        queue.items.appendleft(item)
+        self.size += 1
+        if queue.place is not _Place.RESTING:
+            queue.place = place
+            if place is _Place.RESTING:
+                self._resting.append(queue)
+
+    def begin_turn(self) -> None:
+        """Requests that work in slices may go on."""
+        resting, self._resting = self._resting, []
+        for queue in resting:
+            self._stand_in_line(queue)
+
+    def go_on(self, connection: int) -> None:
+        """What the first request of a connection waited for may have come."""
+        queue = self._queues.get(connection)
+        if queue is not None and queue.place is _Place.ASIDE:
+            self._stand_in_line(queue)
+
+    def drop(self, connection: int) -> None:
+        """Forget a connection and what it has queued."""
+        queue = self._queues.pop(connection, None)
+        if queue is not None:
+            self.size -= len(queue.items)
+            queue.items.clear()
+
+    def ready(self) -> bool:
+        """Whether a request can run now or in the next turn."""
+        return bool(self._line or self._resting or (self._at_work is not None and self._at_work.items))
+
+    def _stand_in_line(self, queue: _Queue) -> None:
+        queue.place = _Place.IN_LINE
+        if queue.items and not queue.lined:
+            self._push(queue)
+
+    def _push(self, queue: _Queue, *, rested: bool = True) -> None:
+        queue.lined = True
+        queue.used_ns = max(queue.used_ns, self._now_ns)
+        self._arrivals += 1
+        heapq.heappush(self._line, (queue.used_ns, not rested, self._arrivals, queue))
 
 
 class Mailbox:
-    """Frames that wait for a turn. An item is (connection, frame, slot); answers of peers have no slot."""
+    """Frames that wait for a turn."""
 
     def __init__(self, data_requests_max: int) -> None:
-        self._lanes: tuple[deque[Item], deque[Item]] = (deque(), deque())
-        self._requests: deque[Item] = deque()
-        """Of the control-plane listener."""
+        self._plane = Line()
+        """Requests of the control-plane listener."""
+        self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (Line(),))
+        """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
+        self._last = self._plane
+        """Where the last request came from."""
         self.data_requests_max = data_requests_max
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
         """Queue one frame."""
-        self._lanes[lane].append((connection, frame, slot))
+        line = self._lines[lane][0 if slot is None or lane is Lane.DATA else 1]
+        line.put((connection, frame, slot))
 
     def put_control_request(self, connection: int, frame: memoryview, slot: Slot) -> None:
         """Queue one request of a control-plane listener."""
-        self._requests.append((connection, frame, slot))
+        self._plane.put((connection, frame, slot))
+
+    def rest(self, lane: Lane, item: Item, *, plane: bool) -> None:
+        """A request has done a slice of its work: it goes on in the next turn, before the others of its connection."""
+        self._line(lane, plane).back(item, _Place.RESTING)
+
+    def set_aside(self, lane: Lane, item: Item, *, plane: bool) -> None:
+        """A request cannot run yet: its connection is passed over until `go_on`."""
+        self._line(lane, plane).back(item, _Place.ASIDE)
+
+    def begin_turn(self) -> None:
+        """Requests that work in slices may go on."""
+        for lines in self._lines:
+            for line in lines:
+                line.begin_turn()
+
+    def go_on(self, connection: int) -> None:
+        """What the first request of a connection waited for may have come."""
+        for lines in self._lines:
+            for line in lines:
+                line.go_on(connection)
 
     def take(self, lane: Lane) -> Item | None:
-        """The oldest frame of a lane, or None. In the control lane answers come before requests."""
-        queue = self._lanes[lane]
-        if queue:
-            return queue.popleft()
-        return self._requests.popleft() if lane is Lane.CONTROL and self._requests else None
+        """What is handled next in a lane, or None."""
+        for line in self._lines[lane]:
+            item = line.take()
+            if item is not None:
+                self._last = line
+                return item
+        return None
+
+    def charge(self, spent_ns: int) -> None:
+        """The request that was taken last took so long."""
+        self._last.charge(spent_ns)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
-        return len(self._lanes[lane]) + (len(self._requests) if lane is Lane.CONTROL else 0)
+        return sum(line.size for line in self._lines[lane])
+
+    def ready(self, lane: Lane) -> bool:
+        """Whether something in a lane can run now or in the next turn."""
+        return any(line.ready() for line in self._lines[lane])
 
     @property
     def control_requests(self) -> int:
         """Requests in the control-plane listener's queue, 20 at most (R291-09)."""
-        return min(len(self._requests), CONTROL_REQUESTS_MAX)
+        return self._plane.size
+
+    @property
+    def control_requests_full(self) -> bool:
+        """Whether that queue has no place."""
+        return self._plane.size >= CONTROL_REQUESTS_MAX
 
     def drop(self, connection: int) -> None:
         """Forget what a closed connection had sent and nobody has looked at."""
-        for queue in (*self._lanes, self._requests):
-            kept = [item for item in queue if item[0] != connection]
-            if len(kept) != len(queue):
-                queue.clear()
-                queue.extend(kept)
+        for lines in self._lines:
+            for line in lines:
+                line.drop(connection)
+
+    def _line(self, lane: Lane, plane: bool) -> Line:
+        return self._plane if plane else self._lines[lane][0 if lane is Lane.DATA else 1]

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from actors.raft import HardState, ReplicaKey, SnapshotId
+from actors.raft import EPOCH_MAX, HardState, ReplicaKey, SnapshotId
 
 DIRECTORIES = {"drafts": "__kafka_metadata-0", "released": "__cluster_metadata-0"}
 TOPICS = {"drafts": "__kafka_metadata", "released": "__cluster_metadata"}
@@ -93,9 +93,21 @@ def read_quorum_state(content: bytes, path: str) -> HardState:
         if int(fields.get("votedId", -1)) >= 0:
             directory = fields.get("votedDirectoryId")
             voted = ReplicaKey(int(fields["votedId"]), uuid_bytes(directory) if directory else bytes(16))
-        return HardState(int(fields["leaderEpoch"]), voted, int(fields.get("leaderId", -1)))
+        hard = HardState(int(fields["leaderEpoch"]), voted, int(fields.get("leaderId", -1)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"{path} is not a quorum-state: {error}") from None
+    if not (0 <= hard.epoch <= EPOCH_MAX and -1 <= hard.leader_id < 1 << 31):
+        raise DamagedFile(last_epoch(path, hard.epoch))
+    return hard
+
+
+def last_epoch(path: str, epoch: int) -> str:
+    """What to do about an epoch that no election can count up."""
+    return (
+        f"{path} holds epoch {epoch}, and an election needs a higher one that is at most {EPOCH_MAX}: stop all controllers, "
+        f"write into this file of each of them the same leaderEpoch, above every epoch in their {EPOCHS} files, with "
+        f"leaderId -1 and votedId -1, and start them again"
+    )
 
 
 def epochs(entries: Sequence[tuple[int, int]]) -> bytes:

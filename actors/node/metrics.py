@@ -8,7 +8,7 @@ Rules:
 
 1. Reading changes nothing and costs nothing before somebody asks.
 2. What is not there is absent, never 0: no control plane, no controller role, no lead (R291-16, R631-203).
-3. Busy time is measured by the host's stopwatch, which decides nothing; in a simulator it stands still.
+3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -57,7 +57,7 @@ class Node:
         log: Log,
         stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`stopwatch`: nanoseconds, for metrics of busy time alone."""
+        """`stopwatch`: nanoseconds; it decides how many requests a turn handles, and nothing else."""
         self.config = config
         self.stopwatch = stopwatch
         self.control_handler, self.data_handler = Idle(), Idle()
@@ -81,6 +81,8 @@ class Node:
         self._next_token = 0
         self._syncs: list[Sync] = []
         self._works: list[Work] = []
+        self._outside: dict[int, None] = {}
+        """Connections of the control-plane listener whose requests wait for a place in its queue."""
         self._listens: dict[str, bool] = {}
         """Listeners about which this turn decided last: keep what arrives, or turn it away."""
         self._stop: Stop | None = None
@@ -121,16 +123,31 @@ class Node:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
         self._closed.append((conn, refused))
 
-    def received(self, conn: int, frame: memoryview) -> None:
-        """One whole frame without its length. The buffer is the node's from now on."""
+    def congested(self, conn: int, congested: bool) -> None:
+        """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
+        self.connections.congested(conn, congested)
+        if not congested:
+            self.mailbox.go_on(conn)
+
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """One whole frame without its length. The buffer is the node's from now on.
+
+        False: hand over nothing more of this connection before `Effects.resume` names it.
+        """
         if conn < 0:
             self.mailbox.put(self.channels.lane(conn), conn, frame, None)
-            return
+            return True
         connection = self.connections.get(conn)
-        if connection is not None:
+        if connection is None:
+            return False
+        if connection.kind is Listener.CONTROL_PLANE and (connection.waiting or self.mailbox.control_requests_full):
+            self.connections.wait(connection, frame)
+            self._outside[conn] = None
+        else:
             slot = self.connections.begin(connection, frame)
             if slot is not None:
                 self._queue(connection, frame, slot)
+        return not connection.paused
 
     def done(self, token: int, result: object) -> None:
         """A `Sync` or `Work` has ended; `result` is its value or the exception."""
@@ -148,9 +165,10 @@ class Node:
     # ---- the turn
 
     def turn(self, now: Now, budget: int) -> Effects:
-        """Act on what has come. `budget`: bytes of data-lane requests to handle at most (one is always handled)."""
+        """Act on what has come. `budget`: nanoseconds that each lane may take; one request of each is always handled."""
         self.now = now
         self.connections.begin_turn()
+        self.mailbox.begin_turn()
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
@@ -160,14 +178,13 @@ class Node:
             self.channels.connected(self._connected.popleft())
         began_ns = self.stopwatch()
         self.control_handler.note(began_ns)
-        self._control_lane()
-        self.control_handler.busy_ns += self.stopwatch() - began_ns
+        self.control_handler.busy_ns += self._run_lane(Lane.CONTROL, began_ns, budget) - began_ns
         while self._closed:
             conn, refused = self._closed.popleft()
+            self.mailbox.drop(conn)
             if conn < 0:
                 self.channels.closed(conn, refused)
             else:
-                self.mailbox.drop(conn)
                 self.connections.gone(conn)
         self.quorum.advance()
         self._follow_controller()
@@ -177,8 +194,7 @@ class Node:
             role.tick(now)
         began_ns = self.stopwatch()
         self.data_handler.note(began_ns)
-        self._data_lane(budget)
-        self.data_handler.busy_ns += self.stopwatch() - began_ns
+        self.data_handler.busy_ns += self._run_lane(Lane.DATA, began_ns, budget) - began_ns
         if self.controller is not None:
             for batch in self.controller.flush():
                 self.quorum.append(batch)
@@ -195,7 +211,7 @@ class Node:
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
-        if self.mailbox.size(Lane.DATA) or self.mailbox.size(Lane.CONTROL):
+        if self.mailbox.ready(Lane.CONTROL) or self.mailbox.ready(Lane.DATA):
             return 0
         due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
         for role in self._roles:
@@ -208,34 +224,64 @@ class Node:
             self._active_controller = leader
             self.channels.controller_moved()
 
-    def _control_lane(self) -> None:
-        while (item := self.mailbox.take(Lane.CONTROL)) is not None:
-            self._handle(*item)
+    def _run_lane(self, lane: Lane, began_ns: int, budget: int) -> int:
+        """Handle what waits in a lane until it is empty or its time is over; when that was."""
+        take, charge, handle, stopwatch = self.mailbox.take, self.mailbox.charge, self._handle, self.stopwatch
+        at_ns = began_ns
+        while (item := take(lane)) is not None:
+            handle(*item)
+            if self._outside:
+                self._let_in()
+            since_ns, at_ns = at_ns, stopwatch()
+            charge(at_ns - since_ns)
+            if at_ns - began_ns >= budget:
+                break
+        return at_ns
 
-    def _data_lane(self, budget: int) -> None:
-        while (item := self.mailbox.take(Lane.DATA)) is not None:
-            self._handle(*item)
-            budget -= len(item[1])
-            if budget <= 0:
+    def _let_in(self) -> None:
+        """Fill the queue of the control-plane listener with what waits outside, first come, first served."""
+        for conn in list(self._outside):
+            connection = self.connections.get(conn)
+            if connection is not None:
+                while not self.mailbox.control_requests_full and (found := self.connections.placed(connection)):
+                    self._queue(connection, *found)
+            if connection is None or not connection.waiting:
+                del self._outside[conn]
+            if self.mailbox.control_requests_full:
                 break
 
     def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
         if connection.kind is Listener.CONTROL_PLANE:
             self.mailbox.put_control_request(connection.id, frame, slot)
-            return
-        key = int.from_bytes(frame[:2], "big", signed=True)
-        api = TABLE.get((connection.kind, key))
-        self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
+        else:
+            self.mailbox.put(_lane(connection, frame), connection.id, frame, slot)
 
     def _handle(self, conn: int, frame: memoryview, slot: Slot | None) -> None:
         if slot is None:
             self.channels.received(conn, frame)
+        elif slot.sliced is not None:
+            go_on, slot.sliced = slot.sliced, None
+            go_on()
+        elif slot.connection.congested or (slot.connection.writing and self._behind(slot, frame)):
+            lane, plane = self._place(slot.connection, frame)
+            self.mailbox.set_aside(lane, (conn, frame, slot), plane=plane)
         elif not slot.connection.closed:
             self.dispatch.run(slot.connection, slot, frame)
+
+    def _behind(self, slot: Slot, frame: memoryview) -> bool:
+        api = TABLE.get((slot.connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
+        return api is not None and self.connections.behind(slot, api)
+
+    def _place(self, connection: Connection, frame: memoryview) -> tuple[Lane, bool]:
+        """The lane of a request, and whether it is in the queue of the control-plane listener."""
+        plane = connection.kind is Listener.CONTROL_PLANE
+        return (Lane.CONTROL if plane else _lane(connection, frame)), plane
 
     def _effects(self) -> Effects:
         self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
         connections, channels = self.connections, self.channels
+        for conn in channels.closes:
+            self.mailbox.drop(conn)
         effects = Effects(
             send=[*channels.sends, *connections.sends],
             sync=self._syncs,
@@ -267,8 +313,17 @@ class Node:
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> None:
         """The answer of a slot is known."""
+        if slot.writer is not None:
+            self.mailbox.go_on(slot.connection.id)
         for frame, place in self.connections.answer(slot, parts):
             self._queue(slot.connection, frame, place)
+
+    def go_on_later(self, slot: Slot, frame: memoryview) -> None:
+        """Call `slot.sliced` in the next turn, before any later request of its connection."""
+        connection = slot.connection
+        if not connection.closed:
+            lane, plane = self._place(connection, frame)
+            self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
         """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
@@ -327,3 +382,8 @@ class Node:
 
     def _controller_address(self) -> tuple[str, int] | None:
         return self.quorum.leader_address()
+
+
+def _lane(connection: Connection, frame: memoryview) -> Lane:
+    api = TABLE.get((connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
+    return api.lane if api is not None else Lane.DATA

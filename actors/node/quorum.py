@@ -27,6 +27,7 @@ from actors.node.registry import Answer, Close, Done, Parked
 from actors.node.rpc import begin_quorum_epoch, end_quorum_epoch, fetch_metadata, fetch_snapshot, vote
 from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now
 from actors.raft import (
+    EPOCH_MAX,
     Description,
     Failed,
     LeaderChange,
@@ -255,6 +256,8 @@ class Quorum:
         self.voter_records = found.voters
         self.addresses.record(found.voters)
         voters = Voters(ReplicaKey(voter.id, voter.directory_id) for voter in found.voters)
+        if self.me in voters and max(found.hard.epoch, found.table.last_epoch) >= EPOCH_MAX:
+            raise files.DamagedFile(self._last_epoch())
         self._check_connect(voters)
         if found.latest.end_offset > 0:
             self._load(found.latest)
@@ -274,6 +277,9 @@ class Quorum:
         )
         self._say_where(found)
         self.advance()
+
+    def _last_epoch(self) -> str:
+        return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)
 
     def _check_connect(self, voters: Voters) -> None:
         """controller.connect may name the voters, but who votes stands on the disk (A11)."""
@@ -306,6 +312,8 @@ class Quorum:
         """Timers of the quorum."""
         if self._raft is not None:
             self._raft.tick(now)
+            if self._raft.exhausted:
+                self.node.stop(1, self._last_epoch())
             self.advance()
 
     def deadline_ms(self) -> int:

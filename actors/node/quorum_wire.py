@@ -8,6 +8,8 @@ from actors.raft import Error
 if TYPE_CHECKING:
     from actors.node.quorum import Quorum
 
+ENDPOINTS_MAX = 100
+"""An answer names one leader; a quorum has a few voters."""
 UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1
 """A fetch before version 18 (KIP-1166) does not say what it knows: it is never answered for the high watermark alone."""
 
@@ -41,8 +43,11 @@ def own_endpoints(quorum: "Quorum", cls: type[Any]) -> list[Any]:
 
 
 def learn(quorum: "Quorum", reply: Any) -> None:
-    """Believe the addresses in an answer."""
-    for endpoint in reply.node_endpoints or ():
+    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes."""
+    known = {key.id for key in quorum.raft_voters.keys}
+    for endpoint in (reply.node_endpoints or ())[:ENDPOINTS_MAX]:
+        if known and endpoint.node_id not in known:
+            continue
         quorum.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
 
 

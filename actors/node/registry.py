@@ -4,7 +4,7 @@ Key of the table: (listener, api key). The drafts of KIP-631 use numbers that re
 so a number alone says nothing; the listener decides, never the body (requirement reading A01).
 
 A handler is a function `(node, request, call) -> Answer`. It does not wait and does not call back: what it cannot answer
-now it returns as `Held`, `Parked`, `Later` or `Forward`, and the node keeps it.
+now it returns as `Held`, `Parked`, `Later`, `Sliced` or `Forward`, and the node keeps it.
 """
 
 import enum
@@ -29,6 +29,17 @@ class Lane(enum.IntEnum):
 
     CONTROL = 0
     DATA = 1
+
+
+class Subject(enum.Flag):
+    """What requests of clients read and write, as far as the order within a connection depends on it."""
+
+    NOTHING = 0
+    RECORDS = enum.auto()
+    GROUPS = enum.auto()
+    """Groups and their committed offsets."""
+    METADATA = enum.auto()
+    """Topics, partitions, settings, brokers."""
 
 
 class Call(NamedTuple):
@@ -80,13 +91,22 @@ class Forward(NamedTuple):
     """Send the request as it came to the active controller (Envelope, KIP-590) and pass its answer on."""
 
 
+class Sliced(NamedTuple):
+    """The handler has done a bounded piece of its work, 1 to 5 ms: go on with `again()` in the next turn.
+
+    Between slices run heartbeats, timers, the quorum, sockets and one request of every other connection. Later requests of
+    the same connection stay behind. A connection that closes takes the rest of the work with it."""
+
+    again: Callable[[], "Answer"]
+
+
 class Close(NamedTuple):
     """Close the connection; `why` goes to the log."""
 
     why: str
 
 
-Answer = Done | Held | Parked | Later | Forward | Close
+Answer = Done | Held | Parked | Later | Sliced | Forward | Close
 Handler = Callable[["Node", Any, Call], Answer]
 
 
@@ -101,6 +121,11 @@ class Api(NamedTuple):
     """Versions that ApiVersions shows; wider than `versions` only for Produce (librdkafka reads features out of it)."""
     lane: Lane
     handler: Handler
+    reads: Subject
+    writes: Subject
+    """A request starts when no earlier one of its connection is under way that writes what it reads or writes."""
+    pipelined: bool
+    """Requests of this API may start behind one another: what they write is written in their order all the same."""
 
 
 TABLE: dict[tuple[Listener, int], Api] = {}
@@ -116,6 +141,9 @@ def rpc(
     listeners: Sequence[Listener],
     lane: Lane = Lane.DATA,
     advertised: range | None = None,
+    reads: Subject = Subject.NOTHING,
+    writes: Subject = Subject.NOTHING,
+    pipelined: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler for (each of `listeners`, `key`). `name` is the schema's: `CreateTopics` for
     `CreateTopicsRequest` and `CreateTopicsResponse`. Registering a pair twice is a mistake in the source: ValueError."""
@@ -124,7 +152,9 @@ def rpc(
         for listener in listeners:
             if (listener, key) in TABLE:
                 raise ValueError(f"{listener} {key} is served by {TABLE[listener, key].name} already")
-            TABLE[listener, key] = Api(key, name, versions, advertised or versions, lane, handler)
+            TABLE[listener, key] = Api(
+                key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined
+            )
         if Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners:
             TABLE[Listener.INTER_BROKER, key] = TABLE[Listener.CLIENT, key]
             CLIENTS_OWN.add(key)

@@ -1,6 +1,6 @@
 """The quorum: KIP-595 pull replication with KIP-630 snapshots and KIP-996 pre-votes, without IO.
 
-Read in this order: `messages`, `state`, `election`, `following`, `leading`, `download`, `ready`, `raft`.
+Read in this order: `messages`, `state`, `belief`, `election`, `following`, `leading`, `download`, `ready`, `raft`.
 """
 
 from actors.raft.describe import Description, ReplicaState
@@ -10,10 +10,11 @@ from actors.raft.log import EpochTable, LogReader, SnapshotSlice
 from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpoch, ReplicaKey, SnapshotId
 from actors.raft.raft import NotLeader, Raft
 from actors.raft.ready import HardState, Leadership, Ready, SnapshotPart
-from actors.raft.state import Control, LeaderChange, Role
+from actors.raft.state import EPOCH_MAX, Control, LeaderChange, Role
 from actors.raft.voters import Voters
 
 __all__ = [
+    "EPOCH_MAX",
     "NO_LEADER",
     "Control",
     "Description",

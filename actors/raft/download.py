@@ -16,9 +16,10 @@ from actors.raft.state import Core, Download, Role
 
 
 def begin(core: Core, snapshot: SnapshotId) -> None:
-    """The leader refers us to a snapshot. One that holds nothing new is a mistake, asked about again after a pause."""
+    """The leader refers us to a snapshot. One that holds nothing new, or is of an epoch that has not been, is a mistake:
+    the leader is asked again after a pause."""
     assert core.fetching is not None
-    if snapshot.end_offset <= core.high_watermark:
+    if snapshot.end_offset <= core.high_watermark or not 0 <= snapshot.epoch <= core.epoch:
         core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     else:
         core.download = Download(snapshot)
@@ -71,8 +72,10 @@ def received(core: Core, snapshot: SnapshotId, valid: bool) -> None:
 
 
 def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
-    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: beyond the file."""
+    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: not in the file."""
     error = leading.refusal(core, request.epoch)
+    if error is Error.NONE and request.position < 0:
+        error = Error.POSITION_OUT_OF_RANGE
     if error is Error.NONE:
         leading.contact(core, request.replica)
         serve(core, source, request)
@@ -85,7 +88,7 @@ def serve(core: Core, source: int, request: FetchSnapshotRequest) -> None:
     """Answer with the slice, or keep the request until the node has read the disk."""
     assert core.leading is not None
     answer = FetchSnapshotResponse(request.serial, Error.NONE, core.me.id, core.epoch, request.snapshot)
-    bytes_max = min(request.bytes_max, core.limits.snapshot_bytes_max)
+    bytes_max = max(0, min(request.bytes_max, core.limits.snapshot_bytes_max))
     try:
         piece = core.log.reader.read_snapshot(request.snapshot, request.position, bytes_max)
     except FileNotFoundError:

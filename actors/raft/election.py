@@ -13,7 +13,7 @@ Rules:
    asks for its own; granting another's restarts that wait; a refused one is repeated soon, at random.
 """
 
-from actors.raft import following, leading
+from actors.raft import belief, following, leading
 from actors.raft.messages import (
     NO_LEADER,
     EndQuorumEpochRequest,
@@ -23,7 +23,7 @@ from actors.raft.messages import (
     VoteResponse,
 )
 from actors.raft.ready import HardState
-from actors.raft.state import Ballot, Core, Role
+from actors.raft.state import EPOCH_MAX, NEVER_MS, Ballot, Core, Role
 
 BACKOFF_BASE_MS = 50
 
@@ -47,7 +47,10 @@ def begin(core: Core) -> None:
 
 
 def stand(core: Core) -> None:
-    """Ask for pre-votes in the present epoch."""
+    """Ask for pre-votes in the present epoch; not in the last one, behind which there is none to be elected for."""
+    if core.epoch >= EPOCH_MAX:
+        core.exhausted, core.patience_ms = True, NEVER_MS
+        return
     core.become(Role.PROSPECTIVE)
     core.patience_ms = core.now_ms + core.election_wait_ms()
     ballot = core.ballot = Ballot(core.me)
@@ -137,14 +140,10 @@ def hint(core: Core, wait_ms: int | None = None) -> None:
 
 
 def vote(core: Core, source: int, request: VoteRequest) -> None:
-    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: meant for another disk; FENCED_LEADER_EPOCH: an old epoch."""
-    error = Error.NONE
+    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: meant for another disk; others: see `belief.candidate`."""
     granted = False
-    if request.voter != core.me:
-        error = Error.INVALID_VOTER_KEY
-    elif request.epoch < core.epoch:
-        error = Error.FENCED_LEADER_EPOCH
-    elif core.is_voter and request.replica in core.voters:
+    error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
+    if error is Error.NONE and core.is_voter and request.replica in core.voters:
         if request.epoch > core.epoch:
             unattach(core, request.epoch)
         granted = _may_grant(core, request)
@@ -213,7 +212,7 @@ def unattach(core: Core, epoch: int) -> None:
 
 
 def learn(core: Core, epoch: int, leader_id: int) -> None:
-    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`."""
+    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`. Both have passed `belief`."""
     known = leader_id not in (NO_LEADER, core.me.id)
     if epoch > core.epoch:
         if known:
@@ -233,10 +232,8 @@ def told_leader(core: Core) -> int:
 
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
     """The leader resigns: the first of its preferred stands at once, the next one stagger later, and so on."""
-    error = Error.NONE
-    if request.epoch < core.epoch:
-        error = Error.FENCED_LEADER_EPOCH
-    else:
+    error = belief.announced(core, request.leader_id, request.epoch)
+    if error is Error.NONE:
         learn(core, request.epoch, request.leader_id)
         if core.leader_id == request.leader_id and core.epoch == request.epoch:
             places = [key for key in request.preferred if key in core.voters]

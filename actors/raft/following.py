@@ -12,7 +12,7 @@ Rules:
 4. An observer without a leader asks one replica after the other.
 """
 
-from actors.raft import download, election
+from actors.raft import belief, download, election
 from actors.raft.messages import (
     NO_LEADER,
     BeginQuorumEpochRequest,
@@ -67,12 +67,10 @@ def _next_target(core: Core) -> None:
 
 def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest) -> None:
     """A leader makes itself known."""
-    error = Error.NONE
-    if request.voter != core.me:
-        error = Error.INVALID_VOTER_KEY
-    elif request.epoch < core.epoch:
-        error = Error.FENCED_LEADER_EPOCH
-    else:
+    error = Error.INVALID_VOTER_KEY
+    if request.voter == core.me:
+        error = belief.announced(core, request.leader_id, request.epoch)
+    if error is Error.NONE:
         if core.role is Role.PROSPECTIVE and core.epoch == request.epoch and core.leader_id == request.leader_id:
             follow(core, request.leader_id, request.epoch)
         election.learn(core, request.epoch, request.leader_id)
@@ -127,7 +125,9 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
     heard(core)
     core.told_high_watermark = max(core.told_high_watermark, response.high_watermark)
     fetching.due_ms = core.now_ms
-    if response.diverging is not None:
+    if response.diverging is not None and min(response.diverging) < 0:
+        fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
+    elif response.diverging is not None:
         _truncate(core, response.diverging)
     elif response.snapshot is not None:
         download.begin(core, response.snapshot)

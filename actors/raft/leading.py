@@ -61,8 +61,10 @@ def refusal(core: Core, epoch: int) -> Error:
 
 
 def fetch(core: Core, source: int, request: FetchRequest) -> None:
-    """Answer a fetch, or park it. Errors: see `refusal`."""
+    """Answer a fetch, or park it. INVALID_REQUEST: a number that no log has; others: see `refusal`."""
     error = refusal(core, request.epoch)
+    if min(request.epoch, request.offset, request.last_epoch) < 0:
+        error = Error.INVALID_REQUEST
     if error is not Error.NONE:
         core.say(source, FetchResponse(request.serial, error, election.told_leader(core), core.epoch))
         return
@@ -116,10 +118,11 @@ def contact(core: Core, replica: ReplicaKey) -> Progress | None:
     if progress is None:
         if replica.id < 0:
             return None
-        progress = leading.observers.get(replica)
+        progress = leading.observers.pop(replica, None)
         if progress is None:
             forget_observers(core)
-            progress = leading.observers[replica] = Progress(core.now_ms)
+            progress = Progress(core.now_ms)
+        leading.observers[replica] = progress
     progress.fetch_ms = core.now_ms
     progress.fetch_wall_ms = core.now.wall_ms
     progress.announced_ms = core.now_ms + core.limits.announce_ms
@@ -129,17 +132,16 @@ def contact(core: Core, replica: ReplicaKey) -> Progress | None:
 
 
 def forget_observers(core: Core) -> None:
-    """Drop observers that have not fetched for five minutes, and the longest silent ones beyond a bound."""
+    """Drop observers that have not fetched for five minutes, and the longest silent ones beyond a bound. Whoever invents ids
+    costs no more than the entry that is dropped."""
     leading = core.leading
     assert leading is not None
-    kept = {
-        key: progress
-        for key, progress in leading.observers.items()
-        if core.now_ms - progress.fetch_ms <= OBSERVER_FORGOTTEN_MS
-    }
-    if len(kept) >= OBSERVERS_MAX:
-        del kept[min(kept, key=lambda key: kept[key].fetch_ms)]
-    leading.observers = kept
+    while leading.observers:
+        first = next(iter(leading.observers))
+        silent_ms = core.now_ms - leading.observers[first].fetch_ms
+        if silent_ms <= OBSERVER_FORGOTTEN_MS and len(leading.observers) < OBSERVERS_MAX:
+            break
+        del leading.observers[first]
 
 
 def _note(core: Core, progress: Progress, offset: int) -> None:

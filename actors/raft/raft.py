@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.ports import Batch, Now, Random
-from actors.raft import download, election, following, leading
+from actors.raft import belief, download, election, following, leading
 from actors.raft.describe import Description, describe
 from actors.raft.limits import Limits
 from actors.raft.log import EpochTable, Log, LogReader
@@ -122,12 +122,16 @@ class Raft:
         core = self._core
         core.now = now
         kind = type(message)
-        if kind is Failed:
-            election.vote_failed(core, message.serial)
-            following.fetch_failed(core, message.serial)
-            return
         if kind in TEACHES:
-            election.learn(core, message.epoch, message.leader_id)  # type: ignore[union-attr]
+            leader_id, epoch = message.leader_id, message.epoch  # type: ignore[union-attr]
+            if belief.answer(core, leader_id, epoch):
+                election.learn(core, epoch, leader_id)
+            else:
+                message, kind = Failed(message.serial), Failed  # type: ignore[union-attr]
+        if kind is Failed:
+            election.vote_failed(core, message.serial)  # type: ignore[union-attr]
+            following.fetch_failed(core, message.serial)  # type: ignore[union-attr]
+            return
         HANDLERS[kind](core, source, message)
 
     def link_lost(self, peer: int, refused: bool, now: Now) -> None:
@@ -258,6 +262,15 @@ class Raft:
             return 0
         since_ms = core.now_ms - core.limits.fetch_timeout_ms
         return 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
+
+    @property
+    def exhausted(self) -> bool:
+        """A voter that would have to stand, in the last epoch: there will be no leader."""
+        return self._core.exhausted
+
+    def follows(self, voter: ReplicaKey, leader_id: int, epoch: int) -> bool:
+        """Whether an announcement to `voter` would tell this replica of a leader that it has not heard yet."""
+        return belief.follows(self._core, voter, leader_id, epoch)
 
     def overdue(self, now: Now) -> bool:
         """Leader: no majority has fetched in time, the next `tick` resigns."""

@@ -44,6 +44,8 @@ from actors.raft.ready import HardState, Outbox
 from actors.raft.voters import Voters
 
 NEVER_MS = (1 << 63) - 1
+EPOCH_MAX = (1 << 31) - 1
+"""The last epoch: quorum-state, the log and the wire hold an int32."""
 
 
 class Role(enum.Enum):
@@ -161,6 +163,7 @@ class Leading:
         """Whether the high watermark has passed its LeaderChange: until then it is not told to anybody."""
         self.voters = {key: Progress(now_ms) for key in others}
         self.observers: dict[ReplicaKey, Progress] = {}
+        """The one that has been silent for longest comes first."""
         self.parked: dict[int, ParkedFetch] = {}
         """By the source that awaits the answer."""
 
@@ -199,6 +202,8 @@ class Core:
         -1: none yet. What a restart finds on its disk says nothing about what was committed since."""
         self.role = Role.UNATTACHED
         self.hard = hard
+        self.exhausted = False
+        """This voter would have to stand, and there is no epoch behind its own."""
         self.patience_ms = NEVER_MS
         """When the role's wait ends: for votes, for the leader, for a quorum."""
         self.hurry = False
@@ -264,6 +269,7 @@ class Core:
         assert role in TRANSITIONS[self.role], (self.role, role)
         if hard is not None and hard != self.hard:
             assert hard.epoch > self.hard.epoch or self._same_epoch(hard), (self.hard, hard)
+            assert hard.epoch <= EPOCH_MAX, hard
             if hard.epoch > self.hard.epoch and self.leader_id != NO_LEADER:
                 self.hurry = False
             self.hard = hard

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import ray
 
+from actors.import_path import joining_ray
 from actors.replay.question import Question, answer, question
 from actors.replay.source import Split
 
@@ -60,7 +61,8 @@ class Attached:
     def __init__(self, where: str) -> None:
         name, _, address = where.partition("@")
         if not ray.is_initialized():
-            ray.init(address=address or "auto", namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+            with joining_ray():
+                ray.init(address=address or "auto", namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
         self.holder = ray.get_actor(name, namespace=NAMESPACE)
         self.schema, self.references = ray.get(self.holder.batches.remote())
         self.parts = len(self.references)

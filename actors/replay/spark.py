@@ -18,9 +18,9 @@ import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from pyspark.sql import datasource as api
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from actors.import_path import SAFE_PATH, python_path
 from actors.replay import follow, shared, source
 from actors.replay.java import Unfit, java_home
 from actors.replay.question import Question, answer, narrowed, question, told
@@ -44,7 +45,6 @@ LOCAL_SOCKETS = {
 """From 4.1 on: workers talk to their JVM over Unix sockets. TCP costs an eighth of all time."""
 LOCAL_SOCKETS_MIN = (4, 1)
 PYSPARK_MIN = (4, 0)
-ROOT = Path(__file__).resolve().parents[2]
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """To a JVM: look at Arrow's buffers without checking bounds, and whether a value is null only where Spark asks: both are
 settled for what pyarrow wrote, and checked at every value of every row otherwise."""
@@ -329,14 +329,15 @@ def session(
     if home is not None:
         os.environ["JAVA_HOME"] = home
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    paths = [str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+    # Workers start with `python -m`, whose path begins with the current directory. It stays on the path, behind our own.
+    os.environ["PYTHONPATH"] = python_path(os.getcwd())
     builder = SparkSession.builder.appName(name).master(master).config("spark.driver.memory", memory)
     given = {
         **(LOCAL_SOCKETS if _version() >= LOCAL_SOCKETS_MIN else {}),
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        f"spark.executorEnv.{SAFE_PATH}": "1",
         PUSHDOWN_CONF: "true",
         "spark.driver.extraJavaOptions": UNCHECKED,
         "spark.executor.extraJavaOptions": UNCHECKED,
@@ -344,7 +345,22 @@ def session(
     }
     for key, text in given.items():
         builder = builder.config(key, text)
-    return register(builder.getOrCreate())
+    with _safe_path():
+        return register(builder.getOrCreate())
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """A JVM that starts within this context gives Python's safe path to all its workers. This process keeps its own path."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 def register(spark: Any) -> Any:

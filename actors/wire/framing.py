@@ -14,6 +14,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
+from actors.wire import limits
 from actors.wire.errors import WireError
 from actors.wire.messages import API_VERSIONS, Buffer, Rpc, decode, decode_exact, encode_parts, head, names, requests
 from fastpath.layout import Message
@@ -103,11 +104,12 @@ def _text(data: memoryview, position: int) -> str:
 
 def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
     """The request at `position`. Bytes left over are an error in the drafts, whose layouts differ in length only (A02);
-    released RPCs may have some, as for Kafka's own broker. Raises WireError."""
+    released RPCs may have some, as for Kafka's own broker. Raises WireError, also for more entries than `limits` allows."""
     prefixed = f"v28:{name}" if name in _DRAFTS else name
+    entries_max = limits.entries_max(name)
     if ":" in prefixed:
-        return decode_exact(f"{prefixed}Request", version, frame, position)
-    return decode(f"{name}Request", version, frame, position)[0]
+        return decode_exact(f"{prefixed}Request", version, frame, position, entries_max)
+    return decode(f"{name}Request", version, frame, position, entries_max)[0]
 
 
 def encode_request(name: str, version: int, correlation_id: int, client_id: str | None, body: Any) -> list[Buffer]:

@@ -225,16 +225,17 @@ def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = F
     return encoder.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
 
 
-def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> tuple[Any, int]:
-    """(message, position behind it). Raises WireError."""
+def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> tuple[Any, int]:
+    """(message, position behind it). `entries_max`: array elements and tagged fields that it may have, all counted
+    together; -1: any number. Raises WireError."""
     if isinstance(cls, str):
         cls = message(cls)
-    return decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos)
+    return decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos, entries_max)
 
 
-def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0) -> Any:
+def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> Any:
     """The message that fills `data` from `pos` to its end. Raises WireError when bytes are left over."""
-    decoded, end = decode(cls, version, data, pos)
+    decoded, end = decode(cls, version, data, pos, entries_max)
     left = memoryview(data).nbytes - end
     if left:
         raise WireError(type(decoded).__qualname__, f"{left} bytes left over", end)

@@ -76,10 +76,10 @@ def _one(field: Field, value: Any, version: int, flexible: bool) -> bytes:
 
 
 class Cursor:
-    """A place in bytes."""
+    """A place in bytes. `entries`: array elements and tagged fields met so far."""
 
     def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+        self.data, self.at, self.entries = data, 0, 0
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""
@@ -108,6 +108,13 @@ def decode(schema: Schema, data: bytes, version: int) -> dict[str, Any]:
     return found
 
 
+def entries(schema: Schema, data: bytes, version: int) -> int:
+    """How many array elements, at any depth, and tagged fields the message has."""
+    cursor = Cursor(data)
+    _read_struct(schema.root, cursor, version, version in schema.head.flexible)
+    return cursor.entries
+
+
 def _read_struct(described: Struct, cursor: Cursor, version: int, flexible: bool) -> dict[str, Any]:
     found, tagged = {}, {}
     for field in described.fields:
@@ -121,6 +128,7 @@ def _read_struct(described: Struct, cursor: Cursor, version: int, flexible: bool
             value = Cursor(cursor.take(cursor.uvarint()))
             if tag in tagged:
                 found[tagged[tag].name] = _read(tagged[tag], value, version, flexible)
+            cursor.entries += 1 + value.entries
     return found
 
 
@@ -134,6 +142,7 @@ def _read(field: Field, cursor: Cursor, version: int, flexible: bool) -> Any:
     compact = flexible and not field.plain
     if field.array:
         size = _read_length(cursor, compact, True)
+        cursor.entries += max(size, 0)
         return None if size < 0 else [_read_one(field, cursor, version, flexible) for _ in range(size)]
     if field.type == "struct" and version in field.nullable:
         mark = cursor.take(1)[0]

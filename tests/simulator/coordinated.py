@@ -15,8 +15,8 @@ TOPIC, BROKER = 2, 4
 
 
 class Coordinated:
-    def __init__(self, **config: str) -> None:
-        self.world = World(1)
+    def __init__(self, seed: int = 1, **config: str) -> None:
+        self.world = World(seed)
         self.cluster = Cluster(self.world, config={"offsets.topic.num.partitions": "1", **config})
         self.cluster.start()
         assert self.world.run_until(self.cluster.ready, 60_000)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from actors.wire.errors import ErrorCode
 from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
+from tests.simulator.checkers.believed_leaders import BelievedLeaders
 from tests.simulator.checkers.changed_replicas import ChangedReplicas
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.consumed_records import ConsumedRecords
@@ -49,6 +50,7 @@ from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
 from tests.simulator.history import History
 from tests.simulator.patience import turns_end
+from tests.simulator.strangers import Strangers
 from tests.simulator.world import World
 
 FAULTY_MS = 110_000
@@ -158,7 +160,7 @@ class Simulation:
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrWishes(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
-            self.stops, ServedOffsets(self.metadata, self.cluster, self.history),
+            self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
         ])  # fmt: skip
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
@@ -168,6 +170,7 @@ class Simulation:
         self.data.without_rot = self.faults.without_rot
         self.stops.was_rotten = self.faults.was_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
+        self.strangers = Strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
         self.clients: list[Client] = []
 
     def run(self) -> Result:
@@ -195,8 +198,10 @@ class Simulation:
         self._create()
         self._work()
         self.faults.begin()
+        self.strangers.begin()
         self.world.run_for(FAULTY_MS)
         self.faults.end()
+        self.strangers.end()
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"no faults for {HEALTHY_MS} ms, but {self._illness()}")
         self._finish()

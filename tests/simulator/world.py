@@ -25,7 +25,9 @@ from actors.ports import Now
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
-TURN_BUDGET_BYTES = 1 << 20
+TURN_BUDGET_NS = 4_000_000
+READING_NS = (1_000, 60_000)
+"""How much a node's stopwatch moves from one reading to the next: a turn handles 67 requests a lane at least."""
 SYNC_US = (80, 600)
 """How long a sync takes."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
@@ -68,6 +70,18 @@ class Lines:
     def error(self, text: str) -> None:
         self._world.say(self._name, f"ERROR {text}")
         self._world.errors.append(f"{self._name}: {text}")
+
+
+class Stopwatch:
+    """Nanoseconds that pass with each reading, by a random stream of its own: where turns end is a matter of the seed."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._random = random.Random(f"{seed}-stopwatch-{name}")
+        self._ns = 0
+
+    def __call__(self) -> int:
+        self._ns += self._random.randint(*READING_NS)
+        return self._ns
 
 
 class Process:
@@ -113,7 +127,11 @@ class Process:
         self.frozen = False
         self._turn_at = None
         node = Node(
-            self.config, self._storage(self.disk), SeededRandom(self.world.random), Lines(self.world, self.name)
+            self.config,
+            self._storage(self.disk),
+            SeededRandom(self.world.random),
+            Lines(self.world, self.name),
+            Stopwatch(self.world.seed, f"{self.name}-{self.life}"),
         )
         self.world.note("start", self.name)
         self.node = node
@@ -185,7 +203,7 @@ class Process:
             return
         self._turn_at = None
         self.world.turns += 1
-        effects = self.node.turn(self.now(), TURN_BUDGET_BYTES)
+        effects = self.node.turn(self.now(), TURN_BUDGET_NS)
         if any(effects):
             self.fruitless = 0
             self.perform(effects)

@@ -13,6 +13,10 @@
     refuse A B                   the connection of A to B breaks and B's port refuses A, though B lives
     hold N | sync N              syncs of N do not end | those that began have ended
     snapshot N                   N writes a snapshot and cuts its log
+    stranger KIND A EPOCH [ID [DISK]]  A gets a message (begin, end, vote, pre-vote, fetch) from a peer outside: ID leads or
+                                 asks (default: 77, which is no voter; DISK own: with the disk of that id); the answer
+    answer A EPOCH ID            a replica answers A: ID (-1: unknown) leads EPOCH
+    epoch N EPOCH                N, which is not running, has EPOCH in its quorum-state, and voted for nobody
     status                       every replica in a line
 
 A fetch is shown when it asks for something new, an answer when it brings something. Random waits are 100 ms times the id.
@@ -23,10 +27,11 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.ports import Batch, Now
-from actors.raft import EpochTable, Failed, LeaderChange, Limits, Raft, ReplicaKey, Role, SnapshotId, Voters
+from actors.raft import EpochTable, Failed, HardState, LeaderChange, Limits, Raft, ReplicaKey, Role, SnapshotId, Voters
 from actors.raft.messages import (
     REQUESTS,
     BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     Error,
     FetchRequest,
@@ -38,6 +43,8 @@ from actors.raft.messages import (
 )
 from tests.simulator.raft_disk import Disk
 
+OUTSIDE = 0
+"""Where answers to a peer go that is no replica."""
 LIMITS = Limits(snapshot_bytes_max=2000)
 
 
@@ -221,6 +228,28 @@ class Story:
         self._perform(actor)
         self._settle()
 
+    def do_stranger(self, kind: str, id: str, epoch: str, asker: str = "77", disk: str = "") -> None:
+        actor, number = self.actors[int(id)], int(epoch)
+        key = ReplicaKey(int(asker), b"%016d" % int(asker) if disk == "own" else b"s" * 16)
+        votes = {"vote": False, "pre-vote": True}
+        requests: dict[str, Any] = {
+            "begin": BeginQuorumEpochRequest(0, actor.key, key.id, number),
+            "end": EndQuorumEpochRequest(0, key.id, number, (actor.key,)),
+            "fetch": FetchRequest(0, key, number, 0, 0, -1, 0, 1 << 20),
+        } | {word: VoteRequest(0, key, actor.key, number, 0, 1 << 40, pre) for word, pre in votes.items()}
+        self.mail.append((OUTSIDE, actor.key.id, requests[kind]))
+        self._settle()
+
+    def do_answer(self, id: str, epoch: str, leader: str) -> None:
+        self.mail.append((OUTSIDE, int(id), BeginQuorumEpochResponse(0, Error.NONE, int(leader), int(epoch))))
+        self._settle()
+
+    def do_epoch(self, id: str, epoch: str) -> None:
+        disk = self.actors[int(id)].disk
+        disk.set_hard(HardState(int(epoch)))
+        disk.begin_sync(0)
+        disk.end_sync(0)
+
     def do_status(self) -> None:
         for actor in self.actors.values():
             raft = actor.raft
@@ -232,7 +261,7 @@ class Story:
             self.lines.append(
                 f"{actor.key.id}: {raft.role.value} epoch {raft.epoch} leader {raft.leader_id} log {raft.log_start_offset}"
                 f"..{raft.log_end_offset} (epochs {epochs}) durable {raft.durable_offset} high watermark "
-                f"{raft.high_watermark}"
+                f"{raft.high_watermark}{' exhausted' if raft.exhausted else ''}"
             )
 
     # -- processes
@@ -305,6 +334,9 @@ class Story:
         while self.mail:
             source, target, message = self.mail.popleft()
             self._show_message(source, target, message)
+            if target == OUTSIDE:
+                self.lines.append(f"{self.now_ms:5} {source} answers {_answered(message)}")
+                continue
             actor = self.actors[target]
             if (source, target) in self.cuts:
                 continue
@@ -342,6 +374,8 @@ class Story:
             self._say(actor, text)
 
     def _show_message(self, source: int, target: int, message: Any) -> None:
+        if OUTSIDE in (source, target):
+            return
         text = TEXTS[type(message)](self, source, target, message) if type(message) in TEXTS else None
         if text:
             lost = " (cut)" if (source, target) in self.cuts else ""
@@ -368,6 +402,11 @@ class Story:
             self.told[source, target] = response.high_watermark
             news.append(f"high watermark {response.high_watermark}")
         return f"fetched {', '.join(news)}" if news else None
+
+
+def _answered(response: Any) -> str:
+    granted = " granted" if getattr(response, "granted", False) else ""
+    return f"{response.error.name}{granted} epoch {response.epoch} leader {response.leader_id}"
 
 
 def _snapshot(snapshot: SnapshotId) -> str:

@@ -33,8 +33,17 @@ ALLOWED: dict[str, set[str]] = {
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
     "actors.node": NODE,
-    "actors.replay": {"actors.replay", "actors.ports", "actors.metadata", "actors.wire", "pyarrow"} | FAST,
-    "actors.host": {"actors.host", "uvloop", "actors"} | NODE,
+    "actors.import_path": set(),
+    "actors.replay": {
+        "actors.replay",
+        "actors.import_path",
+        "actors.ports",
+        "actors.metadata",
+        "actors.wire",
+        "pyarrow",
+    }
+    | FAST,
+    "actors.host": {"actors.host", "actors.import_path", "uvloop"} | NODE,
 }
 """Package -> what it may import besides the standard library. The longest prefix of a module's name counts."""
 
@@ -49,7 +58,7 @@ MORE: dict[str, set[str]] = {
     "actors.replay.sql": {"duckdb"},
     "actors.replay.command": {"rich"},
 }
-WITH_WORLD = ("actors.host", "actors.replay", "actors.cli")
+WITH_WORLD = ("actors.import_path", "actors.host", "actors.replay", "actors.cli")
 DOORS = ("actors.cli", "rayft")
 """May import everything, lazily."""
 

@@ -7,7 +7,8 @@ Errors: 3, 40, 42, 44 by resource; 41 NOT_CONTROLLER on a standby.
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.configs import alter_configs
-from actors.node.registry import Answer, Call, Forward, Listener, rpc
+from actors.controller.portions import CONFIGS
+from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
     assert node.controller is not None
-    return node.controller.submit(alter_configs, request, call)
+    return node.controller.submit(alter_configs, request, call, CONFIGS)
 
 
-@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
 def forward(node: "Node", request: Any, call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -1,7 +1,8 @@
 """AlterIsr 0 (KIP-497): a leader asks for another ISR (`controller/isr.py`). Controllers only.
 
 A broker's AlterIsr is taken from the newest connection on which it has sent one; an older connection is closed and what
-waits in it is dropped, so that a delayed copy never overtakes a later wish (R497-52).
+waits in it is dropped, so that a delayed copy never overtakes a later wish (R497-52). Only what comes under the live epoch
+of the broker counts as sent by it: anybody can write its id.
 Errors: top level 41, 77; by partition 3, 42, 74, 95.
 """
 
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 @rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL)
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
-    assert node.controller is not None
-    newest = node.controller.soft.isr_connections
+    role = node.controller
+    assert role is not None
+    lease = role.soft.leases.get(request.broker_id)
+    if not role.active or lease is None or lease.epoch != request.broker_epoch:
+        return role.submit(alter_isr, request, call)
+    newest = role.soft.isr_connections
     known = newest.get(request.broker_id, -1)
     if call.connection < known:
         return Close(f"broker {request.broker_id} sends AlterIsr on a newer connection")
-    if node.controller.active and call.connection > known:
+    if call.connection > known:
         newest[request.broker_id] = call.connection
         older = node.connections.get(known)
         if older is not None:
             node.close_connection(older, f"broker {request.broker_id} sends AlterIsr on a newer connection")
-    return node.controller.submit(alter_isr, request, call)
+    return role.submit(alter_isr, request, call)

@@ -9,7 +9,8 @@ move).
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Call, Done, Lane, Listener, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 
 @rpc(34, "AlterReplicaLogDirs", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def alter_replica_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
+@in_slices
+def alter_replica_log_dirs(node: "Node", request: Any, call: Call) -> Steps:
     """Judge every wish; topics in the order of their first mention."""
     role = node.broker
     assert role is not None
     kind = message("AlterReplicaLogDirsResponse")
     results: dict[str, Any] = {}
+    pace = Pace()
     for directory in request.dirs:
         for topic in directory.topics:
             result = results.get(topic.name)
@@ -36,6 +39,10 @@ def alter_replica_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
                 result.partitions.append(
                     kind.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
                 )
+                if pace.over():
+                    yield
+            if pace.over():
+                yield
     return Done(kind(results=list(results.values())))
 
 

@@ -1,7 +1,9 @@
 """BeginQuorumEpoch (53), versions 0 and 1: a new leader of the metadata quorum makes itself known (KIP-595).
 
 Version notes: 1 voter key and the leader's endpoints (KIP-853).
-Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_EPOCH, INVALID_VOTER_KEY (partition).
+Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_EPOCH, INVALID_VOTER_KEY, INVALID_REQUEST
+(partition: a leader that is no voter, or an epoch too far ahead; `raft/belief.py`).
+Behaviour: the endpoint is believed only of a leader that this replica has not heard yet.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,7 @@ def begin_quorum_epoch(node: "Node", request: Any, call: Call) -> Answer:
     if asked is None:
         return Done(message("BeginQuorumEpochResponse")(error_code=ErrorCode.INVALID_REQUEST))
     voter = quorum.me if request.voter_id < 0 else ReplicaKey(request.voter_id, asked.voter_directory_id)
-    if asked.leader_epoch >= quorum.epoch:
+    if quorum.raft.follows(voter, asked.leader_id, asked.leader_epoch):
         for endpoint in request.leader_endpoints[:1]:
             quorum.addresses.learn(asked.leader_id, endpoint.host, endpoint.port)
     question = BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch)

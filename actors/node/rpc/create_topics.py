@@ -6,8 +6,9 @@ Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
 
 from typing import TYPE_CHECKING, Any
 
-from actors.controller.topics import create_topics
-from actors.node.registry import Answer, Call, Forward, Listener, rpc
+from actors.controller.portions import TOPICS_MADE
+from actors.controller.topics import PARTITIONS_MAX, create_topics, partitions_asked, refuse_topics
+from actors.node.registry import Answer, Call, Forward, Listener, Subject, rpc
 
 if TYPE_CHECKING:
     from actors.node.node import Node
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
 @rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER])
 def decide(node: "Node", request: Any, call: Call) -> Answer:
     """On a controller."""
-    assert node.controller is not None
-    return node.controller.submit(create_topics, request, call)
+    role = node.controller
+    assert role is not None
+    fits = partitions_asked(request, role.options.partitions_default) <= PARTITIONS_MAX
+    return role.submit(create_topics if fits else refuse_topics, request, call, TOPICS_MADE)
 
 
-@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CLIENT, Listener.INTER_BROKER])
+@rpc(
+    19,
+    "CreateTopics",
+    range(2, 8),
+    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
+    writes=Subject.METADATA,
+    pipelined=True,
+)
 def forward(node: "Node", request: Any, call: Call) -> Answer:
     """On a broker."""
     return Forward()

@@ -7,7 +7,9 @@ or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Listener, rpc
+from actors.node.answers import joined
+from actors.node.registry import Answer, Call, Listener, Subject, rpc
+from actors.node.slices import ENTRIES_A_SLICE, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -15,17 +17,34 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,))
-def delete_groups(node: "Node", request: Any, call: Call) -> Answer:
-    """Remove empty groups and their offsets; answer once that is committed."""
+@rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
+@in_slices
+def delete_groups(node: "Node", request: Any, call: Call) -> Steps:
+    """Remove empty groups and their offsets; answer once that is committed. Many are removed in portions, a slice each."""
+    names = list(dict.fromkeys(request.groups_names))
+    deleted = []
+    for first in range(0, len(names), ENTRIES_A_SLICE):
+        if first:
+            yield
+        deleted.append(_delete(node, names[first : first + ENTRIES_A_SLICE]))
+    kind = message("DeleteGroupsResponse")
+    return joined(
+        deleted,
+        lambda results: kind(
+            results=[
+                kind.DeletableGroupResult(group_id=name, error_code=code) for codes in results for name, code in codes
+            ]
+        ),
+    )
+
+
+def _delete(node: "Node", names: list[str]) -> Answer:
+    """Remove some groups; the reply is a list of (name, error), in the order in which they were decided."""
     assert node.broker is not None
     groups = node.broker.groups
-    names = dict.fromkeys(request.groups_names)
     codes: dict[str, ErrorCode] = {}
 
     def start(then: Callable[[ErrorCode], None]) -> None:
-        if not names:
-            then(ErrorCode.NONE)
         for name in names:
             groups.machine.delete(name, lambda error, name=name: finish(name, error, then))  # type: ignore[misc]
 
@@ -34,10 +53,4 @@ def delete_groups(node: "Node", request: Any, call: Call) -> Answer:
         if len(codes) == len(names):
             then(ErrorCode.NONE)
 
-    def reply(_: ErrorCode) -> Any:
-        Response = message("DeleteGroupsResponse")
-        return Response(
-            results=[Response.DeletableGroupResult(group_id=name, error_code=codes[name]) for name in codes]
-        )
-
-    return groups.commit(start, reply)
+    return groups.commit(start, lambda _: list(codes.items()))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Call, Done, Lane, Listener, Parked, Subject, rpc
+from actors.node.slices import Pace, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -30,13 +31,15 @@ class _Pending(NamedTuple):
     data: Any
 
 
-@rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def delete_records(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(21, "DeleteRecords", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, writes=Subject.RECORDS)
+@in_slices
+def delete_records(node: "Node", request: Any, call: Call) -> Steps:
     """Move log starts, wait for the followers."""
     role = node.broker
     assert role is not None
     kind = message("DeleteRecordsResponse")
     response, pending = kind(), []
+    pace = Pace()
     for topic in request.topics:
         result = kind.DeleteRecordsTopicResult(name=topic.name, partitions=[])
         response.topics.append(result)
@@ -47,9 +50,12 @@ def delete_records(node: "Node", request: Any, call: Call) -> Answer:
                 pending.append(_delete(role, topic.name, one, data))
             except Refused as refused:
                 data.error_code = refused.code
+            if pace.over():
+                role.signal()
+                yield
     role.signal()
     deadline_ms = node.now.mono_ms + max(request.timeout_ms, 0)
-    return _wait(node, role, response, pending, deadline_ms)
+    return (yield from _wait(node, role, response, pending, deadline_ms))
 
 
 def _delete(role: "BrokerRole", topic: str, one: Any, data: Any) -> _Pending:
@@ -69,8 +75,9 @@ def _delete(role: "BrokerRole", topic: str, one: Any, data: Any) -> _Pending:
     return _Pending(partition, offset, data)
 
 
-def _wait(node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int) -> Answer:
+def _wait(node: "Node", role: "BrokerRole", response: Any, pending: list[_Pending], deadline_ms: int) -> Steps:
     waiting = []
+    pace = Pace()
     for one in pending:
         low = one.partition.low_watermark
         if not one.partition.leads:
@@ -81,10 +88,12 @@ def _wait(node: "Node", role: "BrokerRole", response: Any, pending: list[_Pendin
             one.data.error_code = ErrorCode.REQUEST_TIMED_OUT
         else:
             waiting.append(one)
+        if pace.over():
+            yield
     if not waiting:
         return Done(response)
     return Parked(
         (),
         min(deadline_ms, node.now.mono_ms + POLL_MS),
-        lambda expired: _wait(node, role, response, waiting, deadline_ms),
+        lambda expired: go_on(_wait(node, role, response, waiting, deadline_ms)),
     )

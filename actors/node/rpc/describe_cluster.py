@@ -8,7 +8,7 @@ Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are des
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import CLUSTER_OPERATIONS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BROKERS, CONTROLLERS = 1, 2
 
 
-@rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def describe_cluster(node: "Node", request: Any, call: Call) -> Answer:
     """Name the brokers."""
     role = node.broker

@@ -13,8 +13,9 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import legal
+from actors.node.slices import Pace, Steps, in_slices
 from actors.settings import BROKER_CONFIGS, CLUSTER, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -37,8 +38,9 @@ class Value(NamedTuple):
     source: int
 
 
-@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def describe_configs(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
+@in_slices
+def describe_configs(node: "Node", request: Any, call: Call) -> Steps:
     """Settings of each resource."""
     role = node.broker
     assert role is not None
@@ -46,7 +48,14 @@ def describe_configs(node: "Node", request: Any, call: Call) -> Answer:
     wishes = {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
     }
-    return Done(kind(results=[_result(node, role, kind, one, request) for one in wishes.values()]))
+    reply = kind()
+    pace = Pace()
+    for one in wishes.values():
+        result = _result(node, role, kind, one, request)
+        reply.results.append(result)
+        if pace.over(1 + len(result.configs)):
+            yield
+    return Done(reply)
 
 
 def _result(node: "Node", role: "BrokerRole", kind: Any, one: Any, request: Any) -> Any:

@@ -9,7 +9,8 @@ Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each 
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.state import Group, GroupState
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Call, Done, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -22,12 +23,14 @@ PROTOCOL_STATES = (GroupState.STABLE, GroupState.COMPLETING)
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 
 
-@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,))
-def describe_groups(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def describe_groups(node: "Node", request: Any, call: Call) -> Steps:
     """Show groups with their members."""
     assert node.broker is not None
     Response = message("DescribeGroupsResponse")
     groups = []
+    pace = Pace()
     for id in dict.fromkeys(request.groups):
         group = node.broker.groups.machine.group(id)
         operations = GROUP_OPERATIONS if request.include_authorized_operations else -2147483648
@@ -46,6 +49,8 @@ def describe_groups(node: "Node", request: Any, call: Call) -> Answer:
             )
         else:
             groups.append(_describe(Response, group, operations))
+        if pace.over(1 + len(groups[-1].members)):
+            yield
     return Done(Response(groups=groups))
 
 

@@ -5,15 +5,24 @@ Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not know
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(35, "DescribeLogDirs", range(1, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(
+    35,
+    "DescribeLogDirs",
+    range(1, 6),
+    listeners=(Listener.CLIENT,),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS | Subject.METADATA,
+)
+@in_slices
+def describe_log_dirs(node: "Node", request: Any, call: Call) -> Steps:
     """Every directory, with the partitions asked for."""
     role = node.broker
     assert role is not None
@@ -22,10 +31,13 @@ def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
     if request.topics is not None:
         wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
     results = []
+    pace = Pace()
     for path, disk in role.storage.paths():
         topics: dict[str, Any] = {}
-        for partition in role.replicas:
-            if partition.log.disk is not disk:
+        for partition in list(role.replicas):
+            if pace.over():
+                yield
+            if partition.removed or partition.log.disk is not disk:
                 continue
             if wanted is not None and (partition.topic, partition.number) not in wanted:
                 continue

@@ -9,8 +9,9 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABL
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import TOPIC_OPERATIONS, legal
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
-def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(75, "DescribeTopicPartitions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
+@in_slices
+def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Steps:
     """One page of partitions."""
     role = node.broker
     assert role is not None
@@ -40,7 +42,10 @@ def describe_topic_partitions(node: "Node", request: Any, call: Call) -> Answer:
         names = [name for name in names if name >= cursor.topic_name]
     left = min(max(request.response_partition_limit, 1), node.config.value("max.request.partition.size.limit"))
     topics: list[Any] = []
+    pace = Pace()
     for name in names:
+        if pace.over():
+            yield
         if left == 0:
             return Done(kind(topics=topics, next_cursor=kind.Cursor(topic_name=name, partition_index=0)))
         row = image.topic(name)

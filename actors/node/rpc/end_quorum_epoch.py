@@ -1,7 +1,8 @@
 """EndQuorumEpoch (54), versions 0 and 1: the leader of the metadata quorum gives up its epoch (KIP-595).
 
 Version notes: 1 candidates with directory ids instead of bare ids, the leader's endpoints (KIP-853).
-Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_EPOCH (partition).
+Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (whole request); FENCED_LEADER_EPOCH, INVALID_REQUEST (partition: a leader
+that is no voter, or an epoch too far ahead; `raft/belief.py`).
 """
 
 from typing import TYPE_CHECKING, Any

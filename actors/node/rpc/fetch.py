@@ -13,13 +13,15 @@ OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FE
 FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
 from actors.broker.sessions import Entry, Session, Wanted, Warm
-from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
+from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -36,8 +38,11 @@ MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPO
 _RESPONSE = message("FetchResponse")
 
 
-@rpc(1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
-def fetch(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(
+    1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
+)
+@in_slices
+def fetch(node: "Node", request: Any, call: Call) -> Steps:
     """Answer at once, or park until enough bytes have come."""
     role = node.broker
     assert role is not None
@@ -45,25 +50,36 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
     if replica < 0 and not role.serving:
         return Close("this broker is fenced")
     now_ms = node.now.mono_ms
-    if replica >= 0:
+    registered = replica >= 0 and _registered(role, replica, broker_epoch)
+    if registered:
         node.connections.replicates(call.connection)
         role.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in role.sessions.evict(now_ms):
         role.replicas.end_session(session)
-    opened = role.sessions.open(request.session_id, request.session_epoch, replica, uses_ids, now_ms)
+    opened = role.sessions.open(
+        request.session_id, request.session_epoch, replica, uses_ids, now_ms, registered=registered
+    )
     if opened.closed is not None:
         role.replicas.end_session(opened.closed)
     if opened.session is None:
         return Done(_RESPONSE(error_code=opened.error, session_id=0))
-    if replica >= 0 and not opened.incremental:
+    if registered and not opened.incremental:
         for old in role.sessions.replica_sessions(replica):
             if old is not opened.session:
                 role.sessions.close(old)
                 role.replicas.end_session(old)
-    _update(role, opened.session, request, uses_ids)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
-    return _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call).attempt(False)
+    attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
+    yield from _update(role, opened.session, request, uses_ids)
+    return (yield from attempt.steps(False))
+
+
+def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
+    """Whether who asks is a broker of this cluster, in its present life. Before version 15 a request does not tell; then
+    it is served like a client's, as is a broker whose registration has not been heard of yet."""
+    broker = role.image.broker(replica)
+    return broker is not None and broker.epoch == broker_epoch
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -73,12 +89,34 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
 
 
-def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> None:
-    for entry in session.want(_wanted(request, uses_ids)):
-        role.replicas.attach(entry)
+def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
+    """Take in what the request says. A session that ends, or goes on, between two slices takes in no more."""
+    epoch, kept = session.epoch, True
+    wanted = _wanted(request, uses_ids)
+    while portion := list(islice(wanted, ENTRIES_A_SLICE)):
+        added = session.want(portion)
+        for entry in added:
+            role.replicas.attach(entry)
+        kept = role.sessions.grew(session, len(added)) and kept
+        if len(portion) == ENTRIES_A_SLICE:
+            yield
+            if session.epoch != epoch:
+                return
     if request.forgotten_topics_data:
-        for entry in session.forget(_forgotten(request, uses_ids)):
+        forgotten = _forgotten(request, uses_ids)
+        while keys := list(islice(forgotten, ENTRIES_A_SLICE)):
+            gone = session.forget(keys)
+            for entry in gone:
+                role.replicas.detach(entry)
+            kept = role.sessions.grew(session, -len(gone)) and kept
+            if len(keys) == ENTRIES_A_SLICE:
+                yield
+                if session.epoch != epoch:
+                    return
+    if not kept:
+        for entry in session.entries.values():
             role.replicas.detach(entry)
+            role.replicas.attach(entry)
     # A request that is parked in this session is answered now: this one takes its place.
     role.node.waiting.signal(session.key)
 
@@ -155,17 +193,25 @@ class _Fetch:
 
     def attempt(self, expired: bool) -> Answer:
         """Look at whatever is dirty; answer, or wait."""
+        return go_on(self.steps(expired))
+
+    def steps(self, expired: bool) -> Steps:
+        """The same, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
         session, role = self._session, self._role
         if self._reader.replica < 0 and not role.serving:
             return Close("this broker is fenced")
         if session.epoch != self._epoch:
             return Done(_RESPONSE(session_id=session.id))
         looks: list[Look] = []
+        clean = 0
+        """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
+        pace = Pace()
         bytes_max = self._node.connections.room(self._connection, self._bytes_max)
         for entry in list(session.dirty):
             found = self._look(entry, bytes_max - total, first=total == 0)
             if found.cold is not None:
+                _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
                 self._node.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
@@ -174,11 +220,20 @@ class _Fetch:
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
+            if pace.over():
+                _clean(session, looks[clean:])
+                clean = len(looks)
+                role.signal()
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
         role.signal()
         now_ms = self._node.now.mono_ms
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
+            _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
-        return Done(self._reply(looks))
+        _clean(session, looks[clean:])
+        return (yield from self._reply(looks))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -219,10 +274,12 @@ class _Fetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _reply(self, looks: Iterable[Look]) -> Any:
+    def _reply(self, looks: Iterable[Look]) -> Steps:
         session = self._session
         topics: dict[bytes | str, Any] = {}
         moved: dict[int, None] = {}
+        sent: list[Entry] = []
+        pace = Pace()
         for found in looks:
             entry = found.entry
             if not self._incremental or found.news:
@@ -234,19 +291,36 @@ class _Fetch:
                     moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
             if found.left_out:
-                continue
-            session.dirty.pop(entry, None)
-            if found.size or found.urgent:
                 session.dirty[entry] = None
+            elif found.size or found.urgent:
+                sent.append(entry)
+            if pace.over():
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
+        for entry in sent:
+            session.dirty[entry] = None
         reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
         if moved:
             reply.node_endpoints = self._role.node_endpoints(moved, _RESPONSE.NodeEndpoint, self._listener)
-        return reply
+        return Done(reply)
 
     def _topic(self, topic: bytes | str) -> Any:
         if self._uses_ids:
             return _RESPONSE.FetchableTopicResponse(topic_id=topic, partitions=[])
         return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
+
+
+def _clean(session: Session, looks: Iterable[Look]) -> None:
+    """What was looked at is clean, until it changes."""
+    for found in looks:
+        session.dirty.pop(found.entry, None)
+
+
+def _soil(session: Session, looks: Sequence[Look]) -> None:
+    """What was looked at is to be looked at again, before the rest, as it was."""
+    if looks:
+        session.dirty = dict.fromkeys(found.entry for found in looks) | session.dirty
 
 
 def _partition_data(found: Look, committed_only: bool) -> Any:

@@ -3,7 +3,7 @@
 Advertised from 4 as Apache Kafka does; versions before 13 name the topic and are refused with INVALID_REQUEST.
 Version notes: 15 ReplicaState, 17 directory id (KIP-853), 18 the asker's high watermark (KIP-1166).
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_TOPIC_ID (whole request or partition);
-NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH (partition).
+NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for negative numbers (partition).
 Skipped: sessions (every fetch is whole), PartitionMaxBytes (0 in every fetch of a replica: MaxBytes counts).
 """
 

@@ -11,7 +11,8 @@ which asks in version 2, asks again after every other error; Java's producer wou
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.names import OFFSETS_TOPIC
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Call, Done, Listener, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode, text
 from actors.wire.messages import message
 
@@ -28,8 +29,9 @@ NOT_HERE = {
 
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
-def find_coordinator(node: "Node", request: Any, call: Call) -> Answer:
-    """Name the broker that coordinates each key."""
+@in_slices
+def find_coordinator(node: "Node", request: Any, call: Call) -> Steps:
+    """Name the broker that coordinates each key; a key once, however often it is named."""
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(node, request.key_type, request.key, call.listener_name)
@@ -39,7 +41,10 @@ def find_coordinator(node: "Node", request: Any, call: Call) -> Answer:
             Response(error_code=error, error_message=_text(error, request.key_type), node_id=id, host=host, port=port)
         )
     coordinators = []
-    for key in request.coordinator_keys:
+    pace = Pace()
+    for key in dict.fromkeys(request.coordinator_keys):
+        if pace.over():
+            yield
         error, id, host, port = _find(node, request.key_type, key, call.listener_name)
         coordinators.append(
             Response.Coordinator(

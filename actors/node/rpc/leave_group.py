@@ -7,7 +7,7 @@ FENCED_INSTANCE_ID a member (at the top before version 3).
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(13, "LeaveGroup", range(0, 6), listeners=(Listener.CLIENT,))
+@rpc(13, "LeaveGroup", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 def leave_group(node: "Node", request: Any, call: Call) -> Answer:
     """Take members out; the rest rebalances."""
     assert node.broker is not None

@@ -8,7 +8,7 @@ Errors: UNSUPPORTED_VERSION (a type that nobody knows).
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Lane, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -20,7 +20,7 @@ TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 """In the order of the answer."""
 
 
-@rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 def list_config_resources(node: "Node", request: Any, call: Call) -> Answer:
     """Names, by type."""
     role = node.broker

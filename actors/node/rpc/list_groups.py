@@ -6,7 +6,8 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Call, Done, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -16,20 +17,28 @@ if TYPE_CHECKING:
 TYPE = "classic"
 
 
-@rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,))
-def list_groups(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def list_groups(node: "Node", request: Any, call: Call) -> Steps:
     """List groups."""
     assert node.broker is not None
     Response = message("ListGroupsResponse")
     machine = node.broker.groups.machine
     states = {state.lower() for state in (request.states_filter if call.api_version >= 4 else ())}
     types = {type.lower() for type in (request.types_filter if call.api_version >= 5 else ())}
-    groups = [
-        Response.ListedGroup(
-            group_id=group.id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=TYPE
-        )
-        for group in machine.groups()
-        if (not states or group.state.value.lower() in states) and (not types or TYPE in types)
-    ]
-    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if machine.loading() else ErrorCode.NONE
-    return Done(Response(error_code=error, groups=groups))
+    reply = Response()
+    pace = Pace()
+    for group in machine.groups():
+        if (not states or group.state.value.lower() in states) and (not types or TYPE in types):
+            reply.groups.append(
+                Response.ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type=TYPE,
+                )
+            )
+        if pace.over():
+            yield
+    reply.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if machine.loading() else ErrorCode.NONE
+    return Done(reply)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset
 from actors.broker.partition import Refused
-from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -33,8 +34,16 @@ SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 Search = Callable[[], TimeOffset | None]
 
 
-@rpc(2, "ListOffsets", range(1, 12), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
-def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(
+    2,
+    "ListOffsets",
+    range(1, 12),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS,
+)
+@in_slices
+def list_offsets(node: "Node", request: Any, call: Call) -> Steps:
     """Find every offset asked for; at once where no batch has to be read."""
     role = node.broker
     assert role is not None
@@ -43,13 +52,21 @@ def list_offsets(node: "Node", request: Any, call: Call) -> Answer:
     kind = message("ListOffsetsResponse")
     response = kind()
     searches: list[tuple[Any, Search]] = []
-    named = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
+    named: Counter[tuple[str, int]] = Counter()
+    pace = Pace()
+    for topic in request.topics:
+        for one in topic.partitions:
+            named[topic.name, one.partition_index] += 1
+            if pace.over():
+                yield
     for topic in request.topics:
         answer = kind.ListOffsetsTopicResponse(name=topic.name, partitions=[])
         response.topics.append(answer)
         for one in {one.partition_index: one for one in topic.partitions}.values():
             data = kind.ListOffsetsPartitionResponse(partition_index=one.partition_index)
             answer.partitions.append(data)
+            if pace.over():
+                yield
             if named[topic.name, one.partition_index] > 1:
                 data.error_code = ErrorCode.INVALID_REQUEST
                 continue

@@ -13,14 +13,15 @@ INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or neit
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.names import INTERNAL_TOPICS
 from actors.node.internal import LEADERS_KEY, TOPICS_KEY, create_topics
-from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, Subject, rpc
+from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import encode, message
 
 if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
@@ -33,6 +34,8 @@ IDS_FROM = 12
 """The field is there from version 10 on, but means something from here on only."""
 TOP_ERROR_FROM = 13
 CREATE_WAIT_MS = 1000
+CREATED_MAX = 1000
+"""Topics that one request makes. Of the others it says that they do not exist; whoever asks again gets the next."""
 NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id, each once; None: all."""
@@ -42,25 +45,47 @@ TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
-@rpc(3, "Metadata", range(0, 14), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
-def metadata(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(
+    3,
+    "Metadata",
+    range(0, 14),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.METADATA,
+)
+@in_slices
+def metadata(node: "Node", request: Any, call: Call) -> Steps:
     """Describe the cluster and the topics asked for."""
     role = node.broker
     assert role is not None
     if not role.serving:
         return Close("this broker is fenced")
     version = call.api_version
-    wanted = None
+    pace = Pace()
+    wanted: Wanted = None
     if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
-        wanted = list(dict.fromkeys((one.name, one.topic_id) for one in request.topics))
-        if any(_senseless(name, topic_id, version) for name, topic_id in wanted):
-            return Done(_refusal(request, version))
+        named: dict[tuple[str | None, bytes], None] = {}
+        for one in request.topics:
+            if _senseless(one.name, one.topic_id, version):
+                return (yield from _refusal(request, version))
+            named[one.name, one.topic_id] = None
+            if pace.over():
+                yield
+        wanted = list(named)
+    missing: list[str] = []
     allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
-    missing = _missing(node, role, wanted) if allowed else []
+    if wanted and allowed and node.config.value("auto.create.topics.enable"):
+        for name, topic_id in wanted:
+            if name is not None and topic_id == NO_ID and role.image.topic(name) < 0 and legal(name):
+                missing.append(name)
+                if len(missing) == CREATED_MAX:
+                    break
+            if pace.over():
+                yield
     if not missing:
         return _settled(node, role, request, call, wanted)
     create_topics(node, role.creating, missing)
-    return _Wait(node, role, request, call, wanted or [], node.now.mono_ms + CREATE_WAIT_MS).again(False)
+    return _Wait(node, role, request, call, wanted, missing, node.now.mono_ms + CREATE_WAIT_MS).again(False)
 
 
 def _settled(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: Wanted) -> Answer:
@@ -70,22 +95,22 @@ def _settled(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted:
         (until_ms for broker, until_ms in role.doubts.now(now_ms) if _names(role, broker, wanted)), default=0
     )
     if until_ms <= now_ms:
-        return Done(_reply(node, role, request, call, wanted))
+        return go_on(_reply(node, role, request, call, wanted))
 
     def again(expired: bool) -> Answer:
         if not role.serving:
             return Close("this broker is fenced")
-        return (
-            Done(_reply(node, role, request, call, wanted)) if expired else _settled(node, role, request, call, wanted)
-        )
+        if expired:
+            return go_on(_reply(node, role, request, call, wanted))
+        return _settled(node, role, request, call, wanted)
 
     return Parked([LEADERS_KEY], until_ms, again)
 
 
 def _names(role: "BrokerRole", leader: int, wanted: Wanted) -> bool:
-    """Whether the answer would name that leader."""
+    """Whether the answer would name that leader. Of a long answer it is assumed."""
     image = role.image
-    if wanted is None:
+    if wanted is None or len(wanted) > ENTRIES_A_SLICE:
         return image.counts(leader)[1] > 0
     rows = (image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "") for name, topic_id in wanted)
     return any(image.leader(part) == leader for row in rows if row >= 0 for part in image.topic_partitions(row))
@@ -95,14 +120,18 @@ def _senseless(name: str | None, topic_id: bytes, version: int) -> bool:
     return (name is None or topic_id != NO_ID) if version < IDS_FROM else (name is None and topic_id == NO_ID)
 
 
-def _refusal(request: Any, version: int) -> Any:
+def _refusal(request: Any, version: int) -> Steps:
     kind = message("MetadataResponse")
     code = ErrorCode.INVALID_REQUEST
-    topics = [
-        kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
-        for one in request.topics
-    ]
-    return kind(brokers=[], topics=topics, error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
+    reply = kind(brokers=[], topics=[], error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
+    pace = Pace()
+    for one in request.topics:
+        reply.topics.append(
+            kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
+        )
+        if pace.over():
+            yield
+    return Done(reply)
 
 
 class _Wait:
@@ -114,31 +143,22 @@ class _Wait:
         role: "BrokerRole",
         request: Any,
         call: Call,
-        wanted: list[tuple[str | None, bytes]],
+        wanted: Wanted,
+        missing: list[str],
         deadline_ms: int,
     ) -> None:
         self._node, self._role, self._request, self._call = node, role, request, call
-        self._wanted, self._deadline_ms = wanted, deadline_ms
+        self._wanted, self._missing, self._deadline_ms = wanted, missing, deadline_ms
 
     def again(self, expired: bool) -> Answer:
         """Answer when the topics are there, or their creation has ended otherwise, or the time is over."""
         role = self._role
         if not role.serving:
             return Close("this broker is fenced")
-        waiting = [name for name in _missing(self._node, role, self._wanted) if name in role.creating]
+        waiting = any(role.image.topic(name) < 0 and name in role.creating for name in self._missing)
         if waiting and not expired:
             return Parked([TOPICS_KEY], self._deadline_ms, self.again)
-        return Done(_reply(self._node, role, self._request, self._call, self._wanted))
-
-
-def _missing(node: "Node", role: "BrokerRole", wanted: Wanted) -> list[str]:
-    if wanted is None or not node.config.value("auto.create.topics.enable"):
-        return []
-    return [
-        name
-        for name, topic_id in wanted
-        if name is not None and topic_id == NO_ID and role.image.topic(name) < 0 and legal(name)
-    ]
+        return go_on(_reply(self._node, role, self._request, self._call, self._wanted))
 
 
 def legal(name: str) -> bool:
@@ -146,7 +166,7 @@ def legal(name: str) -> bool:
     return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: Wanted) -> Any:
+def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: Wanted) -> Steps:
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
@@ -157,43 +177,73 @@ def _reply(node: "Node", role: "BrokerRole", request: Any, call: Call, wanted: W
             brokers.append(
                 kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             )
-    reply = kind(
-        brokers=brokers,
-        cluster_id=node.storage.cluster_id,
-        controller_id=role.me,
-        topics=list(_topics(role, kind, request, call, wanted)),
-    )
+    reply = kind(brokers=brokers, cluster_id=node.storage.cluster_id, controller_id=role.me, topics=[])
     if version >= 8 and request.include_cluster_authorized_operations:
         reply.cluster_authorized_operations = CLUSTER_OPERATIONS
-    return reply
+    topics = _Packed(reply.topics, version)
+    pace = Pace()
+    for found in _found(role.image, wanted):
+        if isinstance(found, int):
+            topic = yield from _topic(role, kind, request, call, found, pace)
+        else:
+            topic = _absent(kind, *found)
+        if topic is not None:
+            topics.entries.append(topic)
+        if pace.over():
+            topics.pack()
+            yield
+    return Done(reply)
 
 
-def _topics(role: "BrokerRole", kind: Any, request: Any, call: Call, wanted: Wanted) -> Iterator[Any]:
-    image = role.image
+class _Packed:
+    """A list in an answer. What of it was made in earlier slices is bytes already: a cluster's million partitions would be
+    encoded in one go at the end otherwise, and hold ten times the memory until then."""
+
+    __slots__ = ("_count", "_version", "entries")
+
+    def __init__(self, entries: list[Any], version: int) -> None:
+        self.entries, self._version = entries, version
+        self._count = 0
+
+    def pack(self) -> None:
+        """Encode what has come since the last time."""
+        entries = self.entries
+        entries[self._count :] = [encode(one, self._version) for one in entries[self._count :]]
+        self._count = len(entries)
+
+
+def _found(image: Any, wanted: Wanted) -> Iterator[int | tuple[str | None, bytes]]:
+    """The row of each topic asked for, or what it was asked by if there is none."""
     if wanted is None:
-        for row in image.topics():
-            yield _topic(role, kind, request, call, row)
+        yield from image.topics()
         return
     for name, topic_id in wanted:
         row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
-        if row >= 0:
-            yield _topic(role, kind, request, call, row)
-        elif topic_id != NO_ID:
-            yield kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-        else:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
-            yield kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+        yield row if row >= 0 else (name, topic_id)
 
 
-def _topic(role: "BrokerRole", kind: Any, request: Any, call: Call, row: int) -> Any:
+def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:
+    if topic_id != NO_ID:
+        return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(
+    role: "BrokerRole", kind: Any, request: Any, call: Call, row: int, pace: Pace
+) -> Generator[None, None, Any | None]:
+    """A topic with its partitions; None: it was deleted meanwhile."""
     image = role.image
-    name = image.topic_name(row)
-    topic = kind.MetadataResponseTopic(
-        name=name,
-        topic_id=image.topic_id(row),
-        is_internal=name in INTERNAL_TOPICS,
-        partitions=[_partition(role, kind, call, partition) for partition in image.topic_partitions(row)],
-    )
+    name, topic_id = image.topic_name(row), image.topic_id(row) or NO_ID
+    topic = kind.MetadataResponseTopic(name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS, partitions=[])
+    partitions = _Packed(topic.partitions, call.api_version)
+    for partition in image.topic_partitions(row):
+        partitions.entries.append(_partition(role, kind, call, partition))
+        if pace.over():
+            partitions.pack()
+            yield
+            if image.topic_by_id(topic_id) != row:
+                return None
     if call.api_version >= 8 and request.include_topic_authorized_operations:
         topic.topic_authorized_operations = TOPIC_OPERATIONS
     return topic

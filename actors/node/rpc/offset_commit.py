@@ -10,7 +10,9 @@ UNKNOWN_TOPIC_ID; each partition has its own.
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.records import CommittedOffset
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.answers import joined
+from actors.node.registry import Answer, Call, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -21,51 +23,98 @@ TOPIC_IDS = 10
 NOT_FOUND_FROM = 9
 
 
-@rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,))
-def offset_commit(node: "Node", request: Any, call: Call) -> Answer:
-    """Write the offsets; answer once they are committed."""
+@rpc(8, "OffsetCommit", range(2, 11), listeners=(Listener.CLIENT,), writes=Subject.GROUPS, pipelined=True)
+@in_slices
+def offset_commit(node: "Node", request: Any, call: Call) -> Steps:
+    """Write the offsets; answer once they are committed. Many are written in portions, a slice each."""
     assert node.broker is not None
-    groups = node.broker.groups
-    error = groups.machine.commit_error(
+    version = call.api_version
+    error = _error(node, request, version)
+    kind = message("OffsetCommitResponse")
+    reply = kind()
+    portion = _Portion()
+    writes: list[tuple[_Portion, Answer]] = []
+    pace = Pace()
+    for topic in request.topics:
+        name = _name(node, topic, version)
+        if version >= TOPIC_IDS:
+            shown = kind.OffsetCommitResponseTopic(topic_id=topic.topic_id, partitions=[])
+        else:
+            shown = kind.OffsetCommitResponseTopic(name=topic.name, partitions=[])
+        reply.topics.append(shown)
+        for one in topic.partitions:
+            data = kind.OffsetCommitResponsePartition(partition_index=one.partition_index)
+            shown.partitions.append(data)
+            metadata = one.committed_metadata or ""
+            if error is not ErrorCode.NONE:
+                data.error_code = error
+            elif name is None:
+                data.error_code = (
+                    ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+            elif not _exists(node, name, one.partition_index):
+                data.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata) > node.broker.groups.machine.settings.metadata_bytes_max:
+                data.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                portion.add(
+                    data,
+                    name,
+                    CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, node.now.wall_ms),
+                )
+            if pace.over():
+                if portion.offsets:
+                    writes.append((portion, _write(node, request.group_id, portion)))
+                    portion = _Portion()
+                yield
+                error = _error(node, request, version)
+        if pace.over():
+            yield
+            error = _error(node, request, version)
+    if portion.offsets:
+        writes.append((portion, _write(node, request.group_id, portion)))
+
+    def finish(codes: list[ErrorCode]) -> Any:
+        for (written, _), code in zip(writes, codes, strict=True):
+            for data in written.answers:
+                data.error_code = code
+        return reply
+
+    return joined([answer for _, answer in writes], finish)
+
+
+def _error(node: "Node", request: Any, version: int) -> ErrorCode:
+    """What is wrong with the member that commits."""
+    assert node.broker is not None
+    machine = node.broker.groups.machine
+    error = machine.commit_error(
         request.group_id, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, node.now
     )
-    if error is ErrorCode.ILLEGAL_GENERATION and call.api_version >= NOT_FOUND_FROM:
-        error = ErrorCode.GROUP_ID_NOT_FOUND if groups.machine.group(request.group_id) is None else error
-    offsets: list[tuple[str, int, CommittedOffset]] = []
-    codes: dict[tuple[Any, int], ErrorCode] = {}
-    for topic in request.topics:
-        name = _name(node, topic, call.api_version)
-        for partition in topic.partitions:
-            key = (topic.topic_id if call.api_version >= TOPIC_IDS else topic.name, partition.partition_index)
-            metadata = partition.committed_metadata or ""
-            if error is not ErrorCode.NONE:
-                codes[key] = error
-            elif name is None:
-                codes[key] = (
-                    ErrorCode.UNKNOWN_TOPIC_ID
-                    if call.api_version >= TOPIC_IDS
-                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                )
-            elif not _exists(node, name, partition.partition_index):
-                codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata) > groups.machine.settings.metadata_bytes_max:
-                codes[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            else:
-                offsets.append(
-                    (
-                        name,
-                        partition.partition_index,
-                        CommittedOffset(
-                            partition.committed_offset, partition.committed_leader_epoch, metadata, node.now.wall_ms
-                        ),
-                    )
-                )
-    if not offsets:
-        return Done(_reply(request, call.api_version, codes, error))
-    return groups.commit(
-        lambda then: groups.machine.commit(request.group_id, offsets, then),
-        lambda written: _reply(request, call.api_version, codes, written),
-    )
+    if error is ErrorCode.ILLEGAL_GENERATION and version >= NOT_FOUND_FROM and machine.group(request.group_id) is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return error
+
+
+class _Portion:
+    """Offsets that are written together, and what the answer says of each."""
+
+    __slots__ = ("answers", "offsets")
+
+    def __init__(self) -> None:
+        self.offsets: list[tuple[str, int, CommittedOffset]] = []
+        self.answers: list[Any] = []
+
+    def add(self, data: Any, topic: str, committed: CommittedOffset) -> None:
+        """One more. `data`: its part of the answer."""
+        self.offsets.append((topic, data.partition_index, committed))
+        self.answers.append(data)
+
+
+def _write(node: "Node", group_id: str, portion: _Portion) -> Answer:
+    """Begin to write a portion; the reply is its error."""
+    assert node.broker is not None
+    groups = node.broker.groups
+    return groups.commit(lambda then: groups.machine.commit(group_id, portion.offsets, then), lambda code: code)
 
 
 def _name(node: "Node", topic: Any, version: int) -> str | None:
@@ -81,19 +130,3 @@ def _exists(node: "Node", name: str, partition: int) -> bool:
     assert node.broker is not None
     image = node.broker.image
     return image.partition(image.topic(name), partition) >= 0
-
-
-def _reply(request: Any, version: int, codes: dict[tuple[Any, int], ErrorCode], rest: ErrorCode) -> Any:
-    Response = message("OffsetCommitResponse")
-    topics = []
-    for topic in request.topics:
-        id = topic.topic_id if version >= TOPIC_IDS else topic.name
-        partitions = [
-            Response.OffsetCommitResponsePartition(
-                partition_index=partition.partition_index, error_code=codes.get((id, partition.partition_index), rest)
-            )
-            for partition in topic.partitions
-        ]
-        names = {"topic_id": id} if version >= TOPIC_IDS else {"name": id}
-        topics.append(Response.OffsetCommitResponseTopic(partitions=partitions, **names))
-    return Response(topics=topics)

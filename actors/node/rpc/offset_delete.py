@@ -7,7 +7,7 @@ consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.state import Group, GroupState
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONSUMER = "consumer"
 
 
-@rpc(47, "OffsetDelete", range(0, 1), listeners=(Listener.CLIENT,))
+@rpc(47, "OffsetDelete", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
 def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     """Remove committed offsets of topics that no member subscribes to."""
     assert node.broker is not None

@@ -8,28 +8,31 @@ thousands of times as long as its name.
 Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.records import CommittedOffset
-from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.node.registry import Call, Done, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
+    from actors.metadata.image import Image
     from actors.node.node import Node
 
 GROUPS, TOPIC_IDS = 8, 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
 
 
-@rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,))
-def offset_fetch(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def offset_fetch(node: "Node", request: Any, call: Call) -> Steps:
     """Read committed offsets."""
     Response = message("OffsetFetchResponse")
     version = call.api_version
     if version < GROUPS:
-        error, topics = _group(
+        error, topics = yield from _group(
             node,
             request.group_id,
             request.topics,
@@ -40,7 +43,7 @@ def offset_fetch(node: "Node", request: Any, call: Call) -> Answer:
         return Done(Response(topics=topics, error_code=error))
     groups = []
     for group_id, wanted in _by_group(request).items():
-        error, topics = _group(
+        error, topics = yield from _group(
             node,
             group_id,
             wanted,
@@ -66,68 +69,67 @@ def _by_group(request: Any) -> dict[str, list[Any] | None]:
 
 def _group(
     node: "Node", group_id: str, topics: Sequence[Any] | None, version: int, Topic: Any, Partition: Any
-) -> tuple[ErrorCode, list[Any]]:
+) -> Generator[None, None, tuple[ErrorCode, list[Any]]]:
+    """The error of a group, and its topics as far as they are asked for."""
     assert node.broker is not None
     image = node.broker.image
-    offsets = node.broker.groups.machine.fetch(group_id)
-    if isinstance(offsets, ErrorCode):
-        if version >= 2:
-            return offsets, []
-        return ErrorCode.NONE, [
-            _topic(Topic, Partition, {"name": topic.name}, {p: NOTHING for p in topic.partition_indexes}, offsets)
-            for topic in topics or ()
-        ]
-    answer = []
+    found_or_error = node.broker.groups.machine.fetch(group_id)
+    offsets: dict[tuple[str, int], CommittedOffset] = {}
+    error = ErrorCode.NONE
+    if not isinstance(found_or_error, ErrorCode):
+        offsets = found_or_error
+    elif version >= 2:
+        return found_or_error, []
+    else:
+        error = found_or_error
+    pace = Pace()
+    wanted: dict[Any, dict[int, CommittedOffset]] = {}
     if topics is None:
-        by_topic: dict[str, dict[int, CommittedOffset]] = {}
-        for (name, partition), committed in offsets.items():
-            by_topic.setdefault(name, {})[partition] = committed
-        for name, found in by_topic.items():
-            row = image.topic(name)
-            if version < TOPIC_IDS:
-                answer.append(_topic(Topic, Partition, {"name": name}, found, ErrorCode.NONE))
-            elif row >= 0:
-                answer.append(_topic(Topic, Partition, {"topic_id": image.topic_id(row)}, found, ErrorCode.NONE))
-        return ErrorCode.NONE, answer
-    named: dict[Any, dict[int, None]] = {}
-    for topic in topics:
-        key = topic.topic_id if version >= TOPIC_IDS else topic.name
-        named.setdefault(key, {}).update(dict.fromkeys(topic.partition_indexes))
-    for key, numbers in named.items():
-        if version >= TOPIC_IDS:
-            row = image.topic_by_id(key)
+        for (name, number), committed in offsets.copy().items():
+            wanted.setdefault(name, {})[number] = committed
+            if pace.over():
+                yield
+    else:
+        for topic in topics:
+            named = wanted.setdefault(topic.topic_id if version >= TOPIC_IDS else topic.name, {})
+            asked = _name(image, topic.topic_id) if version >= TOPIC_IDS else topic.name
+            for number in topic.partition_indexes:
+                named[number] = NOTHING if asked is None else offsets.get((asked, number), NOTHING)
+                if pace.over():
+                    yield
+            if pace.over():
+                yield
+    answer = []
+    for key, found in wanted.items():
+        topic_error = error
+        if version < TOPIC_IDS:
+            fields: dict[str, Any] = {"name": key}
+        elif topics is not None:
             fields = {"topic_id": key}
-            name_or_none = image.topic_name(row) if row >= 0 else None
+            topic_error = ErrorCode.UNKNOWN_TOPIC_ID if _name(image, key) is None else error
+        elif (row := image.topic(key)) >= 0:
+            fields = {"topic_id": image.topic_id(row)}
         else:
-            fields, name_or_none = {"name": key}, key
-        if name_or_none is None:
-            answer.append(_topic(Topic, Partition, fields, dict.fromkeys(numbers, NOTHING), ErrorCode.UNKNOWN_TOPIC_ID))
-        else:
-            answer.append(
-                _topic(
-                    Topic,
-                    Partition,
-                    fields,
-                    {p: offsets.get((name_or_none, p), NOTHING) for p in numbers},
-                    ErrorCode.NONE,
+            continue
+        shown = Topic(**fields, partitions=[])
+        answer.append(shown)
+        for number, committed in sorted(found.items()):
+            shown.partitions.append(
+                Partition(
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    error_code=topic_error,
                 )
             )
-    return ErrorCode.NONE, answer
+            if pace.over():
+                yield
+        if pace.over():
+            yield
+    return error if version >= 2 else ErrorCode.NONE, answer
 
 
-def _topic(
-    Topic: Any, Partition: Any, fields: dict[str, Any], found: dict[int, CommittedOffset], error: ErrorCode
-) -> Any:
-    return Topic(
-        **fields,
-        partitions=[
-            Partition(
-                partition_index=partition,
-                committed_offset=committed.offset,
-                committed_leader_epoch=committed.leader_epoch,
-                metadata=committed.metadata,
-                error_code=error,
-            )
-            for partition, committed in sorted(found.items())
-        ],
-    )
+def _name(image: "Image", topic_id: bytes) -> str | None:
+    row = image.topic_by_id(topic_id)
+    return image.topic_name(row) if row >= 0 else None

@@ -8,7 +8,8 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.partition import Refused
-from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -16,22 +17,30 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 
-@rpc(23, "OffsetForLeaderEpoch", range(2, 5), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA)
-def offset_for_leader_epoch(node: "Node", request: Any, call: Call) -> Answer:
+@rpc(
+    23,
+    "OffsetForLeaderEpoch",
+    range(2, 5),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.RECORDS,
+)
+@in_slices
+def offset_for_leader_epoch(node: "Node", request: Any, call: Call) -> Steps:
     """The end offset of each epoch asked for."""
     role = node.broker
     assert role is not None
     kind = message("OffsetForLeaderEpochResponse")
-    return Done(
-        kind(
-            topics=[
-                kind.OffsetForLeaderTopicResult(
-                    topic=topic.topic, partitions=[_end(role, kind, topic.topic, one) for one in topic.partitions]
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+    reply = kind()
+    pace = Pace()
+    for topic in request.topics:
+        result = kind.OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
+        reply.topics.append(result)
+        for one in topic.partitions:
+            result.partitions.append(_end(role, kind, topic.topic, one))
+            if pace.over():
+                yield
+    return Done(reply)
 
 
 def _end(role: "BrokerRole", kind: Any, topic: str, one: Any) -> Any:

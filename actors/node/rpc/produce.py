@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, rpc
+from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, Subject, rpc
+from actors.node.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -68,8 +69,12 @@ class _Pending(NamedTuple):
     listeners=(Listener.CLIENT, Listener.INTER_BROKER),
     lane=Lane.DATA,
     advertised=range(0, 14),
+    reads=Subject.METADATA,
+    writes=Subject.RECORDS,
+    pipelined=True,
 )
-def produce(node: "Node", request: Any, call: Call) -> Answer:
+@in_slices
+def produce(node: "Node", request: Any, call: Call) -> Steps:
     """Append, then answer as `acks` says."""
     role = node.broker
     assert role is not None
@@ -80,6 +85,7 @@ def produce(node: "Node", request: Any, call: Call) -> Answer:
     pending: list[_Pending] = []
     failed = False
     moved: dict[int, None] = {}
+    pace = Pace()
     for topic in request.topic_data:
         name = topic.topic_id if version >= IDS_FROM else topic.name
         if version >= IDS_FROM:
@@ -98,6 +104,11 @@ def produce(node: "Node", request: Any, call: Call) -> Answer:
                 if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
                     _name_leader(data, partition, moved)
             answer.partition_responses.append(data)
+            if pace.over():
+                role.signal()
+                yield
+        if pace.over():
+            yield
     role.signal()
     if moved and version >= LEADER_FROM:
         response.node_endpoints = role.node_endpoints(moved, _RESPONSE.NodeEndpoint, call.listener_name)

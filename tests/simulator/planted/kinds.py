@@ -18,6 +18,7 @@ from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import churn
 from tests.simulator.planted.registry import instead
 from tests.simulator.simulation import Result, Shape, Simulation
+from tests.simulator.strangers import Nobody, Strangers
 
 TIME_IS_UP = "time is up"
 HASTE = 8
@@ -52,6 +53,7 @@ class Kind(NamedTuple):
     """Between two commits of a member of the group."""
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
+    strangers: type[Strangers] = Nobody
     piece_bytes: int = condensing.PIECE_BYTES
     """Of the offsets that are written once more."""
 
@@ -65,6 +67,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "Producer", kind.producer),
             (simulation, "Pipeline", kind.pipeline),
             (simulation, "Faults", kind.faults),
+            (simulation, "Strangers", kind.strangers),
             (simulation, "shape", kind.shape),
             (simulation, "churn", kind.operator),
             (simulation, "PURGE_MS", kind.purge_ms),

@@ -14,6 +14,7 @@ from tests.simulator.planted.aimed import AimedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
+from tests.simulator.strangers import Pushy
 
 REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
 """Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
@@ -132,6 +133,7 @@ VOTING = Kind(
 )
 
 WORLDS: dict[str, Kind] = {
+    "strange": VOTING._replace(shape=_shape("strange", [PAIR], {}, producers=1), strangers=Pushy),
     "rough": ROUGH,
     "deposed": Kind(
         _shape("deposed", [THREE, PAIR], {}, churn=True),

@@ -14,7 +14,7 @@ from actors.metadata.dialects import dialect
 from actors.node import rpc as rpc_files
 from actors.node.broker_role import BrokerRole
 from actors.node.channels import ChannelError
-from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked
+from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked, Sliced
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
 from actors.ports import Now, Sync
@@ -207,6 +207,9 @@ class Lab:
 
     def __init__(self, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
         rpc_files.load()
+        self.slices = 0
+        """Slices of requests that were not the last of theirs."""
+        self.between_slices: Callable[[], None] = lambda: None
         self.now = Now(1_000_000, 1_700_000_000_000)
         self.settings = settings or {}
         self.log: list[Any] = []
@@ -401,6 +404,10 @@ class Lab:
         return pending
 
     def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
+        while isinstance(answer, Sliced):
+            self.slices += 1
+            self.between_slices()
+            answer = answer.again()
         if isinstance(answer, Done):
             pending.done = True
             if answer.reply is not None:

@@ -9,7 +9,8 @@ from actors.controller.names import name_error
 from actors.controller.partitions import create_partitions
 from actors.controller.placement import Placement
 from actors.controller.soft import Usable
-from actors.controller.topics import create_topics, delete_topics
+from actors.controller.topics import create_topics, delete_topics, partitions_asked, refuse_topics
+from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster, Seeded
@@ -176,12 +177,35 @@ def test_validate_only_writes_nothing():
     assert (reply.error_code, reply.num_partitions) == (0, 3) and c.ops == [] and c.image.topic("t") == -1
 
 
-def test_many_partitions_are_cut_between_topics_only():
+def test_one_request_makes_ten_thousand_partitions_at_most():
     c = Cluster(brokers=3)
     kind = message("CreateTopicsRequest")
     topics = [kind.CreatableTopic(name=f"t{i}", num_partitions=6000, replication_factor=3) for i in range(2)]
-    result = create_topics(c.state, kind(topics=topics), c.now, c.random)
-    assert not result.atomic and all(type(group) is list and type(group[0]) is TopicSet for group in result.ops)
+    topics.append(kind.CreatableTopic(name="small", num_partitions=4000, replication_factor=3))
+    reply = c.run(create_topics, kind(topics=topics))
+    assert [(one.name, one.error_code) for one in reply.topics] == [("t0", 0), ("t1", 44), ("small", 0)]
+    assert partitions_asked(kind(topics=topics), 1) == 16000
+    reply = c.run(refuse_topics, kind(topics=topics))
+    assert [one.error_code for one in reply.topics] == [44, 44, 44] and c.ops == []
+
+
+def test_a_name_with_two_hundred_dots_is_compared_with_one_look(monkeypatch):
+    c = Cluster(brokers=1)
+    name = "x" + "._" * 100
+    assert c.topic(name, num_partitions=1, replication_factor=1).error_code == 0
+    looked = []
+    look = Image.topic
+    monkeypatch.setattr(Image, "topic", lambda image, name: looked.append(name) or look(image, name))
+    other = "x" + "_." * 100
+    reply = c.topic(other, num_partitions=1, replication_factor=1)
+    assert (reply.error_code, name in reply.error_message) == (17, True)
+    assert len(looked) < 5
+    monkeypatch.undo()
+    assert c.topic("x" + "__" * 100, num_partitions=1, replication_factor=1).error_code == 17
+    delete = message("DeleteTopicsRequest")
+    c.run(delete_topics, delete(topics=[delete.DeleteTopicState(name=name)]))
+    assert c.topic(other, num_partitions=1, replication_factor=1).error_code == 0
+    c.image.check()
 
 
 def test_r631_163_fenced_and_leaving_brokers_get_nothing():
@@ -238,7 +262,7 @@ def test_a_request_adds_no_more_partitions_than_may_be_created_at_once():
     for name in "abc":
         c.topic(name)
     kind = message("CreatePartitionsRequest")
-    topics = [kind.CreatePartitionsTopic(name=name, count=60_001, assignments=None) for name in "abc"]
+    topics = [kind.CreatePartitionsTopic(name=name, count=6_001, assignments=None) for name in "abc"]
     reply = c.run(create_partitions, kind(topics=topics, validate_only=True))
     assert [result.error_code for result in reply.results] == [0, 44, 44]
 

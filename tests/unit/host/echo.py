@@ -18,6 +18,8 @@ class EchoNode:
         self.stopping: Stop | None = None
         self.deadline = 1 << 62
         self.turns = 0
+        self.frames_max = 1 << 62
+        """It has enough of a connection when it holds so many frames, of whomever."""
         self.act: Callable[[int, memoryview], None] | None = None
 
     def start(self, now: Now) -> Effects:
@@ -29,8 +31,12 @@ class EchoNode:
     def closed(self, conn: int, refused: bool) -> None:
         self.seen.append(("closed", conn, refused))
 
-    def received(self, conn: int, frame: memoryview) -> None:
+    def received(self, conn: int, frame: memoryview) -> bool:
         self.frames.append((conn, frame))
+        return len(self.frames) < self.frames_max
+
+    def congested(self, conn: int, congested: bool) -> None:
+        self.seen.append(("congested", conn, congested))
 
     def done(self, token: int, result: object) -> None:
         self.seen.append(("done", token, result))

@@ -113,6 +113,30 @@ def exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(data)
 
 
+def test_a_link_hands_over_no_more_frames_than_the_node_takes_and_goes_on_when_told(running: Running) -> None:
+    """What was read already waits at the link, the halves of frames too, and everything comes in its order."""
+    running.node.frames_max = 3
+    came: list[bytes] = []
+    turns: list[int] = []
+
+    def act(conn: int, frame: memoryview) -> None:
+        came.append(bytes(frame))
+        turns.append(running.node.turns)
+        running.node.extra = {"resume": [conn]}
+
+    numbers = [number.to_bytes(4, "big") * (1 + number % 50) for number in range(1000)]
+    running.node.act = act
+    with closing(running.connect()) as sock:
+        sent = b"".join(frame(one) for one in numbers)
+        half = len(sent) // 2 + 1
+        sock.sendall(sent[:half])
+        running.until(lambda: len(came) > 100)
+        sock.sendall(sent[half:])
+        running.until(lambda: len(came) == 1000)
+    assert came == numbers
+    assert max(turns.count(turn) for turn in set(turns)) <= 3
+
+
 @pytest.mark.parametrize(
     "size", [0, 1, 3, 100, 65_531, 65_532, 65_533, 65_536, 1_000_000, 4 << 20, (4 << 20) + 1, 20_000_000]
 )

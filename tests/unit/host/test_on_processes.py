@@ -16,6 +16,7 @@ from actors.config import ConfigError
 from actors.host import on_processes, screen
 from actors.host import plan as plans
 from actors.host.on_processes import Cluster, ClusterError, down
+from actors.import_path import python_path
 
 
 class Supervised(Cluster):
@@ -68,7 +69,7 @@ def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", deaf, str(tmp_path / "broker-1")],
         stdout=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": on_processes._import_path()},
+        env=os.environ | {"PYTHONPATH": python_path()},
     ) as broker:
         try:
             assert broker.stdout is not None and broker.stdout.readline() == b"held\n"

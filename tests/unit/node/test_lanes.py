@@ -14,6 +14,7 @@ from actors.wire.messages import message
 from tests.simulator.cluster import Client, Cluster, directory_id
 from tests.simulator.world import World
 
+LONG_NS = 1 << 50
 PLAIN, CONTROL = "PLAINTEXT", "CP"
 PORT, CONTROL_PORT = 9000, 9099
 SETTINGS = {
@@ -55,7 +56,7 @@ class Lab:
         frame = b"".join(framing.encode_request(name, version, 1, "c", request))[4:]
         self.node.received(conn, memoryview(bytearray(frame)))
 
-    def turn(self, budget: int = 1) -> Any:
+    def turn(self, budget: int = LONG_NS) -> Any:
         """One turn of the node; its effects, which nobody carries out."""
         return self.node.turn(self.process.now(), budget)
 
@@ -101,6 +102,45 @@ def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
         assert shown["kafka.network:type=RequestChannel,name=RequestQueueSize"] == 0
     assert lab.answered(lab.turn()) == controls
     assert lab.metrics()["kafka.network:type=RequestChannel,name=ControlPlaneRequestQueueSize"] == 0
+
+
+def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -> None:
+    lab = Lab()
+    controls = [lab.connect(CONTROL) for _ in range(50)]
+    frame = b"".join(framing.encode_request("ApiVersions", 3, 1, "c", versions()))[4:]
+    left = dict.fromkeys(controls, 10)
+    """Requests that are still in the sockets: a link hands over frames until it is told to stop."""
+    reading = dict.fromkeys(controls)
+    answered: list[int] = []
+    for _ in range(1000):
+        for conn in list(reading):
+            while left[conn]:
+                left[conn] -= 1
+                if not lab.node.received(conn, memoryview(bytearray(frame))):
+                    del reading[conn]
+                    break
+        waiting = [lab.node.connections.get(conn).waiting for conn in controls]
+        assert lab.node.mailbox.control_requests <= 20
+        assert max(map(len, waiting)) <= 1, "a connection holds one request that has no place"
+        effects = lab.turn(0)
+        answered += [conn for conn, _ in effects.send if conn in left]
+        for conn in effects.pause:
+            reading.pop(conn, None)
+        reading.update(dict.fromkeys(effects.resume))
+        if len(answered) == 500:
+            break
+    assert sorted(answered) == sorted(controls * 10)
+    assert not any(waiting)
+
+
+def test_r291_33_a_closed_connection_leaves_the_line_before_the_queue() -> None:
+    lab = Lab()
+    controls = [lab.connect(CONTROL) for _ in range(23)]
+    for conn in controls:
+        lab.send(conn, "ApiVersions", 3, versions())
+    lab.node.closed(controls[20], False)
+    lab.node.closed(controls[0], False)
+    assert sorted([*lab.answered(lab.turn(0)), *lab.answered(lab.turn())]) == controls[:20] + controls[21:]
 
 
 def test_r291_14_data_requests_count_in_their_own_queue() -> None:
@@ -192,7 +232,7 @@ def test_r291_24_28_all_endpoints_are_registered_and_clients_see_their_own() -> 
     ):
         lab.send(conn := lab.connect(PLAIN), name, version, request)
         for _ in range(2000):
-            found = [b"".join(parts) for to, parts in lab.turn(1 << 20).send if to == conn]
+            found = [b"".join(parts) for to, parts in lab.turn().send if to == conn]
             if found:
                 break
         assert not found or CONTROL_PORT.to_bytes(4, "big") not in found[0]
@@ -220,7 +260,7 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     lab.node.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
     lab.world.run_until(lambda: lab.node.broker.image.topic("new") >= 0, 5000)
     lab.node.mailbox.take = kept
-    sent = [b"".join(parts) for conn, parts in lab.turn(1 << 20).send if conn in data]
+    sent = [b"".join(parts) for conn, parts in lab.turn().send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.wire.messages import FOLDERS, decode_exact, encode, head, message, names
+from actors.wire.errors import WireError
+from actors.wire.messages import FOLDERS, decode, decode_exact, encode, head, message, names
 from tests.reference import wire as twin
 from tests.unit.wire.generator import random_message
 
@@ -49,3 +50,8 @@ def test_same_bytes_and_same_values(name: str, version: int) -> None:
         decoded = decode_exact(cls, version, encoded)
         assert decoded == made
         assert as_dict(decoded, version, flexible) == twin.decode(cls.__schema__, encoded, version)
+        entries = twin.entries(cls.__schema__, encoded, version)
+        assert decode(cls, version, encoded, 0, entries)[0] == made
+        if entries:
+            with pytest.raises(WireError, match=f"more than {entries - 1} entries"):
+                decode(cls, version, encoded, 0, entries - 1)

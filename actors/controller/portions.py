@@ -1,0 +1,184 @@
+"""Long requests in portions: each is a request of its own to the operation, and the replies become one.
+
+This file alone decides how a request is cut. Rules:
+
+1. A request of at most `ENTRIES_A_PORTION` entries stays whole.
+2. What is named more than once stands in one portion, twice at most: so the operation finds it, and refuses it.
+3. A portion is applied before the next one is judged, so a later entry meets what an earlier one has done. A topic with all
+   its partitions is one entry.
+4. Where no list means everything, the topics are named as they are when their portion comes.
+
+The cuts keep nothing between two portions but the reply.
+"""
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, NamedTuple
+
+from actors.metadata.image import Image
+from actors.wire.errors import ErrorCode
+
+ENTRIES_A_PORTION = 50
+"""An entry takes 10 to 130 microseconds."""
+LOOKED_AT_ONCE = 2000
+"""Entries that are sorted into portions between two yields."""
+
+
+class Flat(NamedTuple):
+    """A request with a list of entries, and a reply with a list of results."""
+
+    fields: tuple[str, ...]
+    """The lists that may hold the entries, by version of the API."""
+    results: str
+    key: Callable[[Any], Hashable]
+
+    def is_long(self, request: Any, image: Image) -> bool:
+        """Whether it is worth cutting."""
+        return any(len(getattr(request, field) or ()) > ENTRIES_A_PORTION for field in self.fields)
+
+    def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
+        """The requests, in order; None: nothing yet, others may run."""
+        for field in self.fields:
+            for portion in _portions((self.key(entry), entry) for entry in getattr(request, field) or ()):
+                yield (
+                    None
+                    if portion is None
+                    else _with(request, **{other: [] for other in self.fields} | {field: portion})
+                )
+
+    def shown(self, request: Any, reply: Any) -> Any:
+        """What a portion's reply adds to the answer."""
+        return reply
+
+    def join(self, reply: Any, more: Any) -> None:
+        """Add a portion's reply to those before."""
+        getattr(reply, self.results).extend(getattr(more, self.results))
+
+
+class Nested(NamedTuple):
+    """A request with partitions by topic, and a reply with results by topic. Null topics: everything there is."""
+
+    topics: str
+    name: str
+    partitions: str
+    key: Callable[[Any], Hashable]
+    """Of an entry of `partitions`."""
+    results: str
+    result_name: str
+    result_partitions: str
+    dropped: ErrorCode | None = None
+    """Results that are left out when everything was asked for."""
+
+    def is_long(self, request: Any, image: Image) -> bool:
+        """Whether it is worth cutting."""
+        topics = getattr(request, self.topics)
+        if topics is None:
+            return image.row_end > LOOKED_AT_ONCE
+        return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > ENTRIES_A_PORTION
+
+    def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
+        """The requests, in order; None: nothing yet, others may run."""
+        topics = getattr(request, self.topics)
+        for portion in _portions(self._named(topics)) if topics is not None else _everything(image):
+            yield None if portion is None else self._request(request, portion)
+
+    def shown(self, request: Any, reply: Any) -> Any:
+        """What a portion's reply adds to the answer: not what is left out of an answer about everything."""
+        if getattr(request, self.topics) is None and self.dropped is not None:
+            topics = getattr(reply, self.results)
+            for topic in topics:
+                rows = getattr(topic, self.result_partitions)
+                rows[:] = [row for row in rows if row.error_code != self.dropped]
+            topics[:] = [topic for topic in topics if getattr(topic, self.result_partitions)]
+        return reply
+
+    def join(self, reply: Any, more: Any) -> None:
+        """Add a portion's reply to those before. Its first topic may go on with the last one of those."""
+        results = getattr(reply, self.results)
+        for result in getattr(more, self.results):
+            if results and getattr(results[-1], self.result_name) == getattr(result, self.result_name):
+                getattr(results[-1], self.result_partitions).extend(getattr(result, self.result_partitions))
+            else:
+                results.append(result)
+
+    def _named(self, topics: Any) -> Iterator[tuple[Hashable, tuple[str, Any]]]:
+        for topic in topics:
+            name = getattr(topic, self.name)
+            for entry in getattr(topic, self.partitions) or ():
+                yield (name, self.key(entry)), (name, entry)
+
+    def _request(self, request: Any, portion: list[tuple[str, Any]]) -> Any:
+        topics: dict[str, Any] = {}
+        struct = next(
+            child.cls
+            for name, child in zip(request.__layout__.names, request.__layout__.children, strict=True)
+            if name == self.topics
+        )
+        for name, entry in portion:
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = struct(**{self.name: name, self.partitions: []})
+            getattr(topic, self.partitions).append(entry)
+        return _with(request, **{self.topics: list(topics.values())})
+
+
+Cut = Flat | Nested
+
+
+def _portions(entries: Iterator[tuple[Hashable, Any]]) -> Iterator[list[Any] | None]:
+    groups: dict[Hashable, list[Any]] = {}
+    for count, (key, entry) in enumerate(entries, 1):
+        group = groups.setdefault(key, [])
+        if len(group) < 2:
+            group.append(entry)
+        if count % LOOKED_AT_ONCE == 0:
+            yield None
+    portion: list[Any] = []
+    for group in groups.values():
+        portion += group
+        if len(portion) >= ENTRIES_A_PORTION:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
+
+
+def _everything(image: Image) -> Iterator[list[tuple[str, int]]]:
+    portion: list[tuple[str, int]] = []
+    for row in image.topics():
+        name = image.topic_name(row)
+        for number in range(image.partition_count(row)):
+            portion.append((name, number))
+            if len(portion) == ENTRIES_A_PORTION:
+                yield portion
+                portion = []
+    yield portion
+
+
+def _with(request: Any, **changed: Any) -> Any:
+    """A copy of a request with some fields changed."""
+    names = request.__layout__.names
+    return type(request)(**{name: getattr(request, name) for name in names} | changed)
+
+
+# ---- the cuts
+
+TOPICS_MADE = Flat(("topics",), "topics", lambda topic: topic.name)
+TOPICS_GROWN = Flat(("topics",), "results", lambda topic: topic.name)
+TOPICS_GONE = Flat(
+    ("topics", "topic_names"), "responses", lambda one: one if isinstance(one, str) else (one.name, one.topic_id)
+)
+CONFIGS = Flat(("resources",), "responses", lambda resource: (resource.resource_type, resource.resource_name))
+REASSIGNED = Nested(
+    "topics", "name", "partitions", lambda entry: entry.partition_index, "responses", "name", "partitions"
+)
+REASSIGNMENTS = Nested("topics", "name", "partition_indexes", int, "topics", "name", "partitions")
+ELECTED = Nested(
+    "topic_partitions",
+    "topic",
+    "partitions",
+    int,
+    "replica_election_results",
+    "topic",
+    "partition_result",
+    ErrorCode.ELECTION_NOT_NEEDED,
+)

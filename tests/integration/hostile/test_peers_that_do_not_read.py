@@ -1,0 +1,48 @@
+"""Peers that ask for large answers and read none: each holds a bounded number of unsent bytes, and is not run meanwhile.
+
+Before, a connection that was full still had its queued requests answered: 20 connections held 17 answers each.
+"""
+
+import contextlib
+import socket
+import time
+
+import pytest
+
+from actors.wire.messages import message
+from tests.integration.hostile.scene import Address, Peer, Scene, attackers, encoded
+
+CONNECTIONS = 40
+NAMES = 4000
+UNSENT_BYTES_MAX = 200 << 20
+"""A mebibyte and one answer for each connection, the requests themselves, and what the allocator adds."""
+
+
+def ask_and_read_nothing(address: Address, frame: bytes, times: int, seconds: float) -> None:
+    """Send as much as is taken in so many seconds."""
+    with Peer(address, seconds) as peer:
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        end = time.monotonic() + seconds
+        with contextlib.suppress(TimeoutError):
+            for _ in range(times):
+                peer.send(frame)
+        time.sleep(max(0.0, end - time.monotonic()))
+
+
+@pytest.mark.timeout(180)
+def test_unsent_answers_are_bounded_for_each_connection(small: Scene) -> None:
+    """100 requests of 100 KB each, with answers of about 150 KB: 600 MB if all were answered."""
+    kind = message("MetadataRequest")
+    names = [kind.MetadataRequestTopic(name=f"{'n' * 20}{number:05}") for number in range(NAMES)]
+    frame = encoded("Metadata", 9, kind(topics=names, allow_auto_topic_creation=False))
+
+    def attack() -> None:
+        arguments = [(small.brokers()[0], frame, 100, 8.0)] * CONNECTIONS
+        with attackers(ask_and_read_nothing, arguments):
+            pass
+
+    cost = small.measured(attack)
+    print(cost)
+    assert not cost.lost and not cost.broken
+    assert max(cost.resident_bytes.values()) < UNSENT_BYTES_MAX
+    assert cost.ping_p99_ms < 1000

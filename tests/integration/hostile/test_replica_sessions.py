@@ -1,0 +1,38 @@
+"""Fetch sessions of peers that claim to be replicas: bounded like those of clients.
+
+Before, each claimed id had a session of its own without a bound: 1,000 of 2,000 partitions held a gigabyte.
+"""
+
+import pytest
+
+from actors.wire.messages import message
+from tests.integration.hostile.scene import Peer, Scene, encoded
+
+SESSIONS, PARTITIONS = 1000, 2000
+
+
+@pytest.mark.timeout(180)
+def test_sessions_of_strangers_are_bounded(small: Scene) -> None:
+    kind = message("FetchRequest")
+    partitions = [
+        kind.FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=1) for number in range(PARTITIONS)
+    ]
+
+    def attack() -> None:
+        with Peer(small.brokers()[0]) as peer:
+            for claimed in range(10, 10 + SESSIONS):
+                body = kind(
+                    replica_id=claimed,
+                    max_wait_ms=0,
+                    min_bytes=0,
+                    max_bytes=1,
+                    session_epoch=0,
+                    topics=[kind.FetchTopic(topic="nothing", partitions=partitions)],
+                )
+                peer.send(encoded("Fetch", 11, body))
+                peer.read()
+
+    cost = small.measured(attack)
+    print(cost)
+    assert not cost.lost and not cost.broken
+    assert max(cost.resident_bytes.values()) < 320 << 20

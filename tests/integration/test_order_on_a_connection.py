@@ -1,0 +1,81 @@
+"""A client that does not wait for its answers: what it reads on a connection is what it wrote there before.
+
+Before requests waited for earlier writers, an OffsetFetch behind an OffsetCommit told of the offset before it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import rayft
+from actors.wire import framing
+from actors.wire.messages import message
+from fastpath.batch import Builder
+from tests.integration.hostile.scene import Peer, Scene, encoded
+
+ROUNDS = 200
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    """Two brokers, so that a produce waits for a follower."""
+    config = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "2"}
+    with rayft.Cluster(controllers=1, brokers=2, config=config) as running:
+        scene = Scene(running)
+        kind = message("CreateTopicsRequest")
+        topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=2)
+        with Peer(scene.brokers()[0]) as peer:
+            assert ask(peer, ("CreateTopics", 5, kind(topics=[topic])))[0].topics[0].error_code == 0
+        yield scene
+
+
+def ask(peer: Peer, *requests: tuple[str, int, Any]) -> list[Any]:
+    """Send all at once; the replies."""
+    peer.send(b"".join(encoded(name, version, body, place) for place, (name, version, body) in enumerate(requests)))
+    return [framing.decode_response(name, version, memoryview(peer.read())) for name, version, _ in requests]
+
+
+def broker_of(scene: Scene, id: int) -> Peer:
+    return Peer(scene.cluster.address(id))
+
+
+@pytest.mark.timeout(120)
+def test_a_committed_offset_is_fetched_by_the_request_behind_it(scene: Scene) -> None:
+    find = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=["g"])
+    with Peer(scene.brokers()[0]) as peer:
+        while (found := ask(peer, ("FindCoordinator", 4, find))[0].coordinators[0]).error_code:
+            pass
+    kind, other = message("OffsetCommitRequest"), message("OffsetFetchRequest")
+    wanted = other.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+    fetch = "OffsetFetch", 7, other(group_id="g", topics=[wanted])
+    told = []
+    with broker_of(scene, found.node_id) as peer:
+        for number in range(ROUNDS):
+            partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=number)
+            topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])
+            commit = "OffsetCommit", 7, kind(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+            wrote, read = ask(peer, commit, fetch)
+            assert not wrote.topics[0].partitions[0].error_code
+            told.append(read.topics[0].partitions[0].committed_offset)
+    assert told == list(range(ROUNDS))
+
+
+@pytest.mark.timeout(120)
+def test_the_end_of_a_partition_is_behind_the_records_produced_before_it(scene: Scene) -> None:
+    metadata = message("MetadataRequest")
+    with Peer(scene.brokers()[0]) as peer:
+        (reply,) = ask(peer, ("Metadata", 9, metadata(topics=[metadata.MetadataRequestTopic(name="t")])))
+    leader = reply.topics[0].partitions[0].leader_id
+    kind, other = message("ProduceRequest"), message("ListOffsetsRequest")
+    builder = Builder(timestamp_ms=1_700_000_000_000)
+    builder.append(None, b"x")
+    data = kind.PartitionProduceData(index=0, records=builder.build())
+    produce = kind(acks=-1, timeout_ms=5000, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
+    asked = other.ListOffsetsTopic(name="t", partitions=[other.ListOffsetsPartition(partition_index=0, timestamp=-1)])
+    latest = "ListOffsets", 5, other(replica_id=-1, topics=[asked])
+    with broker_of(scene, leader) as peer:
+        for _ in range(ROUNDS):
+            first, wrote, end = ask(peer, ("Produce", 9, produce), ("Produce", 9, produce), latest)
+            offsets = [one.responses[0].partition_responses[0].base_offset for one in (first, wrote)]
+            assert end.topics[0].partitions[0].offset == offsets[1] + 1 == offsets[0] + 2

@@ -1,0 +1,33 @@
+"""A node believes only what voters have made: its leader is a voter, and every epoch was counted up by a voter that stood.
+
+Whoever sends other epochs and leaders, in whatever message, moves nobody.
+"""
+
+from typing import Any
+
+from actors.raft import NO_LEADER
+from tests.simulator.checkers.hooks import Violation
+
+
+class BelievedLeaders:
+    name = "only_voters_make_epochs"
+
+    def __init__(self) -> None:
+        self._newest = 0
+        """The newest epoch for which a voter has stood."""
+
+    def turned(self, process: Any) -> None:
+        """The leader and the epoch of this node."""
+        raft = process.node.quorum._raft
+        if raft is None:
+            return
+        core = raft._core
+        leader_id, epoch = core.hard.leader_id, core.hard.epoch
+        if leader_id != NO_LEADER and core.voters.keys and core.voters.key(leader_id) is None:
+            raise Violation(self.name, f"{process.name} believes that {leader_id}, which is no voter, leads {epoch}")
+        if epoch > self._newest:
+            if core.hard.voted != core.me:
+                raise Violation(
+                    self.name, f"{process.name} is in epoch {epoch}, and nobody stood for one after {self._newest}"
+                )
+            self._newest = epoch

@@ -1,0 +1,33 @@
+"""Mistakes in what is believed of peers that are no nodes."""
+
+from collections.abc import Sequence
+
+from actors.raft import belief, election, raft
+from actors.raft.messages import VoteRequest
+from actors.raft.state import EPOCH_MAX, Core
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake("strange")
+def a_leader_that_is_no_voter_is_believed() -> Sequence[Patch]:
+    """Whoever says that it leads is followed."""
+    return [instead(belief, "may_lead", lambda core, leader_id: leader_id >= 0 and leader_id != core.me.id)]
+
+
+@mistake("strange")
+def an_epoch_far_ahead_is_believed() -> Sequence[Patch]:
+    """A request in the name of a voter moves the epoch as far as it likes."""
+    return [instead(belief, "REQUEST_STEP_MAX", EPOCH_MAX)]
+
+
+@mistake("strange")
+def a_candidate_that_is_no_voter_moves_the_epoch() -> Sequence[Patch]:
+    """Any candidate's higher epoch makes a voter step up."""
+    vote = election.vote
+
+    def eager(core: Core, source: int, request: VoteRequest) -> None:
+        if core.epoch < request.epoch <= EPOCH_MAX:
+            election.unattach(core, request.epoch)
+        vote(core, source, request)
+
+    return [instead(raft, "HANDLERS", {**raft.HANDLERS, VoteRequest: eager})]

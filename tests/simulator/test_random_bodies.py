@@ -1,0 +1,233 @@
+"""Random bodies for every API of every listener, with extreme values in every field, at whole nodes in virtual time.
+
+No handler fails, no node ends, the quorum keeps its leader and its epoch, and the cluster still creates a topic and takes a
+record. Not sent is what an unauthenticated peer may do by writing somebody's exact id into a message: lead or end an epoch
+in the name of a voter, take the id of a broker, unregister one.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.config import node_config
+from actors.node import rpc
+from actors.node.metadata_files import TOPIC_ID, TOPICS
+from actors.node.registry import TABLE, Listener
+from actors.wire import framing
+from actors.wire.errors import WireError
+from actors.wire.messages import message
+from fastpath import batch as batches
+from tests.integration.answers.dialogue import request
+from tests.simulator.cluster import CLUSTER_ID, PORT, Client, Cluster, directory_id
+from tests.simulator.strangers import Connection
+from tests.simulator.world import World
+from tests.unit.wire.strategies import Vocabulary, bodies
+
+rpc.load()
+EXAMPLES = int(os.environ.get("RANDOM_BODIES", "10"))
+"""For each API of each listener; five times as many where few bodies name the one topic and its one partition."""
+QUORUM = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"})
+LISTENERS = {
+    Listener.CLIENT: ("PLAINTEXT", "b1"),
+    Listener.INTER_BROKER: ("INTERNAL", "b1"),
+    Listener.CONTROL_PLANE: ("CP", "b1"),
+    Listener.CONTROLLER: ("CONTROLLER", "c1001"),
+}
+ROWS = sorted(TABLE, key=lambda row: (row[1], row[0].value))
+STRANGERS_ID = st.sampled_from((-(1 << 31), -2, -1, 77, (1 << 31) - 1))
+MOSTLY = {
+    (type, attribute): st.sampled_from(values)
+    for type, attributes, values in (
+        ("int32", ("partition_index", "partition", "partition_id", "index"), (0, 0, 0, 0, -1, 1, (1 << 31) - 1)),
+        (
+            "int32",
+            ("leader_epoch", "replica_epoch"),
+            (2, 3, 100, 1 << 30, (1 << 31) - 2, (1 << 31) - 1, -1, -(1 << 31)),
+        ),
+        ("string", ("cluster_id",), (CLUSTER_ID, CLUSTER_ID, CLUSTER_ID, "", "other")),
+        ("string", ("topic_name",), (*[TOPICS["drafts"]] * 5, TOPICS["released"], "there", "")),
+        ("string", ("topic", "name"), (*TOPICS.values(), "there", "there", "", "none", "x" * 300)),
+        ("uuid", ("topic_id",), (TOPIC_ID, TOPIC_ID, bytes(16), b"\xff" * 16)),
+    )
+    for attribute in attributes
+}
+"""What gets a body beyond the first check."""
+ONLY_STRANGERS = {
+    ("BrokerHeartbeatRequest", "broker_id"),
+    ("UnregisterBrokerRequest", "broker_id"),
+    ("BeginQuorumEpochRequest", "leader_id"),
+    ("EndQuorumEpochRequest", "leader_id"),
+}
+
+
+def settings_of(id: int) -> dict[str, str]:
+    return {
+        "process.roles": "broker",
+        "broker.id": str(id),
+        "controller.connect": "1001@c1001:9000,1002@c1002:9000,1003@c1003:9000",
+        "listeners": f"PLAINTEXT://b{id}:{PORT},INTERNAL://b{id}:9001,CP://b{id}:9002",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "control.plane.listener.name": "CP",
+        "inter.broker.listener.name": "INTERNAL",
+        "offsets.topic.num.partitions": "2",
+        "log.dirs": "data",
+    }
+
+
+class Stage:
+    """Three controllers and two brokers with every kind of listener, and topics to be named."""
+
+    def __init__(self) -> None:
+        self.world = World(5)
+        self.cluster = Cluster(self.world, controllers=3, brokers=0)
+        for id in (1, 2):
+            self.cluster.brokers[id] = self.cluster._process(f"b{id}", node_config(settings_of(id)), directory_id(id))
+        self.cluster.start()
+        assert self.world.run_until(self.cluster.ready, 60_000)
+        self.client = Client(self.world, "good")
+        self.created = 0
+        self.create("there")
+        self.world.run_for(1_000)
+        self.quorum = self._quorum()
+
+    def _quorum(self) -> tuple[str, int]:
+        active = self.cluster.active()
+        assert active is not None and active.node is not None, "no controller is active"
+        return active.name, active.node.quorum.epoch
+
+    def create(self, name: str) -> None:
+        """A topic on both brokers, whoever else has registered."""
+        places = [{"partition_index": 0, "broker_ids": [1, 2]}]
+        topics = [{"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": places}]
+        reply = self.client.call("b2", "CreateTopics", 7, request("CreateTopics", topics=topics, timeout_ms=20_000))
+        assert reply is not None and reply.topics[0].error_code == 0, reply
+
+    def tell(self, listener: Listener, name: str, version: int, body: Any) -> None:
+        """One request on a connection of its own; then nothing has broken."""
+        listener_name, process = LISTENERS[listener]
+        if listener is Listener.CONTROLLER:
+            process = self.quorum[0]  # the active one decides; the others refuse
+        connection = Connection(self.world, self.world.processes[process], listener_name)
+        connection.ask(name, version, body)
+        self.world.run_for(5)
+        connection.leave()
+        self.unbroken()
+
+    def unbroken(self) -> None:
+        broken = [text for text in self.world.errors if "Traceback" in text]
+        self.world.errors.clear()
+        assert not broken, "\n".join(broken)
+        for process in self.world.processes.values():
+            assert process.node is not None, (process.name, process.stopped_with)
+
+    def rest(self) -> None:
+        """After everything the cluster is as it was, and works."""
+        self.world.run_for(8_000)
+        self.unbroken()
+        assert self._quorum() == self.quorum
+        self.created += 1
+        name = f"after-{self.created}"
+        self.create(name)
+        builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+        builder.append(None, b"x")
+        part = {"index": 0, "records": builder.build()}
+        body = request("Produce", acks=-1, timeout_ms=5000, topic_data=[{"name": name, "partition_data": [part]}])
+        codes = []
+        for _ in range(20):
+            replies = [self.client.call(f"b{id}", "Produce", 9, body) for id in (1, 2)]
+            codes = [None if one is None else one.responses[0].partition_responses[0].error_code for one in replies]
+            if 0 in codes:
+                return
+            self.world.run_for(500)
+        raise AssertionError(f"no record is taken: {codes}")
+
+
+@pytest.fixture(scope="module")
+def stages() -> "Iterator[list[Stage]]":
+    """The present stage; a test that breaks it leaves none behind."""
+    yield [Stage()]
+
+
+def records() -> list[bytes]:
+    """Sound batches, and broken ones."""
+    builder = batches.Builder(timestamp_ms=1_600_000_000_000)
+    builder.append(b"k", b"v")
+    whole = bytes(builder.build())
+    return [whole, whole[:-1], whole * 3, whole[:30] + b"\xff" * 31, b"\xff" * 70]
+
+
+def inner() -> list[bytes]:
+    """Requests for an Envelope: sound ones, ones that may not be in one, and an Envelope in an Envelope."""
+    given = [
+        ("Metadata", 12, request("Metadata", topics=[])),
+        ("CreateTopics", 7, request("CreateTopics", topics=[{"name": "/", "num_partitions": -5}], timeout_ms=-1)),
+        ("Vote", 2, request("Vote", voter_id=-1)),
+        ("Fetch", 17, request("Fetch")),
+        ("DescribeQuorum", 2, request("DescribeQuorum", topics=[])),
+    ]
+    found = [b"".join(framing.encode_request(*row[:2], 1, "c", row[2]))[4:] for row in given]
+    for frame in list(found):
+        body = message("EnvelopeRequest")(request_data=frame, request_principal=None, client_host_address=b"\x7f\0\0\1")
+        found.append(b"".join(framing.encode_request("Envelope", 0, 1, "c", body))[4:])
+    return [*found, found[0][:9], found[1] + b"\0", b"\0\x03\x7f\xff", b"\x7f\0\0\1", b"\0\0\x05User\x05name\0\0"]
+
+
+def vocabulary(stage: Stage, name: str) -> Vocabulary:
+    """Values that mean something to this cluster."""
+    active = stage.cluster.active()
+    assert active is not None
+    image = active.node.controller.image  # type: ignore[union-attr]
+
+    def narrow(field: Any) -> Any:
+        if (name, field.attribute) in ONLY_STRANGERS:
+            return STRANGERS_ID
+        return MOSTLY.get((field.type, field.attribute))
+
+    return Vocabulary(
+        numbers=(77, 1001, 1002, stage.quorum[1], stage.quorum[1] + 1, image.next_offset),
+        words=(
+            "there",
+            "none",
+            "__consumer_offsets",
+            *TOPICS.values(),
+            CLUSTER_ID,
+            "retention.ms",
+            "1",
+            "group",
+            "range",
+        ),
+        uuids=(TOPIC_ID, *(image.topic_id(image.topic(topic)) for topic in ("there",))),
+        blobs=(*records(), *inner()),
+        narrow=narrow,
+    )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0].value}-{row[1]}-{TABLE[row].name}")
+def test_no_body_breaks_a_node(row: tuple[Listener, int], stages: "list[Stage]") -> None:
+    if not stages:
+        stages.append(Stage())
+    stage, api = stages.pop(), TABLE[row]
+    kind = message(f"v28:{api.name}Request" if framing.is_draft(api.name) else f"{api.name}Request")
+    known = vocabulary(stage, kind.__name__)
+    versions = st.sampled_from(list(api.versions))
+    examples = EXAMPLES * 5 if row[0] is Listener.CONTROLLER and api.name in QUORUM else EXAMPLES
+
+    @settings(
+        max_examples=examples, derandomize="RANDOM_BODIES" not in os.environ, database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(version=versions, data=st.data())
+    def tried(version: int, data: Any) -> None:
+        body = data.draw(bodies(kind, version, known))
+        try:
+            stage.tell(row[0], api.name, version, body)
+        except WireError:
+            return  # a value that this version cannot carry
+
+    tried()
+    stage.rest()
+    stages.append(stage)
