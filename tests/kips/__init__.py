@@ -34,7 +34,8 @@ Several places at once, or the same places as another row:
     ]
 
 `slow = true` keeps a row whose test takes more than 20 s out of the sample. A mutation of `fastpath/*.pyx` compiles that
-module, which takes about 15 s; prefer a Python line that calls it (a .pxd cannot be mutated, since others compile it in).
+module, which takes 10 to 40 s (so it is slow); prefer a Python line that calls it (a .pxd cannot be mutated, since others
+compile it in).
 
 What makes a good one:
 

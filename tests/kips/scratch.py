@@ -162,16 +162,17 @@ class Scratch:
                 command, cwd=folder or self.root, env=environment, stdin=subprocess.DEVNULL,
                 stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
+            late = ""
             try:
                 code = process.wait(seconds_max)
             except subprocess.TimeoutExpired:
-                code = -1
+                code, late = -1, f"\nit did not end in {seconds_max} s"
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             said.seek(0)
-            return code, said.read().strip() or "(nothing said)"
+            return code, (said.read() + late).strip() or "(nothing said)"
 
 
 class _Unfit(Exception):

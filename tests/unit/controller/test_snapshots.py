@@ -48,6 +48,8 @@ def test_r631_110_111_125_reports_are_kept_and_written_nowhere() -> None:
         assert not lab.beat(controller, offset).start_snapshot and lab.cluster.ops == []
     known = lab.cluster.soft.controllers
     assert {id: one.snapshot_offset for id, one in known.items()} == {SECOND: 100, THIRD: 125}
+    lab.beat(SECOND, 150)
+    assert {id: one.snapshot_offset for id, one in known.items()} == {SECOND: 150, THIRD: 125}
     assert lab.cluster.image.next_offset == before
 
 

@@ -11,6 +11,7 @@ from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
+from actors.controller.snapshots import controller_heartbeat
 from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
 from actors.controller.unregistration import unregister_broker
@@ -19,7 +20,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.snapshot import encode
-from actors.node import rpc
+from actors.node import rpc, snapshotting
 from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
@@ -177,6 +178,10 @@ def test_a_standby_answers_not_controller():
     assert isinstance(answer, Done) and answer.reply.topics[0].error_code == 41
     beat = host.controller.submit(broker_heartbeat, heartbeat(), call(50)).reply
     assert (beat.error_code, beat.active_controller_id, beat.next_state) == (41, 1002, 0)  # R631-136
+    report = message("v28:ControllerHeartbeatRequest")(controller_id=1003, last_snapshot_offset=5)
+    beat = host.controller.submit(controller_heartbeat, report, call(51)).reply
+    assert (beat.error_code, beat.start_snapshot) == (41, False)  # R631-123
+    assert not host.controller.soft.controllers
 
 
 def test_a07_the_first_leader_writes_the_level():
@@ -456,7 +461,6 @@ def test_r631_111_snapshots_are_told_and_soft():
     end = host.controller.image.next_offset
     options = host.controller.options._replace(snapshot_bytes=(1, 1))
     host.controller.options = options
-    from actors.controller.snapshots import controller_heartbeat
 
     kind = message("v28:ControllerHeartbeatRequest")
 
@@ -493,6 +497,26 @@ def test_r631_111_snapshots_are_told_and_soft():
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end
     assert report(1009, -1).error_code == 42
+
+
+def test_r631_119_a_snapshot_is_written_at_the_finalized_level(monkeypatch):
+    """Until there is one, at the level for which the directory was formatted."""
+    levels: list[int] = []
+    whole = snapshotting.snapshots.encode
+
+    def noted(pin, epoch, level, timestamp_ms, voters):
+        levels.append(level)
+        return whole(pin, epoch, level, timestamp_ms, voters)
+
+    monkeypatch.setattr(snapshotting.snapshots, "encode", noted)
+    host = Host(1)
+    host.lead()
+    for level in (1, 2):
+        host.controller._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
+        joined(host, level)
+        host.controller.snapshot()
+        host.turn()
+    assert levels == [1, 2] and len(host.quorum.snapshots) == 2
 
 
 def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():
