@@ -17,5 +17,5 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
         return Parked(parked.keys, parked.deadline_ms, lambda expired: mapped(parked.again(expired), change))
     if isinstance(answer, Later):
         later = answer
-        return Later(later.job, lambda result: mapped(later.then(result), change))
+        return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)
     return answer
