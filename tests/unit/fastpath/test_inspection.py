@@ -1,6 +1,7 @@
 """Compressed batches of clients: what is accepted, against plain Python, whatever the bytes and wherever a piece ends."""
 
 import gc
+import itertools
 
 import pytest
 from hypothesis import given
@@ -49,7 +50,7 @@ def verdict(data: bytes | bytearray, rules: Rules = Rules()) -> int:  # noqa: B0
 def fed(walk: Walk, body: bytes, cuts: list[int]) -> str | None:
     edges = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
     fault = None
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         fault = fault or walk.feed(body[start:stop])
     return fault
 
