@@ -11,6 +11,7 @@ Rules:
 3. A failed sync is final for that file handle: the node stops and recovers from what is on the disk.
 """
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -119,11 +120,41 @@ class Sync(NamedTuple):
     """(disk, path, content): written to a temporary name, synced, renamed, directory synced; in order, after `files`."""
 
 
+class WorkKind(enum.Enum):
+    """Whose threads a job runs on. What clients ask for never delays the node's own work."""
+
+    DISK = "disk"
+    """Cold reads, unlinking, encoding of snapshots."""
+    RECORDS = "records"
+    """Decompression: searches by time, checks of what is produced."""
+
+
+Owner = tuple[str, int]
+"""Who asked for a job: host and connection. Hosts take turns, and so do the connections of a host."""
+
+
+class More(NamedTuple):
+    """What a job returns that has done a slice and wants to be called again."""
+
+    held_bytes: int
+    """Memory that it holds until then."""
+
+
 class Work(NamedTuple):
     """A job for a thread: cold read, unlink, snapshot encoding, decompression. Pure, or without the GIL.
 
-    Answered by `done(token, result)`, or `done(token, exception)`.
+    Called again as long as it returns `More`. Answered by `done(token, result)`, or `done(token, exception)`.
     """
 
     token: int
     job: Callable[[], object]
+    kind: WorkKind = WorkKind.DISK
+    owner: Owner | None = None
+    """None: nobody, and no turn is shared."""
+
+
+def to_end(job: Callable[[], object]) -> object:
+    """All slices of a job, for a host that has no threads."""
+    while isinstance(result := job(), More):
+        pass
+    return result

@@ -25,7 +25,8 @@ from actors.broker.sessions import Entry
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull
 from actors.wire.errors import ErrorCode
-from fastpath.batch import CorruptBatch, Header, InvalidRecord, accept
+from fastpath.batch import OUTPUT_BYTES_MAX, CorruptBatch, InvalidRecord, InvalidRecords, accept
+from fastpath.inspection import AFTER, BEFORE, Rules, record_errors
 
 CODES = {int(code): code for code in ErrorCode}
 APPEND_TIME = "LogAppendTime"
@@ -69,11 +70,21 @@ class Cluster:
 
 
 class Refused(Exception):
-    """A request to a partition that cannot be served; `code` is the answer."""
+    """A request to a partition that cannot be served; `code` is the answer, `records` (index, sentence) of bad records."""
 
-    def __init__(self, code: ErrorCode, text: str = "") -> None:
+    def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text or code.name)
         self.code = code
+        self.records = records
+
+
+def refusal(error: CorruptBatch) -> Refused:
+    """The answer to a produced batch with that fault."""
+    if isinstance(error, InvalidRecords):
+        code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
+        return Refused(code, error.reason, error.errors)
+    invalid = isinstance(error, InvalidRecord)
+    return Refused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
 
 
 class Partition:
@@ -223,7 +234,7 @@ class Partition:
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
         """
-        log, settings = self.log, self.settings
+        log, rules = self.log, self.rules(wall_ms)
         end, heard = log.log_end_offset, self.cluster.heard_ms
         for follower in self.followers.values():
             # Whoever has everything until now is caught up as of its last fetch.
@@ -236,36 +247,31 @@ class Partition:
                 end,
                 self.leader_epoch,
                 now_ms=wall_ms,
-                append_time=settings.message_timestamp_type == APPEND_TIME,
+                append_time=self.settings.message_timestamp_type == APPEND_TIME,
                 client=client,
-                keyed=settings.compact,
+                keyed=rules.keyed,
+                oldest_ms=rules.oldest_ms,
+                newest_ms=rules.newest_ms,
             )
-            if client and settings.message_timestamp_type != APPEND_TIME:
-                self._check_times(accepted.headers, wall_ms)
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
             return appended
-        except InvalidRecord as error:
-            raise Refused(ErrorCode.INVALID_RECORD, error.reason) from None
         except CorruptBatch as error:
-            raise Refused(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
+            raise refusal(record_errors(data, rules) if error.of_records else error) from None
         except ProducerFault as error:
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
 
-    def _check_times(self, headers: Sequence[Header], wall_ms: int) -> None:
-        """INVALID_TIMESTAMP for a batch whose own times are further from now than message.timestamp.*.max.ms allow; -1 is
-        no time."""
-        oldest = wall_ms - self.settings.message_timestamp_before_max_ms
-        newest = wall_ms + self.settings.message_timestamp_after_max_ms
-        for header in headers:
-            if header.max_timestamp > newest or 0 <= header.base_timestamp < oldest:
-                raise Refused(
-                    ErrorCode.INVALID_TIMESTAMP,
-                    f"a batch has times from {header.base_timestamp} to {header.max_timestamp}; {oldest} to {newest} are "
-                    f"accepted now",
-                )
+    def rules(self, wall_ms: int) -> Rules:
+        """What each record of a client must keep to now."""
+        settings = self.settings
+        output_bytes_max = max(OUTPUT_BYTES_MAX, settings.max_message_bytes)
+        if settings.message_timestamp_type == APPEND_TIME:
+            return Rules(settings.compact, BEFORE, AFTER, output_bytes_max)
+        oldest = max(wall_ms - settings.message_timestamp_before_max_ms, BEFORE)
+        newest = min(wall_ms + settings.message_timestamp_after_max_ms, AFTER)
+        return Rules(settings.compact, oldest, newest, output_bytes_max)
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.

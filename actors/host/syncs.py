@@ -16,13 +16,11 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from actors.host.disk import LocalFile
+from actors.host.workers import Workers
 from actors.ports import DiskFailed, DiskFull, Sync, Work
 from fastpath.flusher import Flusher
-
-WORKERS = 2
 
 
 class Ordered:
@@ -56,7 +54,7 @@ class Syncs:
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="data-plane-work")
+        self._workers = Workers(self._ended)
         self._writer.start()
 
     def submit(self, sync: Sync) -> None:
@@ -83,13 +81,11 @@ class Syncs:
 
     def work(self, work: Work) -> None:
         """Start a job."""
+        self._workers.submit(work)
 
-        def ended(future: Future[object]) -> None:
-            error = future.exception()
-            self._done.append((work.token, error if error is not None else future.result()))
-            self._wake()
-
-        self._workers.submit(work.job).add_done_callback(ended)
+    def _ended(self, token: int, result: object) -> None:
+        self._done.append((token, result))
+        self._wake()
 
     def drain(self) -> list[tuple[int, object]]:
         """Everything that has ended since the last call: (token, None, a result or an exception)."""
@@ -112,7 +108,7 @@ class Syncs:
             self._closing = True
             self._there.notify()
         self._writer.join()
-        self._workers.shutdown(wait=True)
+        self._workers.close()
         self.flusher.close()
 
     def _flushed(self) -> list[tuple[int, object]]:

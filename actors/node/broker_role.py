@@ -28,6 +28,7 @@ from actors.node.broker_snapshots import BrokerSnapshots
 from actors.node.broker_storage import BrokerStorage
 from actors.node.channels import ChannelError
 from actors.node.groups_role import GroupsRole
+from actors.node.inspections import Order
 from actors.node.meters import Meter
 from actors.node.registry import Lane, Listener
 from actors.ports import Batch, Buffer, DiskFailed, Now
@@ -57,6 +58,7 @@ class BrokerRole:
         self._snapshots = BrokerSnapshots(node)
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(node)
+        self.produced = Order(node)
         self.replicas = Replicas(
             self.cluster,
             Sender(self.me, lag_ms_max // 2),

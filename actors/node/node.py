@@ -27,7 +27,7 @@ from actors.node.quorum import Quorum
 from actors.node.registry import CLIENTS_OWN, TABLE, Lane, Listener
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
-from actors.ports import Buffer, Disk, File, Now, Random, Sync, Work
+from actors.ports import Buffer, Disk, File, Now, Owner, Random, Sync, Work, WorkKind
 
 REQUEST_BYTES_MAX = 256 << 20
 
@@ -307,9 +307,15 @@ class Node:
         """Make files durable and replace small ones; `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
         self._syncs.append(Sync(self._token(then), files, replacements))
 
-    def work(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
+    def work(
+        self,
+        job: Callable[[], object],
+        then: Callable[[Any], None],
+        kind: WorkKind = WorkKind.DISK,
+        owner: Owner | None = None,
+    ) -> None:
         """Run `job` outside the loop; `then(result)` or `then(exception)` in a later turn."""
-        self._works.append(Work(self._token(then), job))
+        self._works.append(Work(self._token(then), job, kind, owner))
 
     def answer(self, slot: Slot, parts: list[Buffer]) -> None:
         """The answer of a slot is known."""

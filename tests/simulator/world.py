@@ -21,7 +21,7 @@ from actors.node.effects import Effects
 from actors.node.node import Node
 from actors.node.registry import TABLE
 from actors.node.storage import Storage
-from actors.ports import Now
+from actors.ports import Now, to_end
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
@@ -235,7 +235,10 @@ class Process:
                 at = self._replaced_us = max(at, self._replaced_us)
             world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
         for work in effects.work:
-            world.after(world.random.randint(100, 3000), lambda work=work: self._done(life, work.token, work.job))
+            world.after(
+                world.random.randint(100, 3000),
+                lambda work=work: self._done(life, work.token, lambda: to_end(work.job)),
+            )
         for dial in effects.dial:
             world.dial(self, dial.conn, dial.host, dial.port)
         self.listening.update(effects.listen)
