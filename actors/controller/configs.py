@@ -72,7 +72,8 @@ def _lag_error(configs: Mapping[str, str | None]) -> str | None:
 
 
 def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
-    """Every setting of a new topic as CreateTopics answers it. The list may be shared: not to be changed."""
+    """Every setting of a new topic as CreateTopics answers it; of the internal ones those that the topic names. The list may
+    be shared: not to be changed."""
     soft = state.soft
     if soft.topic_configs is None:
         kind = message("CreateTopicsResponse").CreatableTopicConfigs
@@ -85,18 +86,13 @@ def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -
     if not dynamic:
         return soft.topic_configs
     kind = message("CreateTopicsResponse").CreatableTopicConfigs
-    return [
-        entry
-        if entry.name not in dynamic
-        else kind(
-            name=entry.name,
-            value=dynamic[entry.name][0],
-            read_only=False,
-            config_source=dynamic[entry.name][1],
-            is_sensitive=False,
-        )
-        for entry in soft.topic_configs
-    ]
+    shown = {entry.name: entry for entry in soft.topic_configs}
+    shown |= {
+        name: kind(name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
+        for name, (value, source) in dynamic.items()
+        if name in shown or name in overrides
+    }
+    return [shown[name] for name in sorted(shown)]
 
 
 def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:

@@ -3,7 +3,7 @@
 Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (nothing is unstable here
 while there are no transactions); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
 Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
-thousands of times as long as its name.
+thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
 
 Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
 """
@@ -93,6 +93,7 @@ def _group(
     for topic in topics:
         key = topic.topic_id if version >= TOPIC_IDS else topic.name
         named.setdefault(key, {}).update(dict.fromkeys(topic.partition_indexes))
+    unknown = []
     for key, numbers in named.items():
         if version >= TOPIC_IDS:
             row = image.topic_by_id(key)
@@ -101,7 +102,9 @@ def _group(
         else:
             fields, name_or_none = {"name": key}, key
         if name_or_none is None:
-            answer.append(_topic(Topic, Partition, fields, dict.fromkeys(numbers, NOTHING), ErrorCode.UNKNOWN_TOPIC_ID))
+            unknown.append(
+                _topic(Topic, Partition, fields, dict.fromkeys(numbers, NOTHING), ErrorCode.UNKNOWN_TOPIC_ID)
+            )
         else:
             answer.append(
                 _topic(
@@ -112,7 +115,7 @@ def _group(
                     ErrorCode.NONE,
                 )
             )
-    return ErrorCode.NONE, answer
+    return ErrorCode.NONE, answer + unknown
 
 
 def _topic(
