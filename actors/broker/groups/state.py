@@ -108,7 +108,7 @@ class Group:
         self.pending: dict[str, int] = {}
         """Member ids given out with MEMBER_ID_REQUIRED that have not joined yet -> when they lapse."""
         self.phase_deadline_ms = 0
-        """End of the join phase (PREPARING), or of the time for every member to ask for its assignment (COMPLETING, STABLE)."""
+        """End of the join phase (PREPARING), or of the time to ask for an assignment (COMPLETING, STABLE)."""
         self.phase_extends_until_ms = 0
         """PREPARING from EMPTY: newcomers may push the end of the phase up to here."""
         self.newcomers = False

@@ -1,4 +1,5 @@
-"""DescribeConfigs (32), versions 1 to 4: settings of topics and brokers, where each value comes from, and what it does.
+"""DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
+comes from, and what it does.
 
 Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
 shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
@@ -15,7 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
 from actors.node.rpc.metadata import legal
-from actors.settings import BROKER_CONFIGS, CLUSTER, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
+from actors.settings import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    CLUSTER,
+    TOPIC_CONFIGS,
+    ConfigKey,
+    ConfigType,
+    inherited,
+)
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -23,10 +32,10 @@ if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
     from actors.node.node import Node
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 INTERNAL = "internal."
 """Settings for tests begin so: shown where somebody has set them."""
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
 
 
 class Value(NamedTuple):
@@ -90,6 +99,11 @@ def _rows(
             return (ErrorCode.INVALID_REQUEST, text), ()
         names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
         return None, [(key, _broker_values(node, role, key)) for key in map(_broker_key, sorted(names))]
+    if one.resource_type == CLIENT_METRICS:
+        if not one.resource_name:
+            return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
+        given = image.config(CLIENT_METRICS, one.resource_name)
+        return None, [(key, _subscription_values(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
 
 
@@ -122,6 +136,11 @@ def _topic_values(node: "Node", role: "BrokerRole", key: ConfigKey, overrides: M
     if default is not None:
         values.append(Value(key.synonyms[-1] if key.synonyms else key.name, key.text(default), DEFAULT))
     return values
+
+
+def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
+    values = [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)] if key.name in given else []
+    return [*values, Value(key.name, key.text(key.default), DEFAULT)]
 
 
 def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:

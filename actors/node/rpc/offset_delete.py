@@ -1,7 +1,6 @@
 """OffsetDelete (47), version 0 (KIP-496).
 
-Behaviour: partitions that do not exist have their error whatever the group is; the group is looked at for the others. A
-consumer group of which it is not known what it subscribes to may subscribe to every topic.
+Behaviour: a consumer group of which it is not known what it subscribes to may subscribe to every topic.
 
 Errors at the top: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a
 group that is no consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
@@ -25,24 +24,20 @@ def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     assert node.broker is not None
     groups, image = node.broker.groups, node.broker.image
     Response = message("OffsetDeleteResponse")
+    group = _group(node, request.group_id)
+    if isinstance(group, ErrorCode):
+        return Done(Response(error_code=group))
+    topics, offsets = subscribed(group), groups.machine.fetch(request.group_id)
     codes: dict[tuple[str, int], ErrorCode] = {}
-    present = []
+    doomed = []
     for topic in request.topics:
         row = image.topic(topic.name)
+        taken = topic.name in topics if topics is not None else group.protocol_type == CONSUMER
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
             if row < 0 or image.partition(row, partition.partition_index) < 0:
                 codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                present.append(key)
-    doomed = []
-    if present:
-        group = _group(node, request.group_id)
-        if isinstance(group, ErrorCode):
-            return Done(Response(error_code=group))
-        topics, offsets = subscribed(group), groups.machine.fetch(request.group_id)
-        for key in present:
-            if key[0] in topics if topics is not None else group.protocol_type == CONSUMER:
+            elif taken:
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif isinstance(offsets, ErrorCode) or key not in offsets:
                 codes[key] = ErrorCode.NONE

@@ -202,6 +202,10 @@ class Dialogue:
         """Until every broker knows the topic with so many partitions and their leaders."""
         self._until(lambda: all(self._knows(id, topic, partitions) for id in self._by_id) or None)
 
+    def known_by_all(self, kind: int, name: str) -> None:
+        """Until every broker lists a resource that has settings."""
+        self._until(lambda: all(self._lists(id, kind, name) for id in self._by_id) or None)
+
     def close(self) -> None:
         """Close all connections."""
         for broker in (*self._brokers, *self._by_id.values()):
@@ -209,6 +213,10 @@ class Dialogue:
 
     def _loaded(self, group: str) -> bool:
         return bool(self.raw("OffsetFetch", 7, self.coordinator(group), group_id=group, topics=[]).error_code == 0)
+
+    def _lists(self, id: int, kind: int, name: str) -> bool:
+        found = self.raw("ListConfigResources", 1, id, resource_types=[kind]).config_resources
+        return any(one.resource_name == name for one in found)
 
     def _knows(self, id: int, topic: str, partitions: int) -> bool:
         reply = self.raw("Metadata", 4, id, topics=[{"name": topic}], allow_auto_topic_creation=False)
