@@ -27,8 +27,8 @@ def subscribed(group: Group) -> frozenset[str] | None:
 
 def _topics(data: bytes) -> set[str] | None:
     """Topics that a member names; None: its metadata cannot be read."""
-    version, count = _number(data, 0, 2), _number(data, 2, 4)
-    if version is None or version < 0 or count is None or not 0 <= count <= len(data):
+    count = _number(data, 2, 4)
+    if count is None or not 0 <= count <= len(data):
         return None
     topics, position = set(), 6
     for _ in range(count):

@@ -198,6 +198,11 @@ class Dialogue:
         for n in range(64):
             self._until(lambda name=f"{group}-{n}": self._loaded(name) or None)  # type: ignore[misc]
 
+    def shown(self, group: str, state: str) -> None:
+        """Until the group's coordinator shows it in this state: Apache Kafka's shows what is committed."""
+        at = self.coordinator(group)
+        self._until(lambda: self.raw("DescribeGroups", 5, at, groups=[group]).groups[0].group_state == state or None)
+
     def settled(self, topic: str, partitions: int) -> None:
         """Until every broker knows the topic with so many partitions and their leaders."""
         self._until(lambda: all(self._knows(id, topic, partitions) for id in self._by_id) or None)

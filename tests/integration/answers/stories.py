@@ -662,6 +662,7 @@ def groups_in_doubt(d: Dialogue, t: str) -> None:
         protocols = [{"name": "range", "metadata": metadata}]
         joined = d.raw("JoinGroup", 3, at, **_join(group, protocol_type=kind, protocols=protocols))
         member, generation = joined.member_id, joined.generation_id
+        d.shown(group, "CompletingRebalance")
         d.ask(f"{title}, not synced: group", "DescribeGroups", 5, at, groups=[group])
         d.ask(f"{title}, not synced: delete offsets", "OffsetDelete", 0, at, group_id=group, topics=place)
         for version, names in ((4, {}), (5, {}), (5, {"protocol_type": kind}), (5, {"protocol_name": "range"})):
@@ -669,6 +670,7 @@ def groups_in_doubt(d: Dialogue, t: str) -> None:
                   member_id="stranger", assignments=[], **names)  # fmt: skip
         d.raw("SyncGroup", 3, at, group_id=group, generation_id=generation, member_id=member,
               assignments=[{"member_id": member, "assignment": b"a"}])  # fmt: skip
+        d.shown(group, "Stable")
         d.ask(f"{title}: group", "DescribeGroups", 5, at, groups=[group])
         commit = {"name": t, "partitions": [{"partition_index": 0, "committed_offset": 5, "committed_metadata": "m"}]}
         d.raw("OffsetCommit", 7, at, group_id=group, generation_id_or_member_epoch=generation, member_id=member,
@@ -676,6 +678,7 @@ def groups_in_doubt(d: Dialogue, t: str) -> None:
         d.ask(f"{title}: delete offsets", "OffsetDelete", 0, at, group_id=group, topics=place)
         d.ask(f"{title}: delete offsets of no topic", "OffsetDelete", 0, at, group_id=group, topics=gone)
         d.raw("LeaveGroup", 2, at, group_id=group, member_id=member)
+        d.shown(group, "Empty")
         d.ask(f"{title}, left: group", "DescribeGroups", 5, at, groups=[group])
         wanted = [{"topic_id": id, "partition_indexes": [0]} for id in (STRANGE_ID, topic_id, STRANGE_ID[::-1])]
         d.answers[f"{title}: order of topics [OffsetFetch v10]"] = [
