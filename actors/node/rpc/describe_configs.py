@@ -139,8 +139,9 @@ def _topic_values(node: "Node", role: "BrokerRole", key: ConfigKey, overrides: M
 
 
 def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
-    values = [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)] if key.name in given else []
-    return [*values, Value(key.name, key.text(key.default), DEFAULT)]
+    if key.name in given:
+        return [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)]
+    return [Value(key.name, key.text(key.default), DEFAULT)]
 
 
 def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:
@@ -160,6 +161,7 @@ def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resour
         synonyms=[
             kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
             for one in values
+            if resource_type != CLIENT_METRICS or one.source != DEFAULT
         ]
         if request.include_synonyms
         else [],
