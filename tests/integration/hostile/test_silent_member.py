@@ -1,6 +1,6 @@
 """A member that joins a group, heartbeats, and never asks for its assignment: the partitions that it was given stand still.
 
-Before such a member was dropped it stayed for as long as it heartbeat: 30 s later it was still in the stable group.
+Before such a member was dropped it stayed for as long as it sent heartbeats: 20 s later the stable group still had it.
 """
 
 import threading
