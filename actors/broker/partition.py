@@ -276,6 +276,7 @@ class Partition:
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.
 
+        An ISR below the minimum ends no wait: the high watermark stands still, and moves on when a replica comes back.
         NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
         """
         if self.removed:
@@ -285,8 +286,6 @@ class Partition:
         if self.high_watermark >= required_offset:
             enough = len(self.isr.maximal) >= self.min_insync
             return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        if len(self.isr.isr) < self.min_insync:
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return None
 
     # ---- leader: followers, high watermark, ISR

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.controller.changes import changed, elect, leave
 from actors.controller.configs import unclean_allowed
+from actors.controller.reassignments import completed
 from actors.controller.state import Result, State
 from actors.metadata.ops import BrokerGone, PartitionsChanged
 from actors.ports import Now, Random
@@ -43,9 +44,14 @@ def move(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a return: partitions without a leader that `broker` can lead, being in their ISR, or being a replica
-    of a topic that would rather lose records than wait."""
+    """One slice of a return: reassignments that only waited for a member of the target that can lead, and partitions
+    without a leader that `broker` can lead, being in their ISR, or being a replica of a topic that would rather lose records
+    than wait."""
     image = state.image
+    waiting = (row for row in image.rows_moved() if broker in image.isr(row))
+    ended = [whole[0] for row in waiting if (whole := completed(state, row, image.isr(row))) is not None]
+    if ended:
+        return Result(ended, False, atomic=False)
     changes = []
     if image.counts(broker)[0]:
         allowed: dict[int, bool] = {}
