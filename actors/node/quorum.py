@@ -25,7 +25,7 @@ from actors.node.metadata_log import MetadataLog, Segment
 from actors.node.quorum_storage import Recovered, Store
 from actors.node.registry import Answer, Close, Done, Parked
 from actors.node.rpc import begin_quorum_epoch, end_quorum_epoch, fetch_metadata, fetch_snapshot, vote
-from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now
+from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now, SyncClass
 from actors.raft import (
     Description,
     Failed,
@@ -442,7 +442,9 @@ class Quorum:
         def submit() -> None:
             # When it is tried again, a later one may have written newer content.
             current = [one for one in replacements if self._newest[one[1]] is one]
-            self.node.sync(files, current, lambda result: self._synced(sync, dirty, result, submit))
+            self.node.sync(
+                files, current, lambda result: self._synced(sync, dirty, result, submit), SyncClass.QUORUM
+            )
 
         submit()
 

@@ -21,7 +21,7 @@ from actors.node.effects import Effects
 from actors.node.node import Node
 from actors.node.registry import TABLE
 from actors.node.storage import Storage
-from actors.ports import Now
+from actors.ports import Now, SyncClass
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
@@ -96,8 +96,8 @@ class Process:
         self.fruitless_since_us = 0
         self._next_conn = 0
         self._turn_at: int | None = None
-        self._replaced_us = 0
-        """When the last sync with small files, of those begun, is done."""
+        self._replaced_us = dict.fromkeys(SyncClass, 0)
+        """When the last sync of a class with small files, of those begun, is done."""
         self._inbox: list[Callable[[], None]] = []
 
     @property
@@ -214,7 +214,7 @@ class Process:
             at = world.time_us + world.random.randint(*SYNC_US)
             if sync.replacements:
                 # As on the real host: two versions of a small file never overtake each other.
-                at = self._replaced_us = max(at, self._replaced_us)
+                at = self._replaced_us[sync.kind] = max(at, self._replaced_us[sync.kind])
             world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
         for work in effects.work:
             world.after(world.random.randint(100, 3000), lambda work=work: self._done(life, work.token, work.job))

@@ -166,7 +166,7 @@ class FakeNode:
                         lost(False)
                         lost(True)
 
-    def sync(self, files: Any, replacements: Any, then: Callable[[Any], None]) -> None:
+    def sync(self, files: Any, replacements: Any, then: Callable[[Any], None], kind: Any = None) -> None:
         def done() -> None:
             self.disk.sync(Sync(0, files, replacements))
             then(None)

@@ -163,7 +163,7 @@ def test_a_snapshot_that_was_given_up_is_not_missed() -> None:
     cluster.run(20)
     plain, held = broker.sync, []
 
-    def sync(files: Any, replacements: Any, then: Any) -> None:
+    def sync(files: Any, replacements: Any, then: Any, kind: Any = None) -> None:
         if not held and any(file.path.endswith(".part") for file in files):
             held.append((files, replacements, then))
         else:
@@ -298,7 +298,7 @@ def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -
     assert cluster.run(1000, cluster.settled)
     plain, full = broker.sync, True
 
-    def sync(files: object, replacements: object, then: object) -> None:
+    def sync(files: object, replacements: object, then: object, kind: object = None) -> None:
         if full:
             cluster.after(1, broker, lambda: then(DiskFull(28, "no room", "quorum-state")))  # type: ignore[operator]
         else:
@@ -360,7 +360,7 @@ def test_failed_sync_stops_the_node() -> None:
     cluster.start()
     leader = cluster.elect()
 
-    def sync(files: object, replacements: object, then: object) -> None:
+    def sync(files: object, replacements: object, then: object, kind: object = None) -> None:
         leader.cluster.after(1, leader, lambda: then(OSError("device says no")))  # type: ignore[operator]
 
     leader.sync = sync  # type: ignore[method-assign, assignment]
