@@ -143,6 +143,8 @@ class Quorum:
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
+        self._mark_timed = False
+        """A timer runs for the durable mark."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -360,6 +362,7 @@ class Quorum:
                 return
             self._replay()
             self._store_snapshot()
+            self._keep_mark()
             self._read_missed()
         except (DiskFailed, DiskFull) as failed:
             self.node.stop(1, f"the metadata log cannot be written: {failed}")
@@ -442,9 +445,7 @@ class Quorum:
         def submit() -> None:
             # When it is tried again, a later one may have written newer content.
             current = [one for one in replacements if self._newest[one[1]] is one]
-            self.node.sync(
-                files, current, lambda result: self._synced(sync, dirty, result, submit), SyncClass.QUORUM
-            )
+            self.node.sync(files, current, lambda result: self._synced(sync, dirty, result, submit), SyncClass.QUORUM)
 
         submit()
 
@@ -649,6 +650,31 @@ class Quorum:
                 self.log.delete_below(start.end_offset)
 
         self.node.sync((), [(self.store.disk, self.checkpoints.path(snapshot), data)], stored)
+
+    def _keep_mark(self) -> None:
+        """Write down how far the log is durable and committed, now or when it is time."""
+        mark, now_ms = self.store.mark, self.node.now.mono_ms
+        safe = min(self.raft.high_watermark, self.raft.durable_offset)
+        if self._mark_timed or not mark.behind(safe):
+            return
+
+        def timed() -> None:
+            self._mark_timed = False
+            self._keep_mark()
+
+        if now_ms < mark.due_ms:
+            self._mark_timed = True
+            self.node.waiting.timers.at(mark.due_ms, timed)
+            return
+
+        def written(result: Exception | None) -> None:
+            mark.written(result is None)
+            if result is None or isinstance(result, DiskFull):
+                self._keep_mark()
+            else:
+                self.node.stop(1, f"{files.DURABLE} cannot be written: {result}")
+
+        self.node.sync((), [mark.write(safe, now_ms)], written)
 
     def _verify(self, snapshot: SnapshotId, file: Any) -> None:
         """A received file becomes durable, is checked outside the loop, and raft hears of it."""

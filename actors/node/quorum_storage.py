@@ -7,7 +7,8 @@ This file alone decides what a directory means when its files disagree:
 2. The log starts at the oldest checkpoint that lies within it. A log that begins later than every checkpoint ends has
    lost its beginning: the start is refused.
 3. The voters are those of the newest checkpoint or of a later Voters record in the log.
-4. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
+4. A log that ends below its durable mark, with no checkpoint beyond it, has lost its end: the start is refused.
+5. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
    the log and written for Kafka's tools only.
 """
 
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from actors.metadata import batches
 from actors.node import metadata_files as files
 from actors.node.checkpoints import Checkpoints
+from actors.node.durable_mark import DurableMark
 from actors.node.metadata_log import MetadataLog
 from actors.ports import Batch, Buffer, Disk, File
 from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice
@@ -45,6 +47,7 @@ class Store:
         self.directory = directory
         self.log = MetadataLog(disk, directory, segment_bytes, segment_ms)
         self.checkpoints = Checkpoints(disk, directory)
+        self.mark = DurableMark(disk, directory)
         self.bytes_since_snapshot = 0
         self.taken: tuple[SnapshotId, bytes] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
@@ -79,7 +82,16 @@ class Store:
                 if attributes & CONTROL_BIT:
                     voters[:] = _voters_in(batch.data) or voters
 
-        notices = self.log.recover(now_ms, seen)
+        unusable = self.mark.recover()
+        notices = self.log.recover(now_ms, seen, self.mark.offset)
+        if unusable is not None:
+            notices.append(unusable)
+        if max(self.log.end_offset, newest.end_offset) < self.mark.offset:
+            raise files.DamagedFile(
+                f"{self.directory}: the log ends at offset {self.log.end_offset}, but was durable up to "
+                f"{self.mark.offset}. Restore it from a copy, or empty the directory and let this node fetch the log from "
+                f"the others"
+            )
         start = self._start(newest)
         last_epoch = entries[-1][0] if entries else newest.epoch
         if self.log.end_offset < newest.end_offset or last_epoch < newest.epoch or not self.log.segments:

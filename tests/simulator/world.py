@@ -123,7 +123,7 @@ class Process:
     def crash(self) -> None:
         """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""
         self.kill()
-        self.disk.crash(self.world.random)
+        self.disk.crash(self.world.power)
 
     def kill(self) -> None:
         """kill -9: the page cache outlives the process."""
@@ -389,6 +389,8 @@ class World:
     def __init__(self, seed: int, *, keep_log: bool = False) -> None:
         self.seed = seed
         self.random = random.Random(seed)
+        self.power = random.Random(f"{seed}-power")
+        """Which pages a power cut leaves."""
         self.time_us = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0

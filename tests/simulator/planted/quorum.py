@@ -157,7 +157,7 @@ def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
     """The last batch of the metadata log is taken for a torn one at every start."""
     recover = MetadataLog.recover
 
-    def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None]) -> str | None:
+    def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None], durable: int = 0) -> list[str]:
         found: list[tuple[Any, int]] = []
         cut = recover(log, now_ms, lambda batch, attributes: found.append((batch, attributes)))
         if found and found[-1][0].base_offset > log.start_offset:

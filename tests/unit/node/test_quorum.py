@@ -1,12 +1,13 @@
 """The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from actors.metadata import batches
-from actors.node.metadata_files import DamagedFile
+from actors.node.metadata_files import DamagedFile, read_durable
 from actors.node.registry import Call, Done, Forward, Listener
 from actors.node.rpc.describe_quorum import describe_quorum
 from actors.ports import DiskFull
@@ -30,6 +31,38 @@ def test_commits_on_all_and_observers_follow() -> None:
         assert node.quorum.leader_id == leader.id
         assert node.quorum.leader_address() == ("127.0.0.1", 9000 + leader.id)
     assert leader.role.events == ["gained 1"]
+
+
+def test_the_durable_mark_follows_the_commits_at_a_distance() -> None:
+    """On every replica, at most once a second, and never beyond what is durable and committed there."""
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    cluster.elect()
+    written: dict[int, list[tuple[int, int]]] = {node.id: [] for node in cluster.nodes.values()}
+
+    def watch(node: FakeNode) -> None:
+        replace = node.disk.replace
+
+        def seen(path: str, content: Any) -> None:
+            replace(path, content)
+            if path.endswith("/durable-offset"):
+                offset = read_durable(bytes(content))
+                assert offset <= min(node.quorum.high_watermark, node.quorum.durable_offset)
+                written[node.id].append((cluster.time_ms, offset))
+
+        node.disk.replace = seen  # type: ignore[method-assign]
+
+    for node in cluster.nodes.values():
+        watch(node)
+    for number in range(100):
+        cluster.append(f"r{number}")
+        cluster.run(50, lambda: False)
+    cluster.run(2500, lambda: False)
+    for node in cluster.nodes.values():
+        times = [at for at, _ in written[node.id]]
+        assert 5 <= len(times) <= 8
+        assert all(later - earlier >= 1000 for earlier, later in pairwise(times))
+        assert written[node.id][-1][1] == node.quorum.high_watermark
 
 
 def test_first_batch_names_the_voters() -> None:
