@@ -20,7 +20,7 @@ from random import Random
 from actors.ports import Buffer, DiskFailed, DiskFull, Sync
 
 PAGE_BYTES = (512, 4096)
-"""What a device writes whole: a sector, or a page of the cache. Files here are small, so one power cut in two uses sectors."""
+"""What a device writes whole: a sector, or a page of the cache. Files here are small, so sectors count as often."""
 
 
 class Inode:
