@@ -284,6 +284,17 @@ class Partition:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return None
 
+    def flushed_verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """Whether an append up to `required_offset` under `leader_epoch` is on this broker's disk; None: not yet.
+
+        NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        if self.removed:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self.leader != self.cluster.me or self.led_since > leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if self.log.recovery_point >= required_offset else None
+
     # ---- leader: followers, high watermark, ISR
 
     def view(self, mono_ms: int) -> View:

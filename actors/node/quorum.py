@@ -631,15 +631,16 @@ class Quorum:
 
     def _store_snapshot(self) -> None:
         raft = self.raft
-        taken = self.store.next_taken(min(raft.high_watermark, raft.durable_offset))
+        taken = self.store.next_taken(min(raft.high_watermark, raft.durable_offset), self.node.now.mono_ms)
         if taken is None:
             return
         snapshot, data = taken
 
         def stored(result: Exception | None) -> None:
             if isinstance(result, DiskFull):
-                self.node.log.error(f"no snapshot, the log goes on growing: {result}")
-                self.store.not_stored()
+                self.node.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
+                self.store.not_stored(self.node.now.mono_ms)
+                self.node.waiting.timers.at(self.store.again_ms, self._store_snapshot)
                 return
             if result is not None:
                 self.node.stop(1, f"a checkpoint cannot be written: {result}")

@@ -26,6 +26,8 @@ from fastpath import batch as bytes_of
 
 NO_SNAPSHOT = SnapshotId(0, 0)
 CONTROL_BIT = 0x20
+SNAPSHOT_RETRY_MS = 10_000
+"""After a checkpoint that found no room the next try comes so much later."""
 
 
 class Recovered(NamedTuple):
@@ -51,6 +53,8 @@ class Store:
         self.bytes_since_snapshot = 0
         self.taken: tuple[SnapshotId, bytes] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
+        self.again_ms = 0
+        """No snapshot is stored before, monotonic: there was no room."""
         self._bytes_at_taken = 0
         self._storing = False
         self._written_epochs: bytes = b""
@@ -154,9 +158,9 @@ class Store:
         self.bytes_since_snapshot = 0
         self.taken = None
 
-    def next_taken(self, safe_offset: int) -> tuple[SnapshotId, bytes] | None:
+    def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, bytes] | None:
         """The snapshot to be stored now: everything in it is below `safe_offset`, committed and durable."""
-        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset:
+        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset or now_ms < self.again_ms:
             return None
         self._storing = True
         self._bytes_at_taken = self.bytes_since_snapshot
@@ -179,10 +183,10 @@ class Store:
         self.log.roll()
         return start
 
-    def not_stored(self) -> None:
-        """There was no room for the checkpoint: forget it, the next one is larger in any case."""
+    def not_stored(self, now_ms: int) -> None:
+        """There was no room for the checkpoint: it is tried again at `again_ms`, or one that is newer by then."""
         self._storing = False
-        self.taken = None
+        self.again_ms = now_ms + SNAPSHOT_RETRY_MS
 
     def take_garbage(self) -> list[tuple[str, File | None]]:
         """What may be unlinked now."""

@@ -89,5 +89,6 @@ def test_a_follower_is_cut_when_a_thread_has_read_what_that_takes(monkeypatch):
     t, _ = _cut_and_grown()
     assert [job.end_offset for job in prepared] == [20]
     t.cluster.brokers[2].start()
-    t.until(lambda: t.isr == {1, 2})
+    t.world.run_for(30_000)
+    assert t.isr == {1, 2}
     assert t.log(2).log_end_offset == t.log(1).log_end_offset

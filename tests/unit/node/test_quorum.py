@@ -11,6 +11,7 @@ from actors.node.metadata_files import DamagedFile, read_durable
 from actors.node.registry import Call, Done, Forward, Listener
 from actors.node.rpc.describe_quorum import describe_quorum
 from actors.ports import DiskFull
+from actors.raft import SnapshotId
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, FakeNode
 
@@ -347,6 +348,23 @@ def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -
     assert cluster.run(3000, lambda: broker.quorum.durable_offset == broker.quorum.log_end_offset)
     state = json.loads(bytes(broker.disk.files[cluster.path("quorum-state")].data))
     assert state["leaderEpoch"] == broker.quorum.epoch
+
+
+def test_a_snapshot_without_room_is_tried_again_by_itself() -> None:
+    """Nothing more is written meanwhile: the next snapshot may be hours away."""
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    node = cluster.elect()
+    for number in range(5):
+        cluster.append(f"r{number}")
+    assert cluster.run(1000, cluster.settled)
+    node.disk.replace_full = lambda path: path.endswith(".checkpoint")
+    end = node.role.next_offset
+    snapshot(node)
+    cluster.run(15_000, lambda: False)
+    assert node.quorum.latest_snapshot == SnapshotId(0, 0)
+    node.disk.replace_full = None
+    assert cluster.run(10_100, lambda: node.quorum.latest_snapshot.end_offset == end)  # type: ignore[union-attr]
 
 
 def test_a_controller_without_room_stops_so_that_another_leads() -> None:
