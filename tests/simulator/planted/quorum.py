@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.metadata.image import Image
-from actors.node import metadata_log, snapshotting
 from actors.node import quorum as quorum_of
+from actors.node import snapshotting
 from actors.node.controller_role import ControllerRole
 from actors.node.durable_mark import DurableMark
 from actors.node.metadata_log import MetadataLog
@@ -168,12 +168,6 @@ def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
         return cut
 
     return [instead(MetadataLog, "recover", forgetful)]
-
-
-@mistake("voters")
-def later_page_taken_for_proof_of_damage() -> Sequence[Patch]:
-    """A sound batch behind a page that a power cut took makes the metadata log damaged: the voter does not start again."""
-    return [instead(metadata_log, "_page_missing", lambda rest, position, size: False)]
 
 
 @mistake("voters")
