@@ -94,8 +94,8 @@ def fsync_failure_ignored() -> Sequence[Patch]:
     """A failed sync counts as done: what it should have made durable is claimed."""
     sync = Node.sync
 
-    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None]) -> None:
-        sync(node, files, replacements, lambda result: then(None))
+    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
+        sync(node, files, replacements, lambda result: then(None), *kind)
 
     return [instead(Node, "sync", trusting)]
 
