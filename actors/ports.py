@@ -13,6 +13,7 @@ Rules:
 
 import enum
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -107,6 +108,18 @@ class Disk(Protocol):
         """Unlink a file, or a directory with all that is in it. Missing is fine. Blocking: start-up and `Work` only."""
 
 
+class SyncClass(Enum):
+    """Who waits for a sync. Classes do not wait for each other: each has its own queue and its own order.
+
+    A file belongs to one class for as long as it exists.
+    """
+
+    QUORUM = "quorum"
+    """The segments of the metadata log, quorum-state and what is written with it: votes and commits wait for these."""
+    DATA = "data"
+    """Everything else: partitions, their checkpoints, snapshots of the metadata."""
+
+
 class Sync(NamedTuple):
     """Make files durable, then write whole small files in place of old ones, each durable too.
 
@@ -118,6 +131,7 @@ class Sync(NamedTuple):
     files: Sequence[File]
     replacements: Sequence[tuple[Disk, str, bytes]]
     """(disk, path, content): written to a temporary name, synced, renamed, directory synced; in order, after `files`."""
+    kind: SyncClass = SyncClass.DATA
 
 
 class WorkKind(enum.Enum):

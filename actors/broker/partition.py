@@ -18,6 +18,7 @@ from typing import NamedTuple
 from actors.broker import isr as isr_rules
 from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
+from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import ProducerFault
 from actors.broker.log.segment import Job
@@ -288,6 +289,17 @@ class Partition:
             return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return None
 
+    def flushed_verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """Whether an append up to `required_offset` under `leader_epoch` is on this broker's disk; None: not yet.
+
+        NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        if self.removed:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self.leader != self.cluster.me or self.led_since > leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if self.log.recovery_point >= required_offset else None
+
     # ---- leader: followers, high watermark, ISR
 
     def view(self, mono_ms: int) -> View:
@@ -399,11 +411,20 @@ class Partition:
         self.high_watermark = reached
         return True
 
-    def truncate_for(self, epoch: int, end_offset: int) -> list[Job]:
+    def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
+        """The job that must come before `truncate_for`; None: it can cut at once."""
+        return self.log.prepare_cut(self._common(epoch, end_offset))
+
+    def truncate_for(self, epoch: int, end_offset: int, prepared: Prepared | None = None) -> list[Job]:
         """Cut to the newest offset that the leader's answer (its epoch and end offset) proves common; jobs that unlink.
 
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
+        jobs = self.log.truncate_to(self._common(epoch, end_offset), prepared)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        return jobs
+
+    def _common(self, epoch: int, end_offset: int) -> int:
         own_epoch, own_end = self.log.end_offset_for_epoch(epoch)
         if own_epoch < 0:
             target = end_offset
@@ -411,9 +432,7 @@ class Partition:
             target = min(own_end, end_offset)
         else:
             target = own_end
-        jobs = self.log.truncate_to(min(target, self.log.log_end_offset))
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
-        return jobs
+        return min(target, self.log.log_end_offset)
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""

@@ -153,6 +153,11 @@ class Replicas:
         if partition.advance(mono_ms):
             self._advanced(partition)
 
+    def durable(self, partition: Partition, mono_ms: int) -> None:
+        """More of its log is on the disk: of a leader that may be what the high watermark or a producer waits for."""
+        self.signals[partition.committed] = None
+        self.advance(partition, mono_ms)
+
     def fetched(self, partition: Partition, mono_ms: int) -> None:
         """A follower has said where it is."""
         self.advance(partition, mono_ms)

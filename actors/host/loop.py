@@ -182,7 +182,8 @@ class Loop:
         self._began = True
         gc.collect()
         gc.freeze()
-        self._loop.add_reader(self._syncs.flusher.fileno(), self._drain)
+        for descriptor in self._syncs.filenos():
+            self._loop.add_reader(descriptor, self._drain)
         if self._idle_ms > 0:
             self._loop.call_later(self._idle_ms / 2000, self._sweep)
         self._event("started", "")

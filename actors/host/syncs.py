@@ -2,12 +2,15 @@
 
 This file alone decides how the disk is waited for. Rules:
 
-1. One thread alone calls fdatasync on what was appended, that of `fastpath.flusher`, which needs the GIL for nothing. The
-   kernel reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well.
-   Several syncs that wait at once share one fdatasync a file. What it reported is the answer to all that come after it.
-2. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
+1. Each class of syncs (`ports.SyncClass`) has a queue of its own: two threads and an order. So a vote or a commit of the
+   quorum does not wait behind a gigabyte of a partition. Rules 2 and 3 hold within a class.
+2. One thread alone calls fdatasync on a file, that of `fastpath.flusher`, which needs the GIL for nothing. The kernel
+   reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well. Therefore a
+   file belongs to one class. Several syncs that wait at once share one fdatasync a file. What it reported is the answer to
+   all of its class that come after it.
+3. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
    of a small file never overtake each other, and none before the files of its own sync are durable.
-3. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
+4. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
 """
 
 import errno
@@ -19,7 +22,7 @@ from collections.abc import Callable, Sequence
 
 from actors.host.disk import LocalFile
 from actors.host.workers import Workers
-from actors.ports import DiskFailed, DiskFull, Sync, Work
+from actors.ports import DiskFailed, DiskFull, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
 
 
@@ -37,38 +40,26 @@ class Ordered:
         """What it has answered."""
 
 
-class Syncs:
-    """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
+class Queue:
+    """The two threads of one class of syncs: one makes files durable, the other replaces small files."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, name: str, done: deque[tuple[int, object]], wake: Callable[[], None]) -> None:
+        """What has ended goes to `done`, by way of `flushed` where no small file was replaced."""
         self.flusher = Flusher()
         self._wake = wake
-        self._done: deque[tuple[int, object]] = deque()
+        self._done = done
         self._ordered: deque[Ordered] = deque()
         self._flushing: dict[int, Ordered] = {}
         """Those of them whose files the flusher has, by token."""
-        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
-        """What `drain` hands back, by token."""
         self._lost: DiskFailed | None = None
         """The first file that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
-        self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
-        self._workers = Workers(self._ended)
+        self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
         self._writer.start()
 
-    def submit(self, sync: Sync) -> None:
-        """Start a sync."""
-        pinned = self._pinned.setdefault(sync.token, [])
-        try:
-            for file in sync.files:
-                assert isinstance(file, LocalFile)
-                pinned.append((file, file.pin()))
-        except DiskFailed as error:
-            self._done.append((sync.token, error))
-            self._wake()
-            return
-        fds = [fd for _, several in pinned for fd in several]
+    def submit(self, sync: Sync, fds: Sequence[int]) -> None:
+        """Start a sync whose files have these descriptors."""
         if sync.replacements:
             one = Ordered(sync, flushed=not fds)
             if fds:
@@ -79,39 +70,7 @@ class Syncs:
         if fds or not sync.replacements:
             self.flusher.submit(sync.token, fds)
 
-    def work(self, work: Work) -> None:
-        """Start a job."""
-        self._workers.submit(work)
-
-    def _ended(self, token: int, result: object) -> None:
-        self._done.append((token, result))
-        self._wake()
-
-    def drain(self) -> list[tuple[int, object]]:
-        """Everything that has ended since the last call: (token, None, a result or an exception)."""
-        done = self._flushed()
-        while self._done:
-            done.append(self._done.popleft())
-        for token, _ in done:
-            for file, fds in self._pinned.pop(token, ()):
-                file.unpin(fds)
-        return done
-
-    def close(self) -> None:
-        """Finish what was submitted, then end the threads. Idempotent."""
-        while self._flushing:
-            ended = select.poll()
-            ended.register(self.flusher.fileno(), select.POLLIN)
-            ended.poll()
-            self._flushed()
-        with self._there:
-            self._closing = True
-            self._there.notify()
-        self._writer.join()
-        self._workers.close()
-        self.flusher.close()
-
-    def _flushed(self) -> list[tuple[int, object]]:
+    def flushed(self) -> list[tuple[int, object]]:
         """What the flusher has done, save that of which the replacements come now."""
         done: list[tuple[int, object]] = []
         for token, error in self.flusher.drain():
@@ -125,6 +84,19 @@ class Syncs:
                 one.failed, one.flushed = self._lost, True
                 self._there.notify()
         return done
+
+    def close(self) -> None:
+        """Finish what was submitted, then end the threads. Idempotent."""
+        while self._flushing:
+            ended = select.poll()
+            ended.register(self.flusher.fileno(), select.POLLIN)
+            ended.poll()
+            self.flushed()
+        with self._there:
+            self._closing = True
+            self._there.notify()
+        self._writer.join()
+        self.flusher.close()
 
     def _write(self) -> None:
         while True:
@@ -142,6 +114,59 @@ class Syncs:
         while self._ordered and self._ordered[0].flushed:
             syncs.append(self._ordered.popleft())
         return syncs
+
+
+class Syncs:
+    """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._done: deque[tuple[int, object]] = deque()
+        self.queues = {kind: Queue(kind.value, self._done, wake) for kind in SyncClass}
+        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
+        """What `drain` hands back, by token."""
+        self._workers = Workers(self._ended)
+
+    def filenos(self) -> list[int]:
+        """Descriptors that are readable when there is something to `drain`; `wake` tells of the rest."""
+        return [queue.flusher.fileno() for queue in self.queues.values()]
+
+    def submit(self, sync: Sync) -> None:
+        """Start a sync."""
+        pinned = self._pinned.setdefault(sync.token, [])
+        try:
+            for file in sync.files:
+                assert isinstance(file, LocalFile)
+                pinned.append((file, file.pin()))
+        except DiskFailed as error:
+            self._done.append((sync.token, error))
+            self._wake()
+            return
+        self.queues[sync.kind].submit(sync, [fd for _, several in pinned for fd in several])
+
+    def work(self, work: Work) -> None:
+        """Start a job."""
+        self._workers.submit(work)
+
+    def _ended(self, token: int, result: object) -> None:
+        self._done.append((token, result))
+        self._wake()
+
+    def drain(self) -> list[tuple[int, object]]:
+        """Everything that has ended since the last call: (token, None, a result or an exception)."""
+        done = [one for queue in self.queues.values() for one in queue.flushed()]
+        while self._done:
+            done.append(self._done.popleft())
+        for token, _ in done:
+            for file, fds in self._pinned.pop(token, ()):
+                file.unpin(fds)
+        return done
+
+    def close(self) -> None:
+        """Finish what was submitted, then end the threads. Idempotent."""
+        for queue in self.queues.values():
+            queue.close()
+        self._workers.close()
 
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.departed import Departed
 from actors.broker.doubts import Doubts
-from actors.broker.fetchers import Fetcher, Limits, Question
+from actors.broker.fetchers import Cut, Fetcher, Limits, Outcome, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
 from actors.broker.log.log import Appended
@@ -567,18 +567,7 @@ class BrokerRole:
                 fetcher.lost(question, now_ms)
                 return
             self.doubts.heard(fetcher.source)
-            outcome = fetcher.answered(question, reply, self.node.now)
-            for partition, error in outcome.failures:
-                self._cannot_append(partition, error)
-            self.storage.unlink(outcome.jobs)
-            for partition in outcome.grown:
-                self.storage.written(partition)
-            self.replicas.replicated(outcome)
-            self._after_changes()
-            if outcome.flush:
-                self._sync(list(outcome.flush), lambda: self._fetch(fetcher, self.node.now.mono_ms))
-            else:
-                self._fetch(fetcher, now_ms)
+            self._take(fetcher, fetcher.answered(question, reply, self.node.now))
 
         self.node.channels.peer(
             ("fetch", fetcher.source),
@@ -590,6 +579,28 @@ class BrokerRole:
             17,
             lane=Lane.DATA,
         )
+
+    def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:
+        for partition, error in outcome.failures:
+            self._cannot_append(partition, error)
+        self.storage.unlink(outcome.jobs)
+        for partition in outcome.grown:
+            self.storage.written(partition)
+        self.replicas.replicated(outcome)
+        self._after_changes()
+        for cut in outcome.cuts:
+            self._prepare(fetcher, cut)
+        if outcome.flush:
+            self._sync(list(outcome.flush), lambda: self._fetch(fetcher, self.node.now.mono_ms))
+        else:
+            self._fetch(fetcher, self.node.now.mono_ms)
+
+    def _prepare(self, fetcher: Fetcher, cut: Cut) -> None:
+        def prepared(result: object) -> None:
+            if not self._ending:
+                self._take(fetcher, fetcher.cut(cut, result, self.node.now))
+
+        self.node.work(cut.job.__call__, prepared)
 
     def _sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, nobody who leads one of them is asked for more."""

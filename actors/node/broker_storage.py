@@ -282,7 +282,7 @@ class BrokerStorage:
             self._node.stop(1, f"the logs cannot be made durable: {result}")
             return
         for partition in partitions:
-            replicas.advance(partition, self._node.now.mono_ms)
+            replicas.durable(partition, self._node.now.mono_ms)
 
     def tick(self, now: Now, replicas: "Replicas") -> None:
         """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the

@@ -27,7 +27,7 @@ from actors.node.quorum import Quorum
 from actors.node.registry import CLIENTS_OWN, TABLE, Lane, Listener
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
-from actors.ports import Buffer, Disk, File, Now, Owner, Random, Sync, Work, WorkKind
+from actors.ports import Buffer, Disk, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
 
 REQUEST_BYTES_MAX = 256 << 20
 
@@ -302,10 +302,14 @@ class Node:
     # ---- the facade of handlers and roles
 
     def sync(
-        self, files: Sequence[File], replacements: Sequence[tuple[Disk, str, bytes]], then: Callable[[Any], None]
+        self,
+        files: Sequence[File],
+        replacements: Sequence[tuple[Disk, str, bytes]],
+        then: Callable[[Any], None],
+        kind: SyncClass = SyncClass.DATA,
     ) -> None:
         """Make files durable and replace small ones; `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
-        self._syncs.append(Sync(self._token(then), files, replacements))
+        self._syncs.append(Sync(self._token(then), files, replacements, kind))
 
     def work(
         self,

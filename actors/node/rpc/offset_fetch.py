@@ -99,7 +99,8 @@ def _group(
                     yield
             if pace.over():
                 yield
-    answer, unknown = [], []
+    answer: list[Any] = []
+    unknown: list[Any] = []
     for key, found in wanted.items():
         topic_error = error
         if version < TOPIC_IDS:

@@ -1,9 +1,9 @@
 """Produce (0), versions 3 to 13, advertised from 0 (librdkafka reads features out of the range).
 
 Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came;
-acks=1 answers then, acks=all when the high watermark over the maximal ISR has passed them, or at the time limit with
-REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection on an error. A repeated idempotent batch is answered
-with the original's offset once that is committed, whatever acks says.
+acks=1 answers then, with flush.messages=1 once they are on this broker's disk; acks=all when the high watermark over the
+maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection
+on an error. A repeated idempotent batch is answered with the original's offset once that is committed, whatever acks says.
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 13 topic ids. zstd needs 7.
 
@@ -55,7 +55,7 @@ _RESPONSE = message("ProduceResponse")
 
 
 class _Pending(NamedTuple):
-    """A partition whose data is appended and not yet committed."""
+    """A partition whose data is appended and not yet committed, or not yet on the disk where that is waited for."""
 
     topic: bytes | str
     """As the request names it."""
@@ -64,6 +64,13 @@ class _Pending(NamedTuple):
     required_offset: int
     data: Any
     """Its part of the response."""
+    flushed: bool = False
+    """It waits for this broker's disk alone: acks=1 with flush.messages=1."""
+
+    def verdict(self) -> ErrorCode | None:
+        """How it ended; None: not yet."""
+        judge = self.partition.flushed_verdict if self.flushed else self.partition.verdict
+        return judge(self.required_offset, self.leader_epoch)
 
 
 @rpc(
@@ -245,6 +252,8 @@ def _append(
         required = appended.last_offset + 1
         if partition.verdict(required, partition.leader_epoch) is not ErrorCode.NONE:
             pending.append(_Pending(topic, partition, partition.leader_epoch, required, data))
+    elif acks == 1 and partition.settings.flush_messages == 1:
+        pending.append(_Pending(topic, partition, partition.leader_epoch, appended.last_offset + 1, data, True))
     return data
 
 
@@ -344,7 +353,7 @@ class _Wait:
             if partition.removed:
                 verdict: ErrorCode | None = self._role.absent(one.topic, partition.number)
             else:
-                verdict = partition.verdict(one.required_offset, one.leader_epoch)
+                verdict = one.verdict()
             if verdict is None and expired:
                 verdict = ErrorCode.REQUEST_TIMED_OUT
             if verdict is None:
