@@ -302,7 +302,7 @@ class LocalDisk:
             try:
                 fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
                 with self._naming:
                     self._gone.pop(directory, None)
                 fd = self.descriptor(absolute, flags)
@@ -393,7 +393,7 @@ class LocalDisk:
             except FileNotFoundError:
                 if directory in self._gone:
                     return
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
                 durable.write_file(temporary, content)
             if self._went(directory, asked):
                 os.unlink(temporary)
@@ -429,7 +429,7 @@ class LocalDisk:
 
     def descriptor(self, absolute: str, flags: int) -> int:
         """A new descriptor of a file. Raises OSError."""
-        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, 0o644))
+        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
 
     def taken(self, take: Callable[[], int]) -> int:
         """What `take` gives, a new descriptor, in place of older ones where there is no more. Raises OSError."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import actors
 from actors.config import ConfigError
-from actors.host import existing, probe, storage
+from actors.host import durable, existing, probe, storage
 from actors.host import plan as plans
 
 START_TIMEOUT_S = 60.0
@@ -94,7 +94,7 @@ class Cluster:
             command + (["--detached"] if self._detached else []),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=(self.dir / "supervisor.log").open("ab"),
+            stderr=os.fdopen(durable.private(self.dir / "supervisor.log", durable.APPEND), "ab"),
             env=environment,
             start_new_session=True,
         )

@@ -239,7 +239,7 @@ class BrokerRole:
             return partition.append(data, self.node.now.wall_ms, client=client)
         except DiskFailed as error:
             self._cannot_append(partition, error)
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed") from None
 
     def grown(self, partition: Partition) -> None:
         """A led partition has taken in a batch."""
