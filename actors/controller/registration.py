@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.controller import leases
-from actors.controller.fencing import unreadable
+from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
 from actors.controller.soft import Departure, Lease, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
@@ -293,8 +293,9 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
     if announced != broker:
         ops.append(announced)
         lease.record_offset = state.next_offset
-    if request.unreadable:
-        ops += unreadable(state, request.broker_id, request.unreadable)
+    ops += unreadable(state, request.broker_id, request.unreadable)
+    if request.without_room:
+        ops += without_room(state, request.broker_id, request.without_room)
     return Result(ops, _granted(state, claim, lease.epoch), seen=None if ops else lease.record_offset + 1)
 
 
@@ -309,6 +310,9 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
         now,
         state.options.lease_ms(state.level),
     )
+    unreadable(
+        state, request.broker_id, request.unreadable
+    )  # so that it is not elected there; it leaves when it renews
     soft.electing[request.broker_id] = None
     return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
 

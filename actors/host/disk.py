@@ -55,6 +55,11 @@ class LocalFile:
     def size(self) -> int:
         return self._size
 
+    @property
+    def disk(self) -> "LocalDisk":
+        """The directory that it is in."""
+        return self._disk
+
     def append(self, parts: Sequence[Buffer]) -> int:
         """Raises DiskFull (nothing kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open()

@@ -146,7 +146,7 @@ class VirtualDisk:
         self.syncs += 1
         for file in sync.files:
             assert isinstance(file, VirtualFile)
-            self._may_fail(file.path)
+            file.disk._may_fail(file.path)
             file.inode.durable = bytes(file.inode.data)
         for disk, path, content in sync.replacements:
             assert isinstance(disk, VirtualDisk)

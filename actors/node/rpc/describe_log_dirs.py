@@ -1,11 +1,14 @@
 """DescribeLogDirs (35), versions 1 to 5: sizes of the partitions in each log directory.
 
+Errors, by directory: KAFKA_STORAGE_ERROR for one that is offline.
+
 Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not known here: -1), 5 cordoned.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from actors.node.registry import Answer, Call, Done, Lane, Listener, rpc
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -23,6 +26,11 @@ def describe_log_dirs(node: "Node", request: Any, call: Call) -> Answer:
         wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
     results = []
     for path, disk in role.storage.paths():
+        if role.storage.failed(disk):
+            results.append(
+                kind.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
+            )
+            continue
         topics: dict[str, Any] = {}
         for partition in role.replicas:
             if partition.log.disk is not disk:
