@@ -9,11 +9,13 @@ import pytest
 
 from actors.config import node_config
 from actors.controller import elections
+from actors.node.broker_storage import BrokerStorage
 from actors.node.storage import Storage
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
+from tests.simulator.planted.registry import instead
 from tests.simulator.world import Process
 
 STORAGE_ERROR = 56
@@ -192,3 +194,22 @@ def test_leaderships_do_not_go_round_where_nobody_has_room() -> None:
         assert t.send(bytes(25_000), acks=1).error_code == STORAGE_ERROR
         t.world.run_for(500)
     assert 1 <= t.image.leader_epoch(t._row) - before <= 4
+
+
+@pytest.mark.parametrize("mistake", ["an empty only ISR member leads", "a failed directory ends the broker"])
+def test_a_mistake_is_noticed(mistake: str) -> None:
+    """The stories above do not hold where it is planted."""
+    if mistake == "an empty only ISR member leads":
+        planted, story = instead(BrokerStorage, "lost", lambda *_, **__: False), _last_member
+    else:
+        planted, story = instead(BrokerStorage, "fail", lambda *_: False), _failed_directory
+    with planted, pytest.raises(AssertionError):
+        story()
+
+
+def _last_member() -> None:
+    test_the_last_member_of_an_isr_does_not_lead_with_an_empty_disk()
+
+
+def _failed_directory() -> None:
+    test_a_failed_directory_goes_offline_and_the_broker_goes_on("append")
