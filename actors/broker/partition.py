@@ -262,7 +262,8 @@ class Partition:
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+            # The error names a file of this machine, which is for the log and not for a client.
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk") from None
 
     def rules(self, wall_ms: int) -> Rules:
         """What each record of a client must keep to now."""

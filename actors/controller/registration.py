@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.controller import leases
-from actors.controller.fencing import unreadable
+from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
 from actors.controller.soft import Departure, Lease, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
@@ -298,8 +298,9 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
     if announced != broker:
         ops.append(announced)
         lease.record_offset = state.next_offset
-    if request.unreadable:
-        ops += unreadable(state, request.broker_id, request.unreadable)
+    ops += unreadable(state, request.broker_id, request.unreadable)
+    if request.without_room:
+        ops += without_room(state, request.broker_id, request.without_room)
     return Result(ops, _granted(state, claim, lease.epoch), seen=None if ops else lease.record_offset + 1)
 
 
@@ -307,6 +308,8 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
     lease_ms = state.options.lease_ms(state.level)
     leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now, lease_ms)
+    # It is not elected where it cannot read its log. It leaves those ISRs when it renews its lease.
+    unreadable(state, request.broker_id, request.unreadable)
     soft.electing[request.broker_id] = None
     return Result([_broker_set(request, epoch, lease_ms)], _granted(state, claim, epoch))
 

@@ -140,6 +140,8 @@ class Soft:
         self.leases: dict[int, Lease] = {}
         self.leaving: dict[int, Departure] = {}
         """Brokers whose fencing runs, in slices, oldest first."""
+        self.unreadable: dict[int, frozenset[tuple[bytes, int]]] = {}
+        """(topic id, number) of replicas that a broker cannot read, as its newest heartbeat says. No set is empty."""
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
         """Brokers whose return may give a leaderless partition a leader, oldest first."""

@@ -55,6 +55,11 @@ class LocalFile:
     def size(self) -> int:
         return self._size
 
+    @property
+    def disk(self) -> "LocalDisk":
+        """The directory that it is in."""
+        return self._disk
+
     def append(self, parts: Sequence[Buffer]) -> int:
         """Raises DiskFull (nothing kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
@@ -324,7 +329,7 @@ class LocalDisk:
             directory = directory.rpartition("/")[0]
         for one in reversed(missing):
             with contextlib.suppress(FileExistsError):  # a thread that writes a small file was faster
-                os.mkdir(f"{self.root}/{one}")
+                os.mkdir(f"{self.root}/{one}", durable.DIRECTORY_MODE)
             self._unnamed.add(one)
 
     def names(self, path: str) -> list[str]:
@@ -409,7 +414,7 @@ class LocalDisk:
             except FileNotFoundError:
                 if directory in self._gone:
                     return
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
                 made = True
                 durable.write_file(temporary, content)
             if self._went(directory, asked):
@@ -457,7 +462,7 @@ class LocalDisk:
 
     def descriptor(self, absolute: str, flags: int) -> int:
         """A new descriptor of a file. Raises OSError."""
-        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, 0o644))
+        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
 
     def taken(self, take: Callable[[], int]) -> int:
         """What `take` gives, a new descriptor, in place of older ones where there is no more. Raises OSError."""

@@ -88,6 +88,8 @@ def serve(
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
     descriptors.raise_limit()
+    if main_thread:
+        os.umask(0o077)  # for what libraries write; every file of our own says its mode
     with contextlib.ExitStack() as kept:
         try:
             found = storage.check(config)
@@ -98,8 +100,10 @@ def serve(
         except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
             return REFUSED, str(error)
         config = config.with_ports(listeners.ports())
-        for notice in config.notices:
-            log.warning(notice)
+        private = [storage.open_to_others(directory.path) for directory in found]
+        for notice in (*config.notices, listeners.open_to_others(), *private):
+            if notice is not None:
+                log.warning(notice)
         loop = Loop(config, listeners, log)
         loop.every_second(log.settle)
         kept.callback(loop.close)

@@ -7,7 +7,7 @@ This file alone decides how the disk is waited for. Rules:
 2. One thread alone calls fdatasync on a file, that of `fastpath.flusher`, which needs the GIL for nothing. The kernel
    reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well. Therefore a
    file belongs to one class. Several syncs that wait at once share one fdatasync a file. What it reported is the answer to
-   all of its class that come after it.
+   all of its class that come after it on that disk.
 3. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
    of a small file never overtake each other, and none before the files of its own sync are durable.
 4. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
@@ -51,8 +51,10 @@ class Queue:
         self._ordered: deque[Ordered] = deque()
         self._flushing: dict[int, Ordered] = {}
         """Those of them whose files the flusher has, by token."""
-        self._lost: DiskFailed | None = None
-        """The first file that could not be made durable."""
+        self._disks: dict[int, frozenset[object]] = {}
+        """The disks of the files that the flusher has, by token."""
+        self._lost: dict[object, DiskFailed] = {}
+        """Disk -> the first file of it that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
@@ -68,20 +70,24 @@ class Queue:
                 self._ordered.append(one)
                 self._there.notify()
         if fds or not sync.replacements:
+            self._disks[sync.token] = frozenset(file.disk for file in sync.files)  # type: ignore[attr-defined]
             self.flusher.submit(sync.token, fds)
 
     def flushed(self) -> list[tuple[int, object]]:
         """What the flusher has done, save that of which the replacements come now."""
         done: list[tuple[int, object]] = []
         for token, error in self.flusher.drain():
-            if error and self._lost is None:
-                self._lost = DiskFailed(error, f"fdatasync: {os.strerror(error)}")
+            disks = self._disks.pop(token, frozenset())
+            if error:
+                for disk in disks:
+                    self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
+            lost = next((self._lost[disk] for disk in disks if disk in self._lost), None)
             one = self._flushing.pop(token, None)
             if one is None:
-                done.append((token, self._lost))
+                done.append((token, lost))
                 continue
             with self._there:
-                one.failed, one.flushed = self._lost, True
+                one.failed, one.flushed = lost, True
                 self._there.notify()
         return done
 
@@ -170,12 +176,12 @@ class Syncs:
 
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
-    """The replacements in order. An error of the device is the answer to all that come after it, want of room only to whose
-    small file it was."""
-    failed: OSError | None = None
+    """The replacements in order. An error of a device is the answer to all that come after it there, want of room only to
+    whose small file it was."""
+    lost: dict[object, OSError] = {}
     results: list[tuple[int, object]] = []
     for one in syncs:
-        failed = failed or one.failed
+        failed = one.failed or next((lost[disk] for disk, _, _ in one.sync.replacements if disk in lost), None)
         full: DiskFull | None = None
         for (disk, path, content), departures in zip(one.sync.replacements, one.departures, strict=True):
             if failed is None and full is None:
@@ -187,5 +193,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     failed = error
                 except Exception as error:  # want of memory, say: whoever waits must hear of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
+        if failed is not None:
+            lost.update({disk: failed for disk, _, _ in one.sync.replacements})
         results.append((one.sync.token, failed or full))
     return results

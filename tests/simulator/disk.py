@@ -166,7 +166,7 @@ class VirtualDisk:
         self.syncs += 1
         for file in sync.files:
             assert isinstance(file, VirtualFile)
-            self._may_fail(file.path)
+            file.disk._may_fail(file.path)
             file.inode.make_durable()
         for disk, path, content in sync.replacements:
             assert isinstance(disk, VirtualDisk)
