@@ -7,7 +7,7 @@
 #   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
-#   make clean      take away what was built and fetched
+#   make kips       break each row of docs/kips.md      make clean      take away what was built and fetched
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
@@ -18,7 +18,7 @@ SEEDS ?= 100
 FIRST ?= 0
 SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
 
-.PHONY: run test test-slow build dev lint bench sim mutants demo kafka clean help
+.PHONY: run test test-slow build dev lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -70,6 +70,9 @@ sim: dev
 
 mutants: dev
 	$(PY) -m tests.simulator.planted $(ARGS)
+
+kips: dev kafka
+	$(PY) -m tests.kips $(ARGS)
 
 demo: dev
 	$(PY) -m bench.demo $(ARGS)

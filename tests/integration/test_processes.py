@@ -310,5 +310,7 @@ def test_r631_008_sharing_a_process_saves_memory(tmp_path: Path) -> None:
     used = {}
     for combined in (True, False):
         with Cluster(1, 1, tmp_path / str(combined), combined=combined) as one:
-            used[combined] = sum(memory_kb(pid) for pid in set(one.pids.values()))
+            processes = set(one.pids.values())
+            assert len(processes) == (1 if combined else 2)
+            used[combined] = sum(memory_kb(pid) for pid in processes)
     assert used[True] < used[False]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from actors.metadata.ops import CorruptMetadata
 from actors.node.channels import ChannelError
+from actors.ports import Batch
 from actors.wire.messages import message
 from fastpath.batch import Builder
 from tests.simulator.cluster import Client, Cluster
@@ -317,3 +319,29 @@ def _renamed(config: Any, id: int) -> Any:
     host = f"b{id - 1}"
     listeners = tuple(one._replace(host=host) for one in config.listeners)
     return type(config)(**{**vars(config), "broker_id": id, "listeners": listeners, "advertised": listeners})
+
+
+def test_r631_057_a_record_that_nobody_knows_stops_every_node_that_meets_it() -> None:
+    lab = Lab()
+    active: Any = lab.cluster.active()
+    lab.world.run_for(1000)
+    images = [(one.node.controller or one.node.broker).image for one in everybody(lab)]
+    end = active.node.quorum.log_end_offset
+    builder = Builder(end, active.node.quorum.epoch)
+    builder.append(None, b"\x63\x00")
+    active.node.quorum.append(Batch(end, end, active.node.quorum.epoch, builder.build()))
+    active.wake()
+    raised = 0
+    for _ in range(20):  # a broken turn ends a real process; here the others go on
+        try:
+            lab.world.run_for(1000)
+        except CorruptMetadata as error:
+            assert str(error).startswith(f"offset {end}: record type 99 version 0 is not known")
+            raised += 1
+    assert raised and {image.next_offset for image in images} == {end}
+
+
+def everybody(lab: Lab) -> list[Any]:
+    """The processes that run."""
+    processes: list[Any] = [*lab.cluster.controllers.values(), *lab.cluster.brokers.values()]
+    return [one for one in processes if one.node is not None]

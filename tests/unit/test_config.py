@@ -92,6 +92,11 @@ def test_legacy_mode_is_refused_with_the_legal_values() -> None:
     )
 
 
+def test_r631_014_controller_listeners_do_nothing_in_legacy_mode() -> None:
+    assert mode({"controller.listeners": "CONTROLLER", "broker.id": "1"}) == "legacy"
+    refused(CONTROLLER, "process.roles is not set", process_roles=None)
+
+
 @pytest.mark.parametrize(
     ("text", "roles"),
     [

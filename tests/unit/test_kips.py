@@ -1,18 +1,17 @@
 """docs/kips.md is true: every requirement has a row, and what a row names is there.
 
-The list of requirements is kept here by its ranges; ids are stable and only ever added.
+The list of requirements is kept here by its ranges; ids are stable and only ever added. That the tests of a row would notice
+is held by tests/kips/.
 """
 
 import ast
-import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
-TABLE = ROOT / "docs" / "kips.md"
+from tests.kips.rows import ROOT, ROWS, Row
+
 REQUIRED = (
     [f"R631-{n:03d}" for n in range(1, 220)]
     + [f"R291-{n:02d}" for n in (*range(1, 51), *range(60, 77))]
@@ -21,28 +20,6 @@ REQUIRED = (
 )
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")
 """How a state begins. Only `done` may stand without a reason, and only `done` needs a test."""
-
-
-class Row(NamedTuple):
-    id: str
-    what: str
-    code: tuple[str, ...]
-    tests: tuple[str, ...]
-    state: str
-
-
-def rows() -> list[Row]:
-    found = []
-    for line in TABLE.read_text().splitlines():
-        if re.match(r"\| R\d{3}-\d+ \|", line):
-            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-            assert len(cells) == 5, line
-            code, tests = (tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells[2:4])
-            found.append(Row(cells[0].strip("| "), cells[1], code, tests, cells[4].strip("| ")))
-    return found
-
-
-ROWS = rows()
 
 
 @cache

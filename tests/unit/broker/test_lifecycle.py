@@ -98,6 +98,23 @@ def test_catch_up_comes_first() -> None:
     assert beat == Heartbeat(State.ACTIVE, -1, story.wall, 99)
 
 
+def test_r631_150_what_is_applied_is_reported_not_what_is_committed() -> None:
+    story = Story().active()
+    beat = story.after(2000, Metadata(120, 150, True))
+    assert beat is not None and beat.metadata_offset == 119
+
+
+@pytest.mark.parametrize("event", [event for event in Event if event is not Event.RESTORED])
+def test_r631_157_only_a_lease_under_a_new_epoch_ends_the_fencing(event: Event) -> None:
+    life = Lifecycle(2000, LEASE)
+    life.state = State.FENCED
+    life._move(event, "because", Now(0, 0))
+    assert life.state is not State.ACTIVE
+    life.state = State.FENCED
+    life._move(Event.RESTORED, "because", Now(0, 0))
+    assert life.state is State.ACTIVE
+
+
 def test_r631_156_serves_only_when_the_own_replay_has_reached_the_epoch() -> None:
     story = Story().active(120)
     assert not story.life.serving(story.now, 120)

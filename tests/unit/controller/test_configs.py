@@ -300,7 +300,8 @@ def test_r631_217_from_1_to_2():
 
 @pytest.mark.parametrize("upgrade_type", [1, 2, 3])
 def test_r631_218_never_back(upgrade_type):
-    c = Cluster(level=2)
+    c = upgradable()
+    assert update(c, ("metadata.format", 2, 1)).error_code == 0
     reply = update(c, ("metadata.format", 1, upgrade_type))
     assert reply.error_code == 95 and reply.error_message and c.ops == []
 

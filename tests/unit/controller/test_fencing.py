@@ -163,8 +163,12 @@ def test_r631_145_a_lease_ends_after_exactly_one_period():
     c.later(1)
     assert leases.expired(c.soft, c.now) == [1]
     c.beat(1)
+    c.later(5_000)
+    c.beat(1)  # one period from now, whatever was left
     c.later(19_999)
     assert leases.expired(c.soft, c.now) == []
+    c.later(1)
+    assert leases.expired(c.soft, c.now) == [1]
 
 
 def another_controller(c, lease_ms):

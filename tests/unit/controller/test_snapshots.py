@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from actors.config import node_config
+from actors.controller.options import options
 from actors.controller.snapshots import LIMIT_MS, Progress, controller_heartbeat, next_snapshot, report
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
@@ -46,6 +48,8 @@ def test_r631_110_111_125_reports_are_kept_and_written_nowhere() -> None:
         assert not lab.beat(controller, offset).start_snapshot and lab.cluster.ops == []
     known = lab.cluster.soft.controllers
     assert {id: one.snapshot_offset for id, one in known.items()} == {SECOND: 100, THIRD: 125}
+    lab.beat(SECOND, 150)
+    assert {id: one.snapshot_offset for id, one in known.items()} == {SECOND: 150, THIRD: 125}
     assert lab.cluster.image.next_offset == before
 
 
@@ -104,6 +108,22 @@ def test_a44_by_bytes_and_by_time() -> None:
         lab.cluster.later(10_000)
         lab.reports(c1001=999, c1002=999, c1003=1000)
     assert lab.told() == SECOND  # an hour has passed, and there is something new
+
+
+def test_r631_025_a_weakened_quorum_takes_its_own_settings() -> None:
+    given = {
+        "process.roles": "controller",
+        "controller.id": "1001",
+        "listeners": "CONTROLLER://127.0.0.1:9093",
+        "controller.listeners": "CONTROLLER",
+        "controller.connect": "1001@127.0.0.1:9093",
+        "metadata.log.max.record.bytes.between.snapshots": "1000",
+        "metadata.log.max.record.bytes.between.snapshots.degraded": "3000",
+        "metadata.log.max.snapshot.interval.ms": "2000",
+        "metadata.log.max.snapshot.interval.ms.degraded": "7000",
+    }
+    made = options(node_config(given), "cluster")
+    assert (made.snapshot_bytes, made.snapshot_interval_ms) == ((1000, 3000), (2000, 7000))
 
 
 @pytest.mark.parametrize("level, degraded, expected", [(1, False, SECOND), (1, True, None), (2, True, SECOND)])

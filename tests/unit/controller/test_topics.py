@@ -233,6 +233,16 @@ def test_r631_163_fenced_and_leaving_brokers_get_nothing():
     assert c.topic("u", (1, 3)).error_code == 39
 
 
+def test_r631_163_a_broker_that_is_being_stopped_gets_nothing():
+    c = Cluster(brokers=3)
+    c.topic("t", (3, 1))
+    c.beat(3, target=4)
+    assert 3 in c.soft.stopping and c.image.broker(3) is not None
+    for number in range(20):
+        c.topic(f"t{number}", num_partitions=1, replication_factor=2)
+        assert set(c.partition(f"t{number}")[0]) == {1, 2}
+
+
 def test_delete_by_name_and_id():
     c = Cluster(brokers=1)
     ids = [c.topic(name).topic_id for name in "abcd"]

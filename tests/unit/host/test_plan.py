@@ -108,3 +108,19 @@ def test_a_directory_with_a_comma_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ConfigError, match="comma"):
         plans.create(tmp_path / "a,b", 1, 0, common={})
     assert list(tmp_path.rglob("*/*")) == []
+
+
+@pytest.mark.parametrize(
+    ("controllers", "brokers", "expected"),
+    [
+        (3, 1, {"controller-1002": {1002}, "controller-1003": {1003}, "node-1": {1, 1001}}),
+        (1, 3, {"node-1": {1, 1001}, "broker-2": {2}, "broker-3": {3}}),
+        (2, 2, {"node-1": {1, 1001}, "node-2": {2, 1002}}),
+    ],
+)
+def test_r631_009_combined_nodes_stand_beside_dedicated_ones(
+    tmp_path: Path, controllers: int, brokers: int, expected: dict[str, set[int]]
+) -> None:
+    made = plans.create(tmp_path, controllers, brokers, common={}, combined=True)
+    assert {member.name: set(member.ids) for member in made.members} == expected
+    assert {member.name: set(member.ids) for member in plans.load(tmp_path).members} == expected  # type: ignore[union-attr]

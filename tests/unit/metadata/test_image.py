@@ -134,6 +134,25 @@ def test_rows_of_a_deleted_topic_are_used_again_only_after_commit():
     assert image.topic_partitions(image.topic("t")) == [0, 1, 2]
 
 
+def test_r631_070_a_later_registration_replaces_the_earlier():
+    first, second = BrokerSet(1, 1, endpoints=LISTENER, rack="a"), BrokerSet(1, 7, U, (EndPoint("PLAINTEXT", "i", 1),))
+    assert image_of(first, second).brokers() == [second]
+
+
+def test_r631_079_the_last_value_of_a_setting_wins():
+    image = image_of(ConfigSet(2, "t", "a", "1"), ConfigSet(2, "t", "b", "2"), ConfigSet(2, "t", "a", "3"))
+    assert image.config(2, "t") == {"a": "3", "b": "2"}
+    image.replay(image.next_offset, ConfigSet(2, "t", "a", None))
+    assert image.config(2, "t") == {"b": "2"}
+
+
+def test_r631_082_a_deleted_topic_leaves_nothing_for_the_next_of_its_name():
+    image = image_of(*topic(), ConfigSet(2, "t", "a", "1"), ConfigSet(2, "u", "a", "2"), TopicGone(T))
+    assert (image.topic_by_id(T), image.config(2, "t"), image.counts(1)) == (-1, {}, (0, 0, 0))
+    image.replay(image.next_offset, TopicSet("t", U))
+    assert (states(image), image.config(2, "t"), image.config(2, "u")) == ([], {}, {"a": "2"})
+
+
 def test_a_hidden_topic_keeps_its_name():
     image = image_of(*topic(), TopicSet("t", T, deleting=True))
     assert (image.topic("t"), image.topic_by_id(T), list(image.topics())) == (-1, -1, [])

@@ -5,7 +5,16 @@ import hashlib
 import pytest
 
 from actors.metadata import snapshot
-from actors.metadata.batches import KRaftVersion, SnapshotFooter, SnapshotHeader, Voter, Voters, controls, is_control
+from actors.metadata.batches import (
+    BatchWriter,
+    KRaftVersion,
+    SnapshotFooter,
+    SnapshotHeader,
+    Voter,
+    Voters,
+    controls,
+    is_control,
+)
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import (
@@ -124,6 +133,23 @@ def test_shape():
         ConfigSet(2, "t1", "cleanup.policy", "compact"), ConfigSet(2, "t1", "retention.ms", "5"), ConfigSet(4, "", "x", "")
     ]  # fmt: skip
     assert [type(op) for op in last[3:]] == [EntitySet, ProducerIdsSet]
+
+
+def test_r631_056_a_record_is_the_same_in_the_log_and_in_a_snapshot():
+    image = image_of(ops())
+    data = written(image)
+    found = {
+        record.value for header in batches.headers(data)[1:-1] for record in batches.records(data, header.position)
+    }
+    for op in ops():
+        out = BatchWriter(0, 4, 777)
+        dialect(2).encode([op], out)
+        (batch,) = out.finish()
+        in_log = [record.value for record in batches.records(batch.data)]
+        if not isinstance(op, PartitionsChanged | PartitionsSet):
+            assert in_log[0] in found, op
+        elif isinstance(op, PartitionsSet) and len(op) == 1101:
+            assert sum(value in found for value in in_log) == 1100, "one was changed afterwards"
 
 
 def plain(data, header):

@@ -11,14 +11,16 @@ from actors.controller.configs import incremental_alter_configs
 from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
+from actors.controller.snapshots import controller_heartbeat
 from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
 from actors.controller.unregistration import unregister_broker
 from actors.metadata.batches import LeaderChange, control_batch
+from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
-from actors.metadata.ops import FeatureSet, PartitionsChanged
+from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.snapshot import encode
-from actors.node import rpc
+from actors.node import rpc, snapshotting
 from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
@@ -30,6 +32,7 @@ from actors.ports import Batch, Now
 from actors.raft import SnapshotId
 from actors.wire import framing
 from actors.wire.messages import message
+from fastpath.batch import records
 from tests.unit.controller.cluster import Seeded
 
 rpc.load()
@@ -175,6 +178,10 @@ def test_a_standby_answers_not_controller():
     assert isinstance(answer, Done) and answer.reply.topics[0].error_code == 41
     beat = host.controller.submit(broker_heartbeat, heartbeat(), call(50)).reply
     assert (beat.error_code, beat.active_controller_id, beat.next_state) == (41, 1002, 0)  # R631-136
+    report = message("v28:ControllerHeartbeatRequest")(controller_id=1003, last_snapshot_offset=5)
+    beat = host.controller.submit(controller_heartbeat, report, call(51)).reply
+    assert (beat.error_code, beat.start_snapshot) == (41, False)  # R631-123
+    assert not host.controller.soft.controllers
 
 
 def test_a07_the_first_leader_writes_the_level():
@@ -204,6 +211,43 @@ def test_r631_096_operations_of_a_turn_share_a_batch():
     batches = host.turn()
     assert len(batches) == 1
     assert [a.offset for a in answers] == sorted({a.offset for a in answers})
+
+
+@pytest.mark.parametrize("level, expected", [(1, {0, 1}), (2, {6, 7})])
+def test_r631_085_the_feature_decides_what_is_written(level, expected):
+    """The ends of a broker and of a topic: records of their own at level 2, and those of their beginnings at level 1."""
+    host = Host(level)
+    host.lead()
+    joined(host, 1)
+    host.controller.submit(create_topics, topic(), call(19))
+    host.turn()
+    image = host.controller.image
+    gone = [BrokerGone(1, image.broker(1).epoch), TopicGone(image.topic_id(image.topic("t")), "t")]
+    host.controller._apply(Result(gone, None))
+    (batch,) = host.turn()
+    assert {record.value[0] for record in records(batch.data)} == expected
+
+
+def test_r631_104_a_topic_is_never_seen_with_part_of_its_partitions():
+    """Whoever replays batch by batch meets a topic, its partitions and its settings in one, however full it is by then."""
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    kind = message("CreateTopicsRequest")
+    setting = kind.CreatableTopicConfig(name="retention.ms", value="5")
+    for place in range(4):
+        one = kind.CreatableTopic(name=f"t{place}", num_partitions=9_900, replication_factor=1, configs=[setting])
+        assert host.controller.submit(create_topics, kind(topics=[one]), call(19)).reply.topics[0].error_code == 0
+    batches = host.turn()
+    assert len(batches) > 1
+    for batch in batches:
+        ops = [op for _, op in dialect(2).decode(batch)]
+        topics = {op.name: op.id for op in ops if isinstance(op, TopicSet)}
+        rows = {topic_id: sum(len(op) for op in ops if isinstance(op, PartitionsSet) and op.topic_id == topic_id)
+                for topic_id in topics.values()}  # fmt: skip
+        assert rows == dict.fromkeys(topics.values(), 9_900)
+        assert {op.topic_id for op in ops if isinstance(op, PartitionsSet)} == set(topics.values())
+        assert {op.resource_name for op in ops if isinstance(op, ConfigSet)} == set(topics)
 
 
 def test_r631_084_a_standby_builds_the_same_image():
@@ -418,7 +462,6 @@ def test_r631_111_snapshots_are_told_and_soft():
     end = host.controller.image.next_offset
     options = host.controller.options._replace(snapshot_bytes=(1, 1))
     host.controller.options = options
-    from actors.controller.snapshots import controller_heartbeat
 
     kind = message("v28:ControllerHeartbeatRequest")
 
@@ -455,6 +498,26 @@ def test_r631_111_snapshots_are_told_and_soft():
     load(host.quorum.snapshots[0][2], image, end)
     assert image.broker(1) is not None and host.controller.image.next_offset == end
     assert report(1009, -1).error_code == 42
+
+
+def test_r631_119_a_snapshot_is_written_at_the_finalized_level(monkeypatch):
+    """Until there is one, at the level for which the directory was formatted."""
+    levels: list[int] = []
+    whole = snapshotting.snapshots.encode
+
+    def noted(pin, epoch, level, timestamp_ms, voters):
+        levels.append(level)
+        return whole(pin, epoch, level, timestamp_ms, voters)
+
+    monkeypatch.setattr(snapshotting.snapshots, "encode", noted)
+    host = Host(1)
+    host.lead()
+    for level in (1, 2):
+        host.controller._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
+        joined(host, level)
+        host.controller.snapshot()
+        host.turn()
+    assert levels == [1, 2] and len(host.quorum.snapshots) == 2
 
 
 def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():

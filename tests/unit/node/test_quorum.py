@@ -254,6 +254,7 @@ def test_files_are_kafkas() -> None:
     cluster.elect()
     cluster.run(10)
     disk = cluster.nodes[1].disk
+    assert {path.partition("/")[0] for path in disk.files} == {"__kafka_metadata-0"}
 
     def text(name: str) -> str:
         return bytes(disk.files[cluster.path(name)].data).decode()
@@ -447,3 +448,20 @@ def test_describe_quorum_takes_both_names(name: str) -> None:
     assert isinstance(refused, Done)
     assert refused.reply.topics[0].partitions[0].error_code == 6
     assert isinstance(ask(cluster.nodes[101], Listener.CLIENT), Forward)
+
+
+def test_r631_042_there_is_one_partition_number_0() -> None:
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    leader = cluster.elect()
+    cls = message("DescribeQuorumRequest")
+
+    def asked(number: int) -> Any:
+        topic = cls.TopicData(topic_name="__kafka_metadata", partitions=[cls.PartitionData(partition_index=number)])
+        call = Call(1, Listener.CONTROLLER, "", 55, 2, None, "", "", memoryview(b""))
+        answer = describe_quorum(leader, cls(topics=[topic]), call)  # type: ignore[arg-type]
+        assert isinstance(answer, Done)
+        return answer.reply.topics[0].partitions[0]
+
+    assert (asked(0).error_code, asked(0).leader_id) == (0, leader.id)
+    assert (asked(1).partition_index, asked(1).error_code, asked(1).current_voters) == (1, 3, [])

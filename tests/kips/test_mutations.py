@@ -1,0 +1,69 @@
+"""Every `done` row of docs/kips.md has a mutation that fits the source, and a test of the row kills the day's sample.
+
+`make kips` tries all of them. KIPS_DATE=2026-02-14 takes the sample of another day.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.kips.mutations import MUTATIONS, Edit, Mutation, sample
+from tests.kips.rows import ROWS, Row
+from tests.kips.scratch import Scratch
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLED = 40
+DAY = date.fromisoformat(os.environ.get("KIPS_DATE", date.today().isoformat()))
+DONE = [row for row in ROWS if row.state == "done"]
+
+
+@pytest.mark.parametrize("row", DONE, ids=[row.id for row in DONE])
+def test_a_done_row_has_a_mutation_that_fits(row: Row) -> None:
+    assert row.id in MUTATIONS, "tests/kips/__init__.py says how to write one"
+    mutation = MUTATIONS[row.id]
+    assert row.names(mutation.test), f"{mutation.test} stands not in the row"
+    for edit in mutation.edits:
+        assert (ROOT / edit.file).read_text().count(edit.before) == 1, edit
+
+
+def test_no_mutation_is_left_over() -> None:
+    assert set(MUTATIONS) <= {row.id for row in DONE}
+
+
+def test_a_sample_is_of_its_day() -> None:
+    first, second = (sample(SAMPLED, date(2026, 2, day)) for day in (14, 15))
+    assert len(first) == len({mutation.id for mutation in first}) == SAMPLED
+    assert first == sample(SAMPLED, date(2026, 2, 14)) != second
+
+
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Scratch]:
+    with Scratch() as made:
+        yield made
+
+
+@pytest.mark.parametrize("mutation", sample(SAMPLED, DAY), ids=lambda mutation: mutation.id)
+def test_the_days_mutations_are_killed(mutation: Mutation, scratch: Scratch) -> None:
+    outcome = scratch.tried(mutation)
+    if outcome.word == "skipped":
+        pytest.skip(outcome.said)
+    assert outcome.word == "killed", f"{mutation.about}\n{outcome.said}"
+
+
+@pytest.mark.parametrize(
+    ("word", "after"),
+    [
+        ("killed", 'return "legacy"'),
+        ("survived", 'return str("kip-500") if "process.roles" in given else "legacy"'),
+        ("broken", "return kip_500"),
+        ("broken", "return ("),
+    ],
+)
+def test_what_is_said_of_a_mutation(word: str, after: str, scratch: Scratch) -> None:
+    test = "tests/unit/test_config.py::test_process_roles_alone_decides_the_mode"
+    edit = Edit("actors/config.py", 'return "kip-500" if "process.roles" in given else "legacy"', after)
+    assert scratch.tried(Mutation("", "", test, (edit,), False)).word == word
+    assert scratch.unchanged([test]) == []
