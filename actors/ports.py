@@ -11,7 +11,9 @@ Rules:
 3. A failed sync is final for that file handle: the node stops and recovers from what is on the disk.
 """
 
+import enum
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -106,6 +108,18 @@ class Disk(Protocol):
         """Unlink a file, or a directory with all that is in it. Missing is fine. Blocking: start-up and `Work` only."""
 
 
+class SyncClass(Enum):
+    """Who waits for a sync. Classes do not wait for each other: each has its own queue and its own order.
+
+    A file belongs to one class for as long as it exists.
+    """
+
+    QUORUM = "quorum"
+    """The segments of the metadata log, quorum-state and what is written with it: votes and commits wait for these."""
+    DATA = "data"
+    """Everything else: partitions, their checkpoints, snapshots of the metadata."""
+
+
 class Sync(NamedTuple):
     """Make files durable, then write whole small files in place of old ones, each durable too.
 
@@ -117,13 +131,44 @@ class Sync(NamedTuple):
     files: Sequence[File]
     replacements: Sequence[tuple[Disk, str, bytes]]
     """(disk, path, content): written to a temporary name, synced, renamed, directory synced; in order, after `files`."""
+    kind: SyncClass = SyncClass.DATA
+
+
+class WorkKind(enum.Enum):
+    """Whose threads a job runs on. What clients ask for never delays the node's own work."""
+
+    DISK = "disk"
+    """Cold reads, unlinking, encoding of snapshots."""
+    RECORDS = "records"
+    """Decompression: searches by time, checks of what is produced."""
+
+
+Owner = tuple[str, int]
+"""Who asked for a job: host and connection. Hosts take turns, and so do the connections of a host."""
+
+
+class More(NamedTuple):
+    """What a job returns that has done a slice and wants to be called again."""
+
+    held_bytes: int
+    """Memory that it holds until then."""
 
 
 class Work(NamedTuple):
     """A job for a thread: cold read, unlink, snapshot encoding, decompression. Pure, or without the GIL.
 
-    Answered by `done(token, result)`, or `done(token, exception)`.
+    Called again as long as it returns `More`. Answered by `done(token, result)`, or `done(token, exception)`.
     """
 
     token: int
     job: Callable[[], object]
+    kind: WorkKind = WorkKind.DISK
+    owner: Owner | None = None
+    """None: nobody, and no turn is shared."""
+
+
+def to_end(job: Callable[[], object]) -> object:
+    """All slices of a job, for a host that has no threads."""
+    while isinstance(result := job(), More):
+        pass
+    return result

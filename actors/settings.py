@@ -464,6 +464,28 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
 )  # fmt: skip
 
 
+CLIENT_METRICS = "client metrics"
+_MATCHES = (
+    "client_id", "client_instance_id", "client_software_name", "client_software_version", "client_source_address",
+    "client_source_port",
+)  # fmt: skip
+_PATTERNS = Check(
+    "name=pattern pairs, the names out of " + ", ".join(_MATCHES),
+    lambda value: all(part.partition("=")[0].strip() in _MATCHES and part.partition("=")[2].strip() for part in value),
+)
+CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = dict(
+    [
+        _key("interval.ms", INT, 300_000, between(100, 3_600_000),
+             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+        _key("match", LIST, (), _PATTERNS,
+             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+        _key("metrics", LIST, (), None,
+             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+    ]
+)  # fmt: skip
+"""Settings of a subscription to metrics of clients (KIP-714)."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
     """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for the rows with an effect."""

@@ -30,6 +30,7 @@ cdef enum Fault:
     BAD_RECORD                  # a record's bytes make no sense; the position says where
     BAD_RECORD_OFFSET
     NO_KEY
+    BAD_TIME                    # a record's timestamp is outside of what the topic accepts
     TOO_LONG                    # bytes behind the last record
 
 # Native integers, in an order that needs no padding but the last; numpy reads an array of these (HEADER_DTYPE).

@@ -18,10 +18,21 @@ class CorruptBatch(ValueError):
 
     position: int
     reason: str
+    of_records: bool
+    """The batch is sound, and one of its records is refused: without a key, or for its time."""
     def __init__(self, position: int, reason: str) -> None: ...
 
 class InvalidRecord(CorruptBatch):
     """The bytes arrived as they were sent (the CRC matches), but a client may not send such a batch."""
+
+class InvalidRecords(InvalidRecord):
+    """Some records of a sound batch are refused."""
+
+    errors: tuple[tuple[int, str], ...]
+    """(index of the record, why) of the first ones."""
+    mistimed: bool
+    """One of them for its timestamp."""
+    def __init__(self, reason: str, errors: tuple[tuple[int, str], ...], mistimed: bool) -> None: ...
 
 class Header(NamedTuple):
     """The header of one batch, and where it lies. `last_offset == base_offset + last_offset_delta`."""
@@ -96,16 +107,28 @@ def accept(
     append_time: bool = False,
     client: bool = True,
     keyed: bool = False,
+    oldest_ms: int = ...,
+    newest_ms: int = ...,
 ) -> Accepted:
     """Take produced batches into a log: check all in `[pos, end)`, then write offsets from `base_offset` and `epoch`.
 
     `data` must be writable (else BufferError) and is changed in place, or not at all. Checked: magic, length, CRC; with
     `client` also control bit, codec, contiguous offsets and, in uncompressed batches, the framing of every record;
-    `keyed` refuses a record without a key there (topics that are compacted). Compressed records are not looked into.
+    `keyed` refuses a record without a key there (topics that are compacted), and a timestamp outside [`oldest_ms`,
+    `newest_ms`] that is not -1 is refused too. Compressed records are not looked into: that is `fastpath.inspection`.
     `append_time` writes `now_ms` as the time of every record; else a client's uncompressed batch gets the largest time of
     its records, whatever its header says. CorruptBatch when the bytes are damaged or the last batch is cut, InvalidRecord
     when a client broke the rules. 64 KiB and more are handled without the GIL.
     """
+
+def claimed(data: Buffer) -> Header:
+    """The header of the one batch that fills `data`: CRC and all rules of `accept` for clients, save those for records.
+
+    CorruptBatch, InvalidRecord. Without the GIL.
+    """
+
+def retime(data: Buffer, pos: int, max_timestamp: int) -> None:
+    """Write the largest timestamp of the batch at `pos` and its CRC, if it is another one. CorruptBatch as `header`."""
 
 def patch(data: Buffer, pos: int, base_offset: int, epoch: int) -> None:
     """Write base offset and leader epoch of the batch at `pos`, outside its CRC. CorruptBatch as `header`."""

@@ -36,6 +36,7 @@ HEADER_SIZE = HEADER_BYTES
 OUTPUT_BYTES_MAX = 100 * 1024 * 1024
 
 cdef enum:
+    NO_TIMESTAMP = -1
     GIL_BYTES = 64 * 1024       # shorter work is done before another thread could use the GIL
 
 Header = namedtuple("Header", (
@@ -66,6 +67,7 @@ cdef dict REASONS = {
     BAD_RECORD: "a record's lengths make no sense",
     BAD_RECORD_OFFSET: "a record's offset delta is out of order",
     NO_KEY: "a record without a key",
+    BAD_TIME: "a record's timestamp is too far from now",
     TOO_LONG: "bytes behind the last record",
 }
 
@@ -77,15 +79,27 @@ class CorruptBatch(ValueError):
         super().__init__(f"{reason} (batch at byte {position})")
         self.position = position
         self.reason = reason
+        self.of_records = False
 
 
 class InvalidRecord(CorruptBatch):
     """The bytes arrived as they were sent (the CRC matches), but a client may not send such a batch."""
 
 
+class InvalidRecords(InvalidRecord):
+    """Some records of a sound batch are refused. `errors`: (index, sentence) of the first ones; `mistimed`: for the time."""
+
+    def __init__(self, reason, errors, mistimed):
+        super().__init__(0, reason)
+        self.errors = errors
+        self.mistimed = mistimed
+
+
 cdef object _error(Fault fault, Py_ssize_t position, Py_ssize_t inside=-1):
     kind = InvalidRecord if fault >= NOT_CONTIGUOUS else CorruptBatch
-    return kind(position, REASONS[fault] if inside < 0 else f"{REASONS[fault]}, at byte {inside}")
+    error = kind(position, REASONS[fault] if inside < 0 else f"{REASONS[fault]}, at byte {inside}")
+    error.of_records = fault == NO_KEY or fault == BAD_TIME
+    return error
 
 
 cdef Py_ssize_t _end(Py_buffer* view, Py_ssize_t pos, object end) except -1:
@@ -206,6 +220,13 @@ def columns(data, Py_ssize_t pos=0, end=None):
 
 # ---- taking batches in
 
+cdef struct Rules:
+    bint client
+    bint keyed
+    int64_t oldest              # ms: the first timestamp that is accepted
+    uint64_t span               # from it to the last one
+
+
 cdef struct Trouble:
     Py_ssize_t batch            # position of the batch
     Py_ssize_t inside           # position of a record, -1: the batch as a whole
@@ -216,11 +237,11 @@ cdef inline int64_t _time(BatchHeader* h, RecordView* record) noexcept nogil:
     return <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>record.timestamp_delta)
 
 
-cdef Fault _check_records(const uint8_t* data, BatchHeader* h, bint keyed, Trouble* trouble) noexcept nogil:
-    """Uncompressed records: lengths inside each other, offsets 0, 1, 2, ..., nothing left over."""
+cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rules, Trouble* trouble) noexcept nogil:
+    """Uncompressed records: lengths inside each other, offsets 0, 1, 2, ..., nothing left over, keys, times."""
     cdef RecordView record
     cdef Py_ssize_t pos = h.position + HEADER_BYTES, end = h.position + h.size
-    cdef int64_t latest = -1
+    cdef int64_t latest = -1, time
     cdef int32_t i
     for i in range(h.count):
         trouble.inside = pos
@@ -228,9 +249,12 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, bint keyed, Troub
             return BAD_RECORD
         if record.offset_delta != i:
             return BAD_RECORD_OFFSET
-        if keyed and record.key_size < 0:
+        if rules.keyed and record.key_size < 0:
             return NO_KEY
-        latest = max(latest, _time(h, &record))
+        time = _time(h, &record)
+        if <uint64_t>time - <uint64_t>rules.oldest > rules.span and time != NO_TIMESTAMP:
+            return BAD_TIME
+        latest = max(latest, time)
         pos = record.end
     trouble.inside = pos
     if latest != h.max_timestamp:
@@ -238,7 +262,7 @@ cdef Fault _check_records(const uint8_t* data, BatchHeader* h, bint keyed, Troub
     return FINE if pos == end else TOO_LONG
 
 
-cdef Fault _check_client(const uint8_t* data, BatchHeader* h, bint keyed, Trouble* trouble) noexcept nogil:
+cdef Fault _check_claims(BatchHeader* h) noexcept nogil:
     if h.attributes & CONTROL:
         return CLIENT_CONTROL
     if h.attributes & LOG_APPEND_TIME:
@@ -247,11 +271,11 @@ cdef Fault _check_client(const uint8_t* data, BatchHeader* h, bint keyed, Troubl
         return CLIENT_CODEC
     if h.count < 1 or h.count - 1 != h.last_offset_delta:
         return NOT_CONTIGUOUS
-    return FINE if h.attributes & CODEC else _check_records(data, h, keyed, trouble)
+    return FINE
 
 
 cdef Fault _check(
-    const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint client, bint keyed, Trouble* trouble
+    const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, const Rules* rules, Trouble* trouble
 ) noexcept nogil:
     cdef BatchHeader h
     cdef Fault fault
@@ -262,8 +286,10 @@ cdef Fault _check(
         fault = read_header(data, pos, end, &h)
         if fault == FINE and not _crc_holds(data, &h):
             fault = BAD_CRC
-        if fault == FINE and client:
-            fault = _check_client(data, &h, keyed, trouble)
+        if fault == FINE and rules.client:
+            fault = _check_claims(&h)
+            if fault == FINE and not h.attributes & CODEC:
+                fault = _check_records(data, &h, rules, trouble)
         if fault != FINE:
             return fault
         pos += h.size
@@ -329,25 +355,67 @@ cdef object _accepted(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64
 def accept(
     data, Py_ssize_t pos, Py_ssize_t end, int64_t base_offset, int32_t epoch,
     *, int64_t now_ms=0, bint append_time=False, bint client=True, bint keyed=False,
+    int64_t oldest_ms=-(1 << 63), int64_t newest_ms=(1 << 63) - 1,
 ):
     cdef Py_buffer view
     cdef Trouble trouble
     cdef Fault fault
+    cdef Rules rules
+    rules.client, rules.keyed, rules.oldest = client, keyed, oldest_ms
+    rules.span = <uint64_t>newest_ms - <uint64_t>oldest_ms
     PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
     try:
         _end(&view, pos, end)
         if end - pos < GIL_BYTES:
-            fault = _check(<uint8_t*>view.buf, pos, end, client, keyed, &trouble)
+            fault = _check(<uint8_t*>view.buf, pos, end, &rules, &trouble)
             if fault == FINE:
                 _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
         else:
             with nogil:
-                fault = _check(<uint8_t*>view.buf, pos, end, client, keyed, &trouble)
+                fault = _check(<uint8_t*>view.buf, pos, end, &rules, &trouble)
                 if fault == FINE:
                     _stamp(<uint8_t*>view.buf, pos, end, base_offset, epoch, append_time, now_ms, trouble.mistimed)
         if fault != FINE:
             raise _error(fault, trouble.batch, trouble.inside)
         return _accepted(<uint8_t*>view.buf, pos, end, base_offset)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def claimed(data):
+    cdef Py_buffer view
+    cdef BatchHeader h
+    cdef Fault fault
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        with nogil:
+            fault = read_header(<uint8_t*>view.buf, 0, view.len, &h)
+            if fault == FINE and h.size != view.len:
+                fault = TOO_LONG
+            if fault == FINE and not _crc_holds(<uint8_t*>view.buf, &h):
+                fault = BAD_CRC
+            if fault == FINE:
+                fault = _check_claims(&h)
+        if fault != FINE:
+            raise _error(fault, 0)
+        return _tuple(&h)
+    finally:
+        PyBuffer_Release(&view)
+
+
+def retime(data, Py_ssize_t pos, int64_t max_timestamp):
+    cdef Py_buffer view
+    cdef BatchHeader h
+    cdef Fault fault
+    PyObject_GetBuffer(data, &view, PyBUF_WRITABLE)
+    try:
+        fault = read_header(<uint8_t*>view.buf, pos, _end(&view, pos, None), &h)
+        if fault != FINE:
+            raise _error(fault, pos)
+        if h.max_timestamp != max_timestamp:
+            store64(<uint8_t*>view.buf + pos + 35, max_timestamp)
+            with nogil:
+                _seal(<uint8_t*>view.buf, &h)
     finally:
         PyBuffer_Release(&view)
 
@@ -372,10 +440,13 @@ def records(data, Py_ssize_t pos=0, *, Py_ssize_t output_bytes_max=OUTPUT_BYTES_
     head = header(data, pos)
     body = memoryview(data).cast("B")[pos + HEADER_BYTES:pos + head.size]
     if head.attributes & CODEC:
+        damage = None
         try:
             body = compression.decompress(head.attributes & CODEC, body, output_bytes_max)
         except compression.CompressionError as error:
-            raise CorruptBatch(pos, str(error)) from error
+            damage = str(error)
+        if damage is not None:          # outside of the handler: an exception must not keep output alive
+            raise CorruptBatch(pos, damage)
     return _records(body, head, pos)
 
 

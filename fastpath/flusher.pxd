@@ -17,6 +17,13 @@ cdef struct Job:
     int count
     int* fds                    # behind the struct, in the same allocation
 
+cdef enum:
+    FLUSHED = 1024
+
+cdef struct Flushed:            # how large a file was when it was synced last; a wrong guess costs time only
+    uint64_t inode
+    int64_t size
+
 cdef struct Queue:
     pthread_mutex_t lock
     pthread_cond_t wake         # something in `todo`, or `stopping`
@@ -27,6 +34,7 @@ cdef struct Queue:
     Job** done_end
     uint64_t syncs              # fdatasync calls so far
     bint stopping
+    Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; of the thread alone
     int event                   # eventfd: readable while `done` may hold something
 
 

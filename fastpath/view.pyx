@@ -157,6 +157,21 @@ cdef class View:
         numbers = self.lists.at(self.chunk_of(row).directories[row & (CHUNK - 1)])
         return tuple([self.directory_ids.value(numbers[1 + i]) for i in range(numbers[0])])
 
+    def rows_moved(self):
+        """Rows that are being reassigned with every replica that is to come in the ISR already, ascending. One look at each
+        chunk and at its rows with rare fields."""
+        cdef Py_ssize_t chunk, row
+        found = []
+        for chunk in range((self.row_end + CHUNK - 1) >> CHUNK_BITS):
+            rare = (<Chunk>self.chunks[chunk]).rare
+            for at in sorted(rare) if rare else ():
+                extra = rare[at][0]
+                row = (chunk << CHUNK_BITS) + <Py_ssize_t>at
+                if extra is not None and (extra.adding or extra.removing) and self.is_partition(row):
+                    if set(extra.adding) <= set(self.isr(row)):
+                        found.append(row)
+        return found
+
     def rows_led_by(self, int32_t broker):
         """Rows whose leader is `broker`, ascending: int64. One pass over all partitions."""
         return self._scan(broker, 0)

@@ -9,6 +9,7 @@ This file alone decides what a follower asks for and what it does with the answe
 3. Batches are appended as they come. Data that does not begin at the own log end is an answer to an older question: dropped.
 4. A diverging epoch cuts the log (KIP-101, 279, 595); a cut never waits for another round. It is durable before the next
    request leaves: a power cut must not bring back what was cut, below a high watermark that has passed it meanwhile.
+   Where much must be read before, a thread reads it; until then the partition is not asked for, and nothing is cut.
 5. A partition that was refused leaves the session, and comes back with the next metadata update of it or after a delay.
 6. A new own broker epoch begins a new session: the leader must hear it for every partition (R497-43).
 """
@@ -16,7 +17,9 @@ This file alone decides what a follower asks for and what it does with the answe
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import OffsetsOutOfOrder
+from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
 from actors.ports import DiskFailed, DiskFull, Now
@@ -52,6 +55,17 @@ class Limits(NamedTuple):
     partition_bytes_max: int
 
 
+class Cut(NamedTuple):
+    """A cut that needs something from the disk first."""
+
+    partition: Partition
+    leader_epoch: int
+    epoch: int
+    end_offset: int
+    """With `epoch`, what the leader said."""
+    job: Preparation
+
+
 class Outcome(NamedTuple):
     """What an answer has changed here."""
 
@@ -65,6 +79,8 @@ class Outcome(NamedTuple):
     reports: list[str]
     failures: list[tuple[Partition, DiskFailed]]
     """The disk fails under these: nothing can be appended any more."""
+    cuts: list[Cut]
+    """Run their jobs in a thread, and hand the results to `cut`."""
 
 
 class Question(NamedTuple):
@@ -159,7 +175,7 @@ class Fetcher:
 
         A partition that finds no room is fetched again later.
         """
-        outcome = Outcome([], [], {}, [], [], [])
+        outcome = _nothing()
         if question.generation != self._generation:
             return outcome
         self._in_flight.remove(question)
@@ -186,6 +202,33 @@ class Fetcher:
                         outcome.failures.append((partition, error))
         return outcome
 
+    def cut(self, cut: Cut, result: object, now: Now) -> Outcome:
+        """The job of a cut has ended. Where the log or its leader is another by now, the leader is asked again."""
+        outcome = _nothing()
+        partition = cut.partition
+        if self._partitions.get((partition.topic_id, partition.number)) is not partition:
+            return outcome
+        if isinstance(result, DiskFailed):
+            outcome.failures.append((partition, result))
+            return outcome
+        if isinstance(result, CorruptSnapshot):
+            partition.log.forget_snapshot(cut.job)
+        if isinstance(result, Exception):
+            outcome.reports.append(f"{partition!r} is cut later: {result!r}")
+            self._delay(partition, now.mono_ms + BACKOFF_MS)
+            return outcome
+        assert isinstance(result, Prepared)
+        self._delayed.pop(partition, None)
+        self._changed[partition] = None
+        self._urgent = True
+        current = partition.leader == self.source and partition.leader_epoch == cut.leader_epoch
+        if current and partition.log.fits(cut.job):
+            try:
+                self._cut(partition, cut.epoch, cut.end_offset, result, outcome)
+            except DiskFailed as error:
+                outcome.failures.append((partition, error))
+        return outcome
+
     # ---- inside
 
     def _take_one(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
@@ -200,15 +243,13 @@ class Fetcher:
             self._changed[partition] = None
             return
         if data.diverging_epoch is not None:
-            before = log.log_end_offset
-            outcome.jobs.extend(partition.truncate_for(data.diverging_epoch.epoch, data.diverging_epoch.end_offset))
-            if log.log_end_offset < before:
-                outcome.reports.append(
-                    f"cut {partition!r} from {before} to {log.log_end_offset}: "
-                    f"the leader of epoch {epoch} has other data"
-                )
-                outcome.flush[partition] = None
-            self._changed[partition] = None
+            last, end_offset = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+            job = partition.prepare_cut(last, end_offset)
+            if job is None:
+                self._cut(partition, last, end_offset, None, outcome)
+            else:
+                outcome.cuts.append(Cut(partition, epoch, last, end_offset, job))
+                self._delay(partition, FAR_MS)
             return
         known = data.high_watermark
         try:
@@ -231,6 +272,20 @@ class Fetcher:
             outcome.advanced.append(partition)
         if log.log_start_offset != start:
             self._changed[partition] = None
+
+    def _cut(
+        self, partition: Partition, epoch: int, end_offset: int, prepared: Prepared | None, outcome: Outcome
+    ) -> None:
+        log = partition.log
+        before = log.log_end_offset
+        outcome.jobs.extend(partition.truncate_for(epoch, end_offset, prepared))
+        if log.log_end_offset < before:
+            outcome.reports.append(
+                f"cut {partition!r} from {before} to {log.log_end_offset}: "
+                f"the leader of epoch {partition.leader_epoch} has other data"
+            )
+            outcome.flush[partition] = None
+        self._changed[partition] = None
 
     def _refused(self, partition: Partition, asked: Asked, data: Any, now: Now, outcome: Outcome) -> None:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and data.log_start_offset >= 0:
@@ -304,6 +359,10 @@ class Fetcher:
         if self._epoch:
             self._epoch = 1 if self._epoch == (1 << 31) - 1 else self._epoch + 1
         return question
+
+
+def _nothing() -> Outcome:
+    return Outcome([], [], {}, [], [], [], [])
 
 
 def _by_topic(kind: Any, keys: Iterable[Key]) -> list[Any]:

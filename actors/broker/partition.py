@@ -18,6 +18,7 @@ from typing import NamedTuple
 from actors.broker import isr as isr_rules
 from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
+from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import ProducerFault
 from actors.broker.log.segment import Job
@@ -25,7 +26,8 @@ from actors.broker.sessions import Entry
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull
 from actors.wire.errors import ErrorCode
-from fastpath.batch import CorruptBatch, Header, InvalidRecord, accept
+from fastpath.batch import OUTPUT_BYTES_MAX, CorruptBatch, InvalidRecord, InvalidRecords, accept
+from fastpath.inspection import AFTER, BEFORE, Rules, record_errors
 
 CODES = {int(code): code for code in ErrorCode}
 APPEND_TIME = "LogAppendTime"
@@ -69,11 +71,21 @@ class Cluster:
 
 
 class Refused(Exception):
-    """A request to a partition that cannot be served; `code` is the answer."""
+    """A request to a partition that cannot be served; `code` is the answer, `records` (index, sentence) of bad records."""
 
-    def __init__(self, code: ErrorCode, text: str = "") -> None:
+    def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text or code.name)
         self.code = code
+        self.records = records
+
+
+def refusal(error: CorruptBatch) -> Refused:
+    """The answer to a produced batch with that fault."""
+    if isinstance(error, InvalidRecords):
+        code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
+        return Refused(code, error.reason, error.errors)
+    invalid = isinstance(error, InvalidRecord)
+    return Refused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
 
 
 class Partition:
@@ -223,7 +235,7 @@ class Partition:
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
         """
-        log, settings = self.log, self.settings
+        log, rules = self.log, self.rules(wall_ms)
         end, heard = log.log_end_offset, self.cluster.heard_ms
         for follower in self.followers.values():
             # Whoever has everything until now is caught up as of its last fetch.
@@ -236,40 +248,37 @@ class Partition:
                 end,
                 self.leader_epoch,
                 now_ms=wall_ms,
-                append_time=settings.message_timestamp_type == APPEND_TIME,
+                append_time=self.settings.message_timestamp_type == APPEND_TIME,
                 client=client,
-                keyed=settings.compact,
+                keyed=rules.keyed,
+                oldest_ms=rules.oldest_ms,
+                newest_ms=rules.newest_ms,
             )
-            if client and settings.message_timestamp_type != APPEND_TIME:
-                self._check_times(accepted.headers, wall_ms)
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
             return appended
-        except InvalidRecord as error:
-            raise Refused(ErrorCode.INVALID_RECORD, error.reason) from None
         except CorruptBatch as error:
-            raise Refused(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
+            raise refusal(record_errors(data, rules) if error.of_records else error) from None
         except ProducerFault as error:
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+            # The error names a file of this machine, which is for the log and not for a client.
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk") from None
 
-    def _check_times(self, headers: Sequence[Header], wall_ms: int) -> None:
-        """INVALID_TIMESTAMP for a batch whose own times are further from now than message.timestamp.*.max.ms allow; -1 is
-        no time."""
-        oldest = wall_ms - self.settings.message_timestamp_before_max_ms
-        newest = wall_ms + self.settings.message_timestamp_after_max_ms
-        for header in headers:
-            if header.max_timestamp > newest or 0 <= header.base_timestamp < oldest:
-                raise Refused(
-                    ErrorCode.INVALID_TIMESTAMP,
-                    f"a batch has times from {header.base_timestamp} to {header.max_timestamp}; {oldest} to {newest} are "
-                    f"accepted now",
-                )
+    def rules(self, wall_ms: int) -> Rules:
+        """What each record of a client must keep to now."""
+        settings = self.settings
+        output_bytes_max = max(OUTPUT_BYTES_MAX, settings.max_message_bytes)
+        if settings.message_timestamp_type == APPEND_TIME:
+            return Rules(settings.compact, BEFORE, AFTER, output_bytes_max)
+        oldest = max(wall_ms - settings.message_timestamp_before_max_ms, BEFORE)
+        newest = min(wall_ms + settings.message_timestamp_after_max_ms, AFTER)
+        return Rules(settings.compact, oldest, newest, output_bytes_max)
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.
 
+        An ISR below the minimum ends no wait: the high watermark stands still, and moves on when a replica comes back.
         NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
         """
         if self.removed:
@@ -279,9 +288,18 @@ class Partition:
         if self.high_watermark >= required_offset:
             enough = len(self.isr.maximal) >= self.min_insync
             return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        if len(self.isr.isr) < self.min_insync:
-            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return None
+
+    def flushed_verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """Whether an append up to `required_offset` under `leader_epoch` is on this broker's disk; None: not yet.
+
+        NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        if self.removed:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self.leader != self.cluster.me or self.led_since > leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if self.log.recovery_point >= required_offset else None
 
     # ---- leader: followers, high watermark, ISR
 
@@ -394,11 +412,20 @@ class Partition:
         self.high_watermark = reached
         return True
 
-    def truncate_for(self, epoch: int, end_offset: int) -> list[Job]:
+    def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
+        """The job that must come before `truncate_for`; None: it can cut at once."""
+        return self.log.prepare_cut(self._common(epoch, end_offset))
+
+    def truncate_for(self, epoch: int, end_offset: int, prepared: Prepared | None = None) -> list[Job]:
         """Cut to the newest offset that the leader's answer (its epoch and end offset) proves common; jobs that unlink.
 
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
+        jobs = self.log.truncate_to(self._common(epoch, end_offset), prepared)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        return jobs
+
+    def _common(self, epoch: int, end_offset: int) -> int:
         own_epoch, own_end = self.log.end_offset_for_epoch(epoch)
         if own_epoch < 0:
             target = end_offset
@@ -406,9 +433,7 @@ class Partition:
             target = min(own_end, end_offset)
         else:
             target = own_end
-        jobs = self.log.truncate_to(min(target, self.log.log_end_offset))
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
-        return jobs
+        return min(target, self.log.log_end_offset)
 
     def restart(self, offset: int, wall_ms: int) -> list[Job]:
         """Nothing here overlaps with the leader's log: begin again at `offset`; jobs that unlink."""

@@ -9,6 +9,7 @@ This file alone keeps the partitions, by (topic id, number), with their fetchers
 3. All wishes that come up in one turn leave in one AlterIsr (R497-26).
 """
 
+import enum
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,6 +21,17 @@ from actors.broker.sessions import FINAL_EPOCH, Entry, Session
 
 OpenLog = Callable[[str, bytes, int], Any]
 """(topic, topic id, number) -> (log, settings, checkpointed high watermark)"""
+
+
+class Offline(enum.Enum):
+    """Why the files of a replica cannot be used."""
+
+    FAILED = "its log directory failed"
+    """Until the process is started again."""
+    REMOVED = "its files were removed under the running broker"
+    """Its leader still knows how far it was, so only a new process may fetch it anew."""
+    LOST = "its files are not there, and this broker had them"
+    """Until it is out of the ISR: then it begins empty, as a follower."""
 
 
 class Flush(NamedTuple):
@@ -50,6 +62,14 @@ class Replicas:
         self.reports: list[str] = []
         self.unreadable: dict[Partition, None] = {}
         """Partitions with a damaged segment, until they are gone from here."""
+        self.offline: dict[tuple[bytes, int], Offline] = {}
+        """(topic id, number) of replicas assigned here whose files cannot be used, and why. Invariant: none is kept
+        here, so whoever asks for one is told KAFKA_STORAGE_ERROR."""
+        self.full: dict[Partition, int] = {}
+        """Partitions led here whose last append found no room -> the leader epoch of that append. Another member of the ISR
+        is to lead them."""
+        self.handed_over_ms: dict[Partition, int] = {}
+        """When that was last asked for."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         """Settled changes and refused wishes since the start (R497-49)."""
 
@@ -107,6 +127,8 @@ class Replicas:
         source = partition.leader
         self.sender.forget(partition)
         self.unreadable.pop(partition, None)
+        self.full.pop(partition, None)
+        self.handed_over_ms.pop(partition, None)
         partition.remove()
         fetcher = self.fetchers.get(source)
         if fetcher is not None:
@@ -114,6 +136,11 @@ class Replicas:
         self._stir(partition)
         self.signals[partition.grown] = self.signals[partition.committed] = None
         self.moved.append((partition, Became.FOLLOWER))
+
+    def take_offline(self, partition: Partition, why: Offline) -> None:
+        """Its files cannot be used any more: it is no longer here, and whoever waits for it hears so."""
+        self.offline[partition.topic_id, partition.number] = why
+        self.remove(partition)
 
     def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
         """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A wish that has not
@@ -152,6 +179,11 @@ class Replicas:
         """Move the high watermark if it may."""
         if partition.advance(mono_ms):
             self._advanced(partition)
+
+    def durable(self, partition: Partition, mono_ms: int) -> None:
+        """More of its log is on the disk: of a leader that may be what the high watermark or a producer waits for."""
+        self.signals[partition.committed] = None
+        self.advance(partition, mono_ms)
 
     def fetched(self, partition: Partition, mono_ms: int) -> None:
         """A follower has said where it is."""

@@ -7,6 +7,7 @@ Rules:
    usable; -1 if there is none.
 3. The last member of an ISR is not removed: it has the data (A32). Then the leader is -1, unless the topic allows an
    unclean election, or the broker is given up on purpose.
+4. Nobody is elected who says that it cannot read its replica, not even uncleanly.
 """
 
 from collections.abc import Collection, Sequence
@@ -52,6 +53,15 @@ def choose_leader(replicas: tuple[int, ...], isr: Collection[int], usable: Colle
     return -1
 
 
+def able(state: State, row: int) -> Collection[int]:
+    """The usable brokers but those that have said that they cannot read their replica of partition `row`."""
+    image, usable = state.image, state.soft.usable(state.image).ids
+    if not state.soft.unreadable:
+        return usable
+    key = (image.topic_id(image.topic_of(row)) or b"", image.number(row))
+    return usable - {broker for broker, replicas in state.soft.unreadable.items() if key in replicas}
+
+
 def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change | None:
     """`broker` leaves the ISR and the leadership of partition `row`; None if that changes nothing."""
     image = state.image
@@ -59,7 +69,7 @@ def leave(state: State, row: int, broker: int, give_up: bool = False) -> Change 
     if broker not in isr:
         return None
     rest = tuple(member for member in isr if member != broker)
-    usable = state.soft.usable(image).ids
+    usable = frozenset(able(state, row))
     if rest:
         if leader not in rest:
             leader = choose_leader(image.replicas(row), rest, usable)
@@ -78,7 +88,7 @@ def elect(state: State, row: int, unclean: bool) -> Change | None:
     image = state.image
     if image.leader(row) >= 0:
         return None
-    replicas, isr, usable = image.replicas(row), image.isr(row), state.soft.usable(image).ids
+    replicas, isr, usable = image.replicas(row), image.isr(row), able(state, row)
     leader = choose_leader(replicas, isr, usable)
     if leader >= 0:
         return Change(row, isr, leader)

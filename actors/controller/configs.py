@@ -5,9 +5,10 @@ Rules:
 
 1. Resources are judged one by one; a resource's changes are all made or none.
 2. A topic's value must be one that the topic could be created with. A broker's, for one or for all (the resource ""), must
-   be a setting that is read at run time.
+   be a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are kept, and nobody reads them.
 3. Values are kept as text, as they came. Null removes (A35), whatever the name and whether anybody set it.
-4. A broker's settings may have any name, so their number has bounds.
+4. A broker's settings may have any name, so their number has bounds. So has the number of resources that need nothing to
+   exist: a broker must be registered, or have settings already; of subscriptions there are SUBSCRIPTIONS_MAX.
 """
 
 from collections import Counter
@@ -19,10 +20,11 @@ from actors.controller.names import INTERNAL_TOPICS, name_error
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
 from actors.ports import Now, Random
+from actors.settings import CLIENT_METRICS_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
@@ -31,6 +33,9 @@ SETTINGS_MAX = 1000
 """Of one resource: the image keeps a copy of them for each change that is not committed."""
 CHANGES_MAX = 10_000
 """Of one request: they are one record batch. As Apache Kafka's."""
+SUBSCRIPTIONS_MAX = 100
+SUBSCRIPTION_CHARACTERS_MAX = 249
+"""As many as a topic's name may have."""
 BROKER_DIGITS_MAX = 10
 """Every record of a setting repeats the name of its resource."""
 UNCLEAN = "unclean.leader.election.enable"
@@ -72,7 +77,8 @@ def _lag_error(configs: Mapping[str, str | None]) -> str | None:
 
 
 def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
-    """Every setting of a new topic as CreateTopics answers it. The list may be shared: not to be changed."""
+    """Every setting of a new topic as CreateTopics answers it; of the internal ones those that the topic names. The list may
+    be shared: not to be changed."""
     soft = state.soft
     if soft.topic_configs is None:
         kind = message("CreateTopicsResponse").CreatableTopicConfigs
@@ -85,18 +91,13 @@ def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -
     if not dynamic:
         return soft.topic_configs
     kind = message("CreateTopicsResponse").CreatableTopicConfigs
-    return [
-        entry
-        if entry.name not in dynamic
-        else kind(
-            name=entry.name,
-            value=dynamic[entry.name][0],
-            read_only=False,
-            config_source=dynamic[entry.name][1],
-            is_sensitive=False,
-        )
-        for entry in soft.topic_configs
-    ]
+    shown = {entry.name: entry for entry in soft.topic_configs}
+    shown |= {
+        name: kind(name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
+        for name, (value, source) in dynamic.items()
+        if name in shown or name in overrides
+    }
+    return [shown[name] for name in sorted(shown)]
 
 
 def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
@@ -151,7 +152,7 @@ def alter_configs(state: State, request: Any, now: Now, random: Random) -> Resul
 
 def incremental_alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
     """IncrementalAlterConfigsRequest. Errors by resource: 3, 40 INVALID_CONFIG, 42 INVALID_REQUEST, 17, 44
-    POLICY_VIOLATION."""
+    POLICY_VIOLATION, 102 BROKER_ID_NOT_REGISTERED."""
     return _alter(state, request, message("IncrementalAlterConfigsResponse"), _changed)
 
 
@@ -162,6 +163,7 @@ def _alter(
     ops: list[Any] = []
     named = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     times = Counter(named)
+    subscriptions = _subscriptions(state) if any(kind == CLIENT_METRICS for kind, _ in named) else 0
     for resource, key in zip(request.resources, named, strict=True):
         code, text = ErrorCode.NONE, None
         try:
@@ -169,6 +171,9 @@ def _alter(
                 raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _check_resource(state, *key)
             present = state.image.config(*key)
+            if key[0] == CLIENT_METRICS and not present:
+                subscriptions += 1
+                _check_subscriptions(subscriptions)
             changes = wanted(present, resource.configs)
             _check_changes(key, present, changes)
             sets = [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
@@ -198,8 +203,37 @@ def _check_resource(state: State, kind: int, name: str) -> None:
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"The name of a broker resource is a broker id or empty, not '{name}'."
             )
+        if name and not (_is_node(state, int(name)) or state.image.config(kind, name)):
+            raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
+    elif kind == CLIENT_METRICS:
+        _check_subscription(name)
     else:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
+
+
+def _is_node(state: State, id: int) -> bool:
+    return id in state.controllers or state.image.broker(id) is not None
+
+
+def _check_subscription(name: str) -> None:
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    if len(name) > SUBSCRIPTION_CHARACTERS_MAX:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"The name of a subscription has {SUBSCRIPTION_CHARACTERS_MAX} characters at most.",
+        )
+
+
+def _subscriptions(state: State) -> int:
+    return sum(kind == CLIENT_METRICS for (kind, _), values in state.image.configs.items() if values)
+
+
+def _check_subscriptions(count: int) -> None:
+    if count > SUBSCRIPTIONS_MAX:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION, f"There may be {SUBSCRIPTIONS_MAX} subscriptions to clients' metrics at most."
+        )
 
 
 def _replaced(present: dict[str, str], configs: Any) -> dict[str, str | None]:
@@ -266,12 +300,29 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
         if error is not None:
             raise Refused(ErrorCode.INVALID_CONFIG, error)
         return
+    if resource[0] == CLIENT_METRICS:
+        _check_subscribed(changes)
+        return
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
             continue
         _check_broker_config(key, value)
+
+
+def _check_subscribed(changes: Mapping[str, str | None]) -> None:
+    for name, value in changes.items():
+        if value is None:
+            continue
+        key = CLIENT_METRICS_CONFIGS.get(name)
+        if key is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+        try:
+            key.parse(value)
+        except ConfigError as error:
+            number = key.type is ConfigType.INT and key._replace(validator=None).allows(value)
+            raise Refused(ErrorCode.INVALID_REQUEST if number else ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _check_sizes(resource: tuple[int, str], present: Mapping[str, str], sets: list[ConfigSet], sets_max: int) -> None:

@@ -8,7 +8,7 @@ themselves at an interval (auto.leader.rebalance.enable), in slices.
 from collections.abc import Iterator
 from typing import Any
 
-from actors.controller.changes import Change, changed, elect
+from actors.controller.changes import Change, able, changed, elect
 from actors.controller.state import Result, State
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -81,7 +81,7 @@ def _preferred(state: State, row: int) -> Outcome:
     preferred = image.replicas(row)[0]
     if image.leader(row) == preferred:
         return ErrorCode.ELECTION_NOT_NEEDED, None
-    if preferred not in image.isr(row) or preferred not in state.soft.usable(image).ids:
+    if preferred not in image.isr(row) or preferred not in able(state, row):
         return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, None
     return ErrorCode.NONE, Change(row, image.isr(row), preferred)
 

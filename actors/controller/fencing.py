@@ -5,10 +5,12 @@ slice and runs again until it says that it has ended; every prefix is a valid st
 what the old one left (readings A20, A31, A32, A38, A50).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-from actors.controller.changes import changed, elect, leave
+from actors.controller.changes import Change, able, changed, choose_leader, elect, leave
 from actors.controller.configs import unclean_allowed
+from actors.controller.reassignments import completed
 from actors.controller.state import Result, State
 from actors.metadata.ops import BrokerGone, PartitionsChanged
 from actors.ports import Now, Random
@@ -43,9 +45,14 @@ def move(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a return: partitions without a leader that `broker` can lead, being in their ISR, or being a replica
-    of a topic that would rather lose records than wait."""
+    """One slice of a return: reassignments that only waited for a member of the target that can lead, and partitions
+    without a leader that `broker` can lead, being in their ISR, or being a replica of a topic that would rather lose records
+    than wait."""
     image = state.image
+    waiting = (row for row in image.rows_moved() if broker in image.isr(row))
+    ended = [whole[0] for row in waiting if (whole := completed(state, row, image.isr(row))) is not None]
+    if ended:
+        return Result(ended, False, atomic=False)
     changes = []
     if image.counts(broker)[0]:
         allowed: dict[int, bool] = {}
@@ -64,19 +71,45 @@ def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged]:
-    """Partitions that a broker says it cannot read: it leaves them as if it were fenced there."""
+    """Partitions that a broker says it cannot read: it leaves them as if it were fenced there. The last member of an ISR
+    stays a member and leads no more."""
+    soft = state.soft
+    before = soft.unreadable.pop(broker, frozenset())
+    now = frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
+    if now:
+        soft.unreadable[broker] = now
+    if before - now:
+        soft.electing[broker] = None  # it may lead again what has no leader
+    return changed(
+        state, [change for row in _rows_of(state, topics) if (change := leave(state, row, broker)) is not None]
+    )
+
+
+def without_room(state: State, broker: int, topics: Any) -> list[PartitionsChanged]:
+    """Partitions that a broker leads and has no room for: another member of the ISR leads, where there is one. The ISR
+    stays: what is committed is here too, and whoever leads now takes a member out that does not keep up."""
+    image, changes = state.image, []
+    for row in _rows_of(state, topics):
+        if image.leader(row) != broker:
+            continue
+        others = frozenset(able(state, row)) - {broker}
+        leader = choose_leader(image.replicas(row), image.isr(row), others)
+        if leader >= 0:
+            changes.append(Change(row, image.isr(row), leader))
+    return changed(state, changes)
+
+
+def _rows_of(state: State, topics: Any) -> Iterator[int]:
+    """The partitions that a heartbeat names and that exist, each once."""
     image = state.image
-    changes = []
+    seen: set[int] = set()
     for topic in topics:
         topic_row = image.topic_by_id(topic.topic_id)
-        if topic_row < 0:
-            continue
-        for number in dict.fromkeys(topic.partitions):
+        for number in topic.partitions if topic_row >= 0 else ():
             row = image.partition(topic_row, number)
-            change = leave(state, row, broker) if row >= 0 else None
-            if change is not None:
-                changes.append(change)
-    return changed(state, changes)
+            if row >= 0 and row not in seen:
+                seen.add(row)
+                yield row
 
 
 def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[list[Any], int]:

@@ -41,8 +41,7 @@ class Options(NamedTuple):
     grace_ms: int = 4000
     """Added to every lease at takeover: as long as a deposed leader may go on without knowing (A22)."""
     partitions_default: int = 1
-    replicas_default: int | None = None
-    """None: not configured, as many as there are brokers, up to REPLICAS_FOLLOW_MAX."""
+    replicas_default: int = 1
     delete_topics: bool = True
     unclean_default: bool = False
     rebalance_ms: int = 0
@@ -62,7 +61,6 @@ class Options(NamedTuple):
         return self.lease[level - 1]
 
 
-REPLICAS_FOLLOW_MAX = 3
 STATIC_BROKER_CONFIG, DEFAULT_CONFIG = 4, 5
 """ConfigSource on the wire."""
 
@@ -83,14 +81,13 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         "metadata.log.max.record.bytes.between.snapshots",
         "metadata.log.max.snapshot.interval.ms",
     )
-    replicas = "default.replication.factor"
     return Options(
         cluster_id=cluster_id,
         heartbeat=(config.heartbeat_interval_ms(1), config.heartbeat_interval_ms(2)),
         lease=(config.lease_ms(1), config.lease_ms(2)),
         grace_ms=2 * config.value("controller.quorum.fetch.timeout.ms"),
         partitions_default=config.value("num.partitions"),
-        replicas_default=config.value(replicas) if replicas in config.given else None,
+        replicas_default=config.value("default.replication.factor"),
         delete_topics=config.value("delete.topic.enable"),
         unclean_default=config.value("unclean.leader.election.enable"),
         rebalance_ms=1000 * config.value("leader.imbalance.check.interval.seconds")

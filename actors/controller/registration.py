@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from actors.controller import leases
-from actors.controller.fencing import unreadable
+from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
 from actors.controller.soft import Departure, Lease, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
@@ -286,35 +286,32 @@ def _release(state: State, claim: Claim, now: Now) -> Result:
 def _renew(state: State, claim: Claim, now: Now) -> Result:
     request, lease, broker = claim.request, claim.lease, claim.broker
     assert lease is not None and broker is not None
-    leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
+    lease_ms = state.options.lease_ms(state.level)
+    leases.renew(lease, request.cur_metadata_offset, now, lease_ms)
     if state.soft.stopping.pop(request.broker_id, None) is not None:
         state.soft.changed()
         state.soft.electing[request.broker_id] = None
     ops: list[Any] = []
-    announced = _broker_set(request, lease.epoch)
+    announced = _broker_set(request, lease.epoch, leases.recorded_ms(lease, broker.lease_ms, now, lease_ms))
     if request.incarnation_id == NO_ID:
         announced = announced._replace(incarnation_id=broker.incarnation_id)
     if announced != broker:
         ops.append(announced)
         lease.record_offset = state.next_offset
-    if request.unreadable:
-        ops += unreadable(state, request.broker_id, request.unreadable)
+    ops += unreadable(state, request.broker_id, request.unreadable)
+    if request.without_room:
+        ops += without_room(state, request.broker_id, request.without_room)
     return Result(ops, _granted(state, claim, lease.epoch), seen=None if ops else lease.record_offset + 1)
 
 
 def _register(state: State, claim: Claim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
-    leases.grant(
-        soft,
-        request.broker_id,
-        epoch,
-        request.incarnation_id,
-        request.cur_metadata_offset,
-        now,
-        state.options.lease_ms(state.level),
-    )
+    lease_ms = state.options.lease_ms(state.level)
+    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now, lease_ms)
+    # It is not elected where it cannot read its log. It leaves those ISRs when it renews its lease.
+    unreadable(state, request.broker_id, request.unreadable)
     soft.electing[request.broker_id] = None
-    return Result([_broker_set(request, epoch)], _granted(state, claim, epoch))
+    return Result([_broker_set(request, epoch, lease_ms)], _granted(state, claim, epoch))
 
 
 def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
@@ -348,10 +345,10 @@ def _wait(state: State, claim: Claim, now: Now) -> Result:
 
 def _shut_down(state: State, claim: Claim, now: Now) -> Result:
     """A step of a controlled shutdown (A50). Granted when the moves are committed and the active brokers have them."""
-    request, lease, soft = claim.request, claim.lease, state.soft
-    assert lease is not None
-    broker = request.broker_id
-    leases.renew(lease, request.cur_metadata_offset, now, state.options.lease_ms(state.level))
+    request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
+    assert lease is not None and registered is not None
+    broker, lease_ms = request.broker_id, state.options.lease_ms(state.level)
+    leases.renew(lease, request.cur_metadata_offset, now, lease_ms)
     stopping = _stopping(state, claim, now)
     _, led, in_isr = state.image.counts(broker)
     nothing_to_move = in_isr == 0 and stopping.moved_offset < 0
@@ -360,7 +357,11 @@ def _shut_down(state: State, claim: Claim, now: Now) -> Result:
         del soft.stopping[broker]
         soft.changed()
         return Result([BrokerGone(broker, lease.epoch)], _reply(state, SHUTDOWN, epoch=lease.epoch))
-    return Result((), _granted(state, claim, lease.epoch), seen=lease.record_offset + 1)
+    ops: list[Any] = []
+    if registered.lease_ms < lease_ms:
+        ops.append(registered._replace(lease_ms=lease_ms))
+        lease.record_offset = state.next_offset
+    return Result(ops, _granted(state, claim, lease.epoch), seen=lease.record_offset + 1)
 
 
 def _moves_are_known(state: State, broker: int, stopping: Shutdown, now: Now) -> bool:
@@ -379,7 +380,7 @@ def _features(request: Any) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted((f.name, f.min_supported_version, f.max_supported_version) for f in request.features))
 
 
-def _broker_set(request: Any, epoch: int) -> BrokerSet:
+def _broker_set(request: Any, epoch: int, lease_ms: int) -> BrokerSet:
     endpoints = tuple(
         EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
         for listener in request.listeners
@@ -392,6 +393,7 @@ def _broker_set(request: Any, epoch: int) -> BrokerSet:
         request.rack,
         _features(request),
         tuple(request.log_dirs),
+        lease_ms=lease_ms,
     )
 
 

@@ -20,6 +20,7 @@ class Lease:
         "expires_ms",
         "given_up",
         "incarnation_id",
+        "longer_until_ms",
         "offset",
         "record_offset",
         "refused",
@@ -34,6 +35,8 @@ class Lease:
         """Offset of the newest BrokerRecord: a renewal's answer waits for its commit, no longer."""
         self.offset = offset
         """CurMetadataOffset of the newest heartbeat."""
+        self.longer_until_ms = -1
+        """Until then what another active controller granted may last, for as long as the registration says."""
         self.connection = -1
         """The newest one on which its holder was granted it; -1: none yet."""
         self.given_up = False
@@ -137,6 +140,8 @@ class Soft:
         self.leases: dict[int, Lease] = {}
         self.leaving: dict[int, Departure] = {}
         """Brokers whose fencing runs, in slices, oldest first."""
+        self.unreadable: dict[int, frozenset[tuple[bytes, int]]] = {}
+        """(topic id, number) of replicas that a broker cannot read, as its newest heartbeat says. No set is empty."""
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
         """Brokers whose return may give a leaderless partition a leader, oldest first."""

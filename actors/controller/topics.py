@@ -5,8 +5,7 @@ Rules:
 
 1. Topics of a request are judged one by one; one refusal does not stop the others. What is accepted becomes one group of
    records a topic, so that nobody ever sees a topic with part of its partitions (R631-104).
-2. Without a number of partitions or replicas the defaults count; the default replication factor follows the number of
-   brokers unless it is configured.
+2. Without a number of partitions or replicas this controller's num.partitions and default.replication.factor count.
 3. Only brokers with a live lease, not on their way out, get replicas or enter an ISR (R631-163).
 4. No scan over topics or partitions: a request costs what it asks for.
 """
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 
 from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
 from actors.controller.names import METADATA_TOPICS, name_error, rival
-from actors.controller.options import REPLICAS_FOLLOW_MAX
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
@@ -159,8 +157,6 @@ def _assignment(state: State, topic: Any, partitions_max: int, placement: Placem
     count, factor = topic.num_partitions, topic.replication_factor
     if factor == -1:
         factor = state.options.replicas_default
-        if factor is None:
-            factor = min(REPLICAS_FOLLOW_MAX, max(1, len(state.soft.usable(state.image).ids)))
     elif factor < 1:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -55,6 +55,11 @@ class LocalFile:
     def size(self) -> int:
         return self._size
 
+    @property
+    def disk(self) -> "LocalDisk":
+        """The directory that it is in."""
+        return self._disk
+
     def append(self, parts: Sequence[Buffer]) -> int:
         """Raises DiskFull (nothing kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
@@ -173,7 +178,8 @@ class LocalFile:
         return self._open()
 
     def pin(self) -> list[int]:
-        """Descriptors to sync: the file's, and its directory's when the name is new. They stay open until `unpin`.
+        """Descriptors to sync: the file's, and when the name is new its directory's and those that have that one's name, as
+        far as they are new. They stay open until `unpin`.
 
         None at all for a file that was removed meanwhile. Raises DiskFailed.
         """
@@ -184,7 +190,8 @@ class LocalFile:
         self._pins += 1
         if self._created:
             try:
-                fds.append(self._disk.directory_descriptor(self.path))
+                for path in self._disk.unnamed(self.path):
+                    fds.append(self._disk.directory_descriptor(path))
             except OSError as error:
                 self.unpin(fds)
                 if isinstance(error, FileNotFoundError):
@@ -269,6 +276,8 @@ class LocalDisk:
         """Held while `_files` or `_gone` changes: a job in a thread may open an index."""
         self._gone: dict[str, None] = {}
         """Names renamed or removed, the last GONE_MAX: a small file for such a directory comes too late."""
+        self._unnamed: set[str] = set()
+        """Directories made here whose names are not durable yet; only the thread that made the disk looks."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
@@ -302,7 +311,7 @@ class LocalDisk:
             try:
                 fd = self.descriptor(absolute, flags)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                self._make_directory(directory)
                 with self._naming:
                     self._gone.pop(directory, None)
                 fd = self.descriptor(absolute, flags)
@@ -311,6 +320,17 @@ class LocalDisk:
             if error.errno in FULL:
                 raise DiskFull(error.errno, "no room for a new file", absolute) from None
             raise DiskFailed(error.errno, f"create failed: {error.strerror}", absolute) from None
+
+    def _make_directory(self, directory: str) -> None:
+        """And its parents. Their names are durable with the first sync of a file in it."""
+        missing = []
+        while directory and not os.path.isdir(f"{self.root}/{directory}"):
+            missing.append(directory)
+            directory = directory.rpartition("/")[0]
+        for one in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # a thread that writes a small file was faster
+                os.mkdir(f"{self.root}/{one}", durable.DIRECTORY_MODE)
+            self._unnamed.add(one)
 
     def names(self, path: str) -> list[str]:
         """Raises DiskFailed."""
@@ -387,19 +407,24 @@ class LocalDisk:
         """
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
+        made = False
         try:
             try:
                 durable.write_file(temporary, content)
             except FileNotFoundError:
                 if directory in self._gone:
                     return
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                os.makedirs(os.path.dirname(absolute), durable.DIRECTORY_MODE, exist_ok=True)
+                made = True
                 durable.write_file(temporary, content)
             if self._went(directory, asked):
                 os.unlink(temporary)
                 return
             os.replace(temporary, absolute)
             self.sync_directory(directory)
+            while made and directory:
+                directory = directory.rpartition("/")[0]
+                self.sync_directory(directory)
         except FileNotFoundError as error:
             if directory not in self._gone and not self._went(directory, asked):
                 raise DiskFailed(error.errno, f"replace failed: {error.strerror}", absolute) from None
@@ -421,6 +446,14 @@ class LocalDisk:
         finally:
             os.close(fd)
 
+    def unnamed(self, path: str) -> list[str]:
+        """`path`, and the directories above it as far as they are new: the names that a sync of a new file makes durable."""
+        found = [path]
+        while (directory := found[-1].rpartition("/")[0]) in self._unnamed:
+            self._unnamed.discard(directory)
+            found.append(directory)
+        return found
+
     def directory_descriptor(self, path: str) -> int:
         """A descriptor of the directory that `path` lies in, for a sync; the caller closes it."""
         return self.descriptor(os.path.dirname(f"{self.root}/{path}"), os.O_RDONLY | os.O_DIRECTORY)
@@ -429,7 +462,7 @@ class LocalDisk:
 
     def descriptor(self, absolute: str, flags: int) -> int:
         """A new descriptor of a file. Raises OSError."""
-        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, 0o644))
+        return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
 
     def taken(self, take: Callable[[], int]) -> int:
         """What `take` gives, a new descriptor, in place of older ones where there is no more. Raises OSError."""

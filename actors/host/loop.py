@@ -124,6 +124,15 @@ class Loop:
         self._listeners.close()
         self._loop.close()
 
+    def every_second(self, function: Callable[[], None]) -> None:
+        """Call this about once a second while the loop runs."""
+
+        def again() -> None:
+            function()
+            self._loop.call_later(1.0, again)
+
+        self._loop.call_later(1.0, again)
+
     def shutdown(self) -> None:
         """Ask the node for a controlled shutdown. Safe from any thread, at any time."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
@@ -173,7 +182,8 @@ class Loop:
         self._began = True
         gc.collect()
         gc.freeze()
-        self._loop.add_reader(self._syncs.flusher.fileno(), self._drain)
+        for descriptor in self._syncs.filenos():
+            self._loop.add_reader(descriptor, self._drain)
         if self._idle_ms > 0:
             self._loop.call_later(self._idle_ms / 2000, self._sweep)
         self._event("started", "")

@@ -22,13 +22,17 @@ from types import TracebackType
 from typing import Any
 
 from actors.config import ConfigError
-from actors.host import existing, probe, storage
+from actors.host import durable, existing, probe, storage
 from actors.host import plan as plans
 from actors.import_path import python_path
 
 SUPERVISOR_LOG = "supervisor.log"
 LAST_WORDS_MAX = 300
 START_TIMEOUT_S = 60.0
+SCAN_BYTES_PER_S = 10 << 20
+"""So fast at least a start reads the records that are there, several nodes on one slow disk."""
+PROGRESS = ("started", "listening")
+"""What a node says when it has come further."""
 STOP_TIMEOUT_S = 30.0
 
 
@@ -46,7 +50,8 @@ class Cluster:
     `host`: what to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the first
     controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is started
     as it is: whatever is given must fit it. `start_timeout_s`: when a start has failed; left out, a new cluster has a
-    minute, and one with data all the time that looking through it takes after a crash.
+    minute, and one with data a minute and a second for every 10 MiB of it, from the last time that a node came further:
+    after a crash all of it may have to be read.
     """
 
     def __init__(
@@ -87,15 +92,17 @@ class Cluster:
             return self
         _refuse_rays(self.dir)
         found = plans.load(self.dir)
-        timeout_s = START_TIMEOUT_S if self._start_timeout_s is None and found is None else self._start_timeout_s
+        timeout_s, patient = self._start_timeout_s or START_TIMEOUT_S, False
+        if found is not None and self._start_timeout_s is None:
+            timeout_s, patient = START_TIMEOUT_S + _record_bytes(found) / SCAN_BYTES_PER_S, True
         self._plan = self._planned(found)
         if self._process is not None:
             self._part(self._process)
         self._forget()
         command = [sys.executable, "-P", "-m", "actors.host.supervisor", str(self.dir)]
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": python_path()}
-        with (self.dir / SUPERVISOR_LOG).open("ab") as log:
-            self._log_position = log.tell()
+        with os.fdopen(durable.private(self.dir / SUPERVISOR_LOG, durable.APPEND), "ab") as log:
+            self._log_position = log.seek(0, os.SEEK_END)
             self._process = subprocess.Popen(
                 command + (["--detached"] if self._detached else []),
                 stdin=subprocess.PIPE,
@@ -106,9 +113,14 @@ class Cluster:
             )
         self._listener = threading.Thread(target=self._listen, name="rayft-cluster", daemon=True)
         self._listener.start()
-        self._wait(lambda: self._all_ready or self._failure, timeout_s)
+        self._wait_started(timeout_s, patient)
         if not self._all_ready:
-            why = self._failure or f"it was not ready after {timeout_s:.0f} s; its logs are in {self.dir}."
+            late = sorted({member.name for member in self._plan.members} - self._ready)
+            since = "with no progress for" if patient else "after"
+            why = self._failure or (
+                f"it was not ready {since} {timeout_s:.0f} s: it waits for {', '.join(late) or 'its supervisor'}; its logs "
+                f"are in {self.dir}."
+            )
             self._temporary = False
             self.stop(timeout_s=1.0)
             raise ClusterError(why)
@@ -269,6 +281,8 @@ class Cluster:
         self._ready: set[str] = set()
         self._all_ready = False
         self._failure = ""
+        self._progress_s = 0.0
+        """When a node came further last."""
         self._done: list[tuple[str, int]] = []
 
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
@@ -318,6 +332,8 @@ class Cluster:
         what, name = event["event"], event.get("name", "")
         if "pid" in event:
             self._pids[name] = event["pid"]
+        if what in PROGRESS:
+            self._progress_s = time.monotonic()
         if event.get("ready"):
             self._ready.add(name)
         elif what in ("forked", "ended", "refusing"):
@@ -336,6 +352,16 @@ class Cluster:
         with self._changed:
             return bool(self._changed.wait_for(holds, timeout_s))
 
+    def _wait_started(self, timeout_s: float, patient: bool) -> None:
+        """Until the cluster is ready, has failed, or the time is over; `patient`: it begins anew with each progress."""
+        self._progress_s = time.monotonic()
+        with self._changed:
+            until = self._progress_s + timeout_s
+            while not (self._all_ready or self._failure) and time.monotonic() < until:
+                self._changed.wait(until - time.monotonic())
+                if patient:
+                    until = self._progress_s + timeout_s
+
     def _command(self, do: str, node_id: int) -> None:
         if self._process is None:
             raise ClusterError("the cluster is not running: call start() first.")
@@ -349,6 +375,17 @@ class Cluster:
         with contextlib.suppress(OSError):
             process.stdin.write((json.dumps(command) + "\n").encode())
             process.stdin.flush()
+
+
+def _record_bytes(plan: plans.Plan) -> int:
+    """Bytes of the segments that a start may have to read."""
+    found = 0
+    for member in plan.members:
+        for path in storage.directories(member.config):
+            for segment in Path(path).glob("*/*.log"):
+                with contextlib.suppress(OSError):
+                    found += segment.stat().st_size
+    return found
 
 
 def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.config import node_config
-from actors.host import existing, storage
+from actors.host import durable, existing, storage
 from actors.host import plan as plans
 from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.on_processes import ClusterError
@@ -97,7 +97,8 @@ class RayNode:
         from actors.host.serve import Journal, serve
 
         self._format()
-        journal = Journal((Path(self._config.metadata_log_dir).parent / f"{self._name}.log").open("a"))
+        path = Path(self._config.metadata_log_dir).parent / f"{self._name}.log"
+        journal = Journal(os.fdopen(durable.private(path, durable.APPEND), "a"))
 
         def event(what: str, listener: str) -> None:
             (self._listening.add if what == "listening" else self._listening.discard)(listener)
@@ -114,7 +115,7 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
     """`rayft up --ray`: place, start, wait; the cluster outlives this command."""
     ray = _connect(options.ray)
     directory = Path(options.dir).absolute()
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
     machines = _machines(ray.nodes())
     choice = _chosen(directory)
     if choice is None:

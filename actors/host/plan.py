@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import ConfigError, NodeConfig, node_config, properties
-from actors.host import storage
+from actors.host import durable, storage
 from actors.host.entropy import SystemRandom, uuid_text
 from actors.host.server import PortTaken
 
@@ -143,7 +143,7 @@ def create(
             f"start nodes with rayft node, whose files may have advertised.listeners."
         )
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
             f"{directory} cannot be a directory ({error.strerror}): name another one with --dir."
@@ -304,7 +304,8 @@ def json_text(content: object) -> str:
 def write_json(path: Path, content: object) -> None:
     """A small file for other programs: never half written."""
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json_text(content))
+    with open(temporary, "w", opener=durable.private) as file:
+        file.write(json_text(content))
     os.replace(temporary, path)
 
 

@@ -17,6 +17,7 @@ from actors.config import ConfigError, NodeConfig
 from actors.host import descriptors, storage
 from actors.host.entropy import SystemRandom
 from actors.host.loop import Event, Loop, nobody, stopwatch
+from actors.host.repeats import Repeats
 from actors.host.server import Listeners, PortTaken
 
 REFUSED = 3
@@ -25,11 +26,13 @@ ID_TAKEN = 78
 
 
 class Journal:
-    """The log of a node: a line an event, with the time and how bad it is. A line that cannot be written is lost: the disk
-    that is full may be the log's too, and who reports it must go on."""
+    """The log of a node: a line an event, with the time and how bad it is; lines that repeat are counted (`Repeats`). A line
+    that cannot be written is lost: the disk that is full may be the log's too, and who reports it must go on."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._clock_s = clock_s
+        self._repeats = Repeats()
 
     def info(self, text: str) -> None:
         """What an operator may like to know."""
@@ -43,7 +46,25 @@ class Journal:
         """What an operator should look at now."""
         self._line("ERROR", text)
 
+    def settle(self) -> None:
+        """Tell of lines that were counted, of those whose time has come. To be called about once a second."""
+        if self._repeats.counting:
+            for level, text in self._repeats.due(self._clock_s()):
+                self._write(level, text)
+
+    def end(self) -> None:
+        """Tell of all lines that were counted: the last ones follow."""
+        for level, text in self._repeats.all(self._clock_s()):
+            self._write(level, text)
+
     def _line(self, level: str, text: str) -> None:
+        now_s = self._clock_s()
+        for one in self._repeats.due(now_s):
+            self._write(*one)
+        if self._repeats.admits(level, text, now_s):
+            self._write(level, text)
+
+    def _write(self, level: str, text: str) -> None:
         now = time.time()
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
         line = f"{stamp}.{int(now * 1000) % 1000:03d} {level} {text}\n"
@@ -67,6 +88,8 @@ def serve(
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
     descriptors.raise_limit()
+    if main_thread:
+        os.umask(0o077)  # for what libraries write; every file of our own says its mode
     with contextlib.ExitStack() as kept:
         try:
             found = storage.check(config)
@@ -77,9 +100,12 @@ def serve(
         except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
             return REFUSED, str(error)
         config = config.with_ports(listeners.ports())
-        for notice in config.notices:
-            log.warning(notice)
+        private = [storage.open_to_others(directory.path) for directory in found]
+        for notice in (*config.notices, listeners.open_to_others(), *private):
+            if notice is not None:
+                log.warning(notice)
         loop = Loop(config, listeners, log)
+        loop.every_second(log.settle)
         kept.callback(loop.close)
         if main_thread:
             loop.signals()
@@ -93,6 +119,7 @@ def serve(
             stop = loop.run(lambda: _node(config, found, log), event)
         except (ConfigError, PortTaken) as error:
             return REFUSED, str(error)
+    log.end()
     (log.info if stop.code == 0 else log.error)(f"process {os.getpid()} ends: {stop.sentence}")
     return stop.code, stop.sentence
 

@@ -6,6 +6,7 @@ connections (R291-49).
 """
 
 import errno
+import ipaddress
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +44,21 @@ class Listeners:
     def ports(self) -> dict[str, int]:
         """The real port of each listener."""
         return {name: int(sock.getsockname()[1]) for name, sock in self._sockets.items()}
+
+    def open_to_others(self) -> str | None:
+        """A sentence about the listeners that other machines may reach, None where there are none."""
+        found = [
+            f"{name} at {host}:{port}"
+            for name, sock in self._sockets.items()
+            for host, port in (sock.getsockname()[:2],)
+            if not ipaddress.ip_address(host.partition("%")[0]).is_loopback
+        ]
+        if not found:
+            return None
+        return (
+            f"other machines may reach {', '.join(found)}, and there is no authentication: whoever reaches such a port can "
+            f"read, write and delete everything. Bind 127.0.0.1, or let a firewall choose who may connect."
+        )
 
     def fileno(self, name: str) -> int:
         """The descriptor of a listener, for readiness."""

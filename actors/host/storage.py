@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,7 +68,7 @@ class Lock:
 
     def __init__(self, path: str) -> None:
         """Raises StorageError when another process holds it."""
-        self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.FILE_MODE)
         until = time.monotonic() + LOOK_S
         while not self._take():
             if time.monotonic() > until:
@@ -185,6 +186,14 @@ def check(config: NodeConfig) -> list[Directory]:
     return found
 
 
+def open_to_others(path: str) -> str | None:
+    """A sentence about a directory that other users of this machine may read or write, None where they may not."""
+    mode = stat.S_IMODE(os.stat(path).st_mode)
+    if not mode & stat.S_IRWXO:
+        return None
+    return f"{path} is open to every user of this machine (mode {mode:04o}): chmod 700 {path} keeps the data private."
+
+
 def _check_ids(config: NodeConfig, directory: Directory) -> None:
     for name, mine in (("broker.id", config.broker_id), ("controller.id", config.controller_id)):
         theirs = directory.ids.get(name, -1)
@@ -219,7 +228,7 @@ def format_node(
     random = SystemRandom()
     found = []
     for place, path in enumerate(directories(config)):
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, durable.DIRECTORY_MODE, exist_ok=True)
         lock = Lock(path)
         try:
             old = read(path)
@@ -236,7 +245,7 @@ def format_node(
                 found.append(old)
                 continue
             if place == 0 and voters is not None and "controller" in config.roles:
-                os.makedirs(os.path.join(path, METADATA_DIRECTORY), exist_ok=True)
+                os.makedirs(os.path.join(path, METADATA_DIRECTORY), durable.DIRECTORY_MODE, exist_ok=True)
                 write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             found.append(_write_meta(config, path, cluster_id, own, level))

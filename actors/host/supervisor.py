@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.config import ConfigError
+from actors.host import durable, storage
 from actors.host import plan as plans
-from actors.host import storage
 from actors.host.serve import Journal
 from actors.host.server import PortTaken
 
@@ -197,7 +197,7 @@ class Supervisor:
                 return 1
         self._libc.prctl(PR_SET_NAME, child.member.name.encode())
         directory = self.plan.directory
-        log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(directory / f"{child.member.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, durable.FILE_MODE)
         null = os.open(os.devnull, os.O_RDONLY)
         for old, new in ((null, 0), (log, 1), (log, 2)):
             os.dup2(old, new)
@@ -371,6 +371,7 @@ def tell(**event: Any) -> None:
 def main(arguments: list[str]) -> int:
     """Run the cluster of a directory."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.umask(0o077)
     directory, detached = Path(arguments[0]), "--detached" in arguments[1:]
     try:
         plan = plans.load(directory)

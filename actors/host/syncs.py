@@ -2,12 +2,15 @@
 
 This file alone decides how the disk is waited for. Rules:
 
-1. One thread alone calls fdatasync on what was appended, that of `fastpath.flusher`, which needs the GIL for nothing. The
-   kernel reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well.
-   Several syncs that wait at once share one fdatasync a file. What it reported is the answer to all that come after it.
-2. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
+1. Each class of syncs (`ports.SyncClass`) has a queue of its own: two threads and an order. So a vote or a commit of the
+   quorum does not wait behind a gigabyte of a partition. Rules 2 and 3 hold within a class.
+2. One thread alone calls fdatasync on a file, that of `fastpath.flusher`, which needs the GIL for nothing. The kernel
+   reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well. Therefore a
+   file belongs to one class. Several syncs that wait at once share one fdatasync a file. What it reported is the answer to
+   all of its class that come after it on that disk.
+3. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
    of a small file never overtake each other, and none before the files of its own sync are durable.
-3. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
+4. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
 """
 
 import errno
@@ -16,13 +19,11 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from actors.host.disk import LocalFile
-from actors.ports import DiskFailed, DiskFull, Sync, Work
+from actors.host.workers import Workers
+from actors.ports import DiskFailed, DiskFull, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
-
-WORKERS = 2
 
 
 class Ordered:
@@ -39,38 +40,28 @@ class Ordered:
         """What it has answered."""
 
 
-class Syncs:
-    """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
+class Queue:
+    """The two threads of one class of syncs: one makes files durable, the other replaces small files."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, name: str, done: deque[tuple[int, object]], wake: Callable[[], None]) -> None:
+        """What has ended goes to `done`, by way of `flushed` where no small file was replaced."""
         self.flusher = Flusher()
         self._wake = wake
-        self._done: deque[tuple[int, object]] = deque()
+        self._done = done
         self._ordered: deque[Ordered] = deque()
         self._flushing: dict[int, Ordered] = {}
         """Those of them whose files the flusher has, by token."""
-        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
-        """What `drain` hands back, by token."""
-        self._lost: DiskFailed | None = None
-        """The first file that could not be made durable."""
+        self._disks: dict[int, frozenset[object]] = {}
+        """The disks of the files that the flusher has, by token."""
+        self._lost: dict[object, DiskFailed] = {}
+        """Disk -> the first file of it that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
-        self._writer = threading.Thread(target=self._write, name="control-plane-sync", daemon=True)
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="data-plane-work")
+        self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
         self._writer.start()
 
-    def submit(self, sync: Sync) -> None:
-        """Start a sync."""
-        pinned = self._pinned.setdefault(sync.token, [])
-        try:
-            for file in sync.files:
-                assert isinstance(file, LocalFile)
-                pinned.append((file, file.pin()))
-        except DiskFailed as error:
-            self._done.append((sync.token, error))
-            self._wake()
-            return
-        fds = [fd for _, several in pinned for fd in several]
+    def submit(self, sync: Sync, fds: Sequence[int]) -> None:
+        """Start a sync whose files have these descriptors."""
         if sync.replacements:
             one = Ordered(sync, flushed=not fds)
             if fds:
@@ -79,26 +70,25 @@ class Syncs:
                 self._ordered.append(one)
                 self._there.notify()
         if fds or not sync.replacements:
+            self._disks[sync.token] = frozenset(file.disk for file in sync.files)  # type: ignore[attr-defined]
             self.flusher.submit(sync.token, fds)
 
-    def work(self, work: Work) -> None:
-        """Start a job."""
-
-        def ended(future: Future[object]) -> None:
-            error = future.exception()
-            self._done.append((work.token, error if error is not None else future.result()))
-            self._wake()
-
-        self._workers.submit(work.job).add_done_callback(ended)
-
-    def drain(self) -> list[tuple[int, object]]:
-        """Everything that has ended since the last call: (token, None, a result or an exception)."""
-        done = self._flushed()
-        while self._done:
-            done.append(self._done.popleft())
-        for token, _ in done:
-            for file, fds in self._pinned.pop(token, ()):
-                file.unpin(fds)
+    def flushed(self) -> list[tuple[int, object]]:
+        """What the flusher has done, save that of which the replacements come now."""
+        done: list[tuple[int, object]] = []
+        for token, error in self.flusher.drain():
+            disks = self._disks.pop(token, frozenset())
+            if error:
+                for disk in disks:
+                    self._lost.setdefault(disk, DiskFailed(error, f"fdatasync: {os.strerror(error)}"))
+            lost = next((self._lost[disk] for disk in disks if disk in self._lost), None)
+            one = self._flushing.pop(token, None)
+            if one is None:
+                done.append((token, lost))
+                continue
+            with self._there:
+                one.failed, one.flushed = lost, True
+                self._there.notify()
         return done
 
     def close(self) -> None:
@@ -107,28 +97,12 @@ class Syncs:
             ended = select.poll()
             ended.register(self.flusher.fileno(), select.POLLIN)
             ended.poll()
-            self._flushed()
+            self.flushed()
         with self._there:
             self._closing = True
             self._there.notify()
         self._writer.join()
-        self._workers.shutdown(wait=True)
         self.flusher.close()
-
-    def _flushed(self) -> list[tuple[int, object]]:
-        """What the flusher has done, save that of which the replacements come now."""
-        done: list[tuple[int, object]] = []
-        for token, error in self.flusher.drain():
-            if error and self._lost is None:
-                self._lost = DiskFailed(error, f"fdatasync: {os.strerror(error)}")
-            one = self._flushing.pop(token, None)
-            if one is None:
-                done.append((token, self._lost))
-                continue
-            with self._there:
-                one.failed, one.flushed = self._lost, True
-                self._there.notify()
-        return done
 
     def _write(self) -> None:
         while True:
@@ -148,13 +122,66 @@ class Syncs:
         return syncs
 
 
+class Syncs:
+    """The threads that wait for the disk. `wake` is called from them when there is something to `drain`."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._done: deque[tuple[int, object]] = deque()
+        self.queues = {kind: Queue(kind.value, self._done, wake) for kind in SyncClass}
+        self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
+        """What `drain` hands back, by token."""
+        self._workers = Workers(self._ended)
+
+    def filenos(self) -> list[int]:
+        """Descriptors that are readable when there is something to `drain`; `wake` tells of the rest."""
+        return [queue.flusher.fileno() for queue in self.queues.values()]
+
+    def submit(self, sync: Sync) -> None:
+        """Start a sync."""
+        pinned = self._pinned.setdefault(sync.token, [])
+        try:
+            for file in sync.files:
+                assert isinstance(file, LocalFile)
+                pinned.append((file, file.pin()))
+        except DiskFailed as error:
+            self._done.append((sync.token, error))
+            self._wake()
+            return
+        self.queues[sync.kind].submit(sync, [fd for _, several in pinned for fd in several])
+
+    def work(self, work: Work) -> None:
+        """Start a job."""
+        self._workers.submit(work)
+
+    def _ended(self, token: int, result: object) -> None:
+        self._done.append((token, result))
+        self._wake()
+
+    def drain(self) -> list[tuple[int, object]]:
+        """Everything that has ended since the last call: (token, None, a result or an exception)."""
+        done = [one for queue in self.queues.values() for one in queue.flushed()]
+        while self._done:
+            done.append(self._done.popleft())
+        for token, _ in done:
+            for file, fds in self._pinned.pop(token, ()):
+                file.unpin(fds)
+        return done
+
+    def close(self) -> None:
+        """Finish what was submitted, then end the threads. Idempotent."""
+        for queue in self.queues.values():
+            queue.close()
+        self._workers.close()
+
+
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
-    """The replacements in order. An error of the device is the answer to all that come after it, want of room only to whose
-    small file it was."""
-    failed: OSError | None = None
+    """The replacements in order. An error of a device is the answer to all that come after it there, want of room only to
+    whose small file it was."""
+    lost: dict[object, OSError] = {}
     results: list[tuple[int, object]] = []
     for one in syncs:
-        failed = failed or one.failed
+        failed = one.failed or next((lost[disk] for disk, _, _ in one.sync.replacements if disk in lost), None)
         full: DiskFull | None = None
         for (disk, path, content), departures in zip(one.sync.replacements, one.departures, strict=True):
             if failed is None and full is None:
@@ -166,5 +193,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     failed = error
                 except Exception as error:  # want of memory, say: whoever waits must hear of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
+        if failed is not None:
+            lost.update({disk: failed for disk, _, _ in one.sync.replacements})
         results.append((one.sync.token, failed or full))
     return results

@@ -59,6 +59,8 @@ class BrokerSet(NamedTuple):
     """Levels 1 and 2 know no fenced registration: a broker that is in the image is not fenced."""
     in_controlled_shutdown: bool = False
     cordoned_log_dirs: tuple[bytes, ...] = ()
+    lease_ms: int = 0
+    """The longest lease that it may hold; 0: not known. Levels 1 and 2 only."""
 
 
 class BrokerChanged(NamedTuple):

@@ -18,7 +18,7 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
         return Parked(parked.keys, parked.deadline_ms, lambda expired: mapped(parked.again(expired), change))
     if isinstance(answer, Later):
         later = answer
-        return Later(later.job, lambda result: mapped(later.then(result), change))
+        return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)
     if isinstance(answer, Sliced):
         sliced = answer
         return Sliced(lambda: mapped(sliced.again(), change))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from actors.broker.departed import Departed
 from actors.broker.doubts import Doubts
-from actors.broker.fetchers import Fetcher, Limits, Question
+from actors.broker.fetchers import Cut, Fetcher, Limits, Outcome, Question
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
 from actors.broker.log.log import Appended
 from actors.broker.partition import NO_LEADER, Assignment, Became, Cluster, Partition, Refused
 from actors.broker.producer_ids import ProducerIds
-from actors.broker.replicas import Flush, Replicas
+from actors.broker.replicas import Flush, Offline, Replicas
 from actors.broker.sender import Sender
 from actors.broker.sessions import Sessions
 from actors.metadata.batches import is_control
@@ -28,6 +28,7 @@ from actors.node.broker_snapshots import BrokerSnapshots
 from actors.node.broker_storage import BrokerStorage
 from actors.node.channels import ChannelError
 from actors.node.groups_role import GroupsRole
+from actors.node.inspections import Order
 from actors.node.meters import Meter
 from actors.node.registry import Lane, Listener
 from actors.ports import Batch, Buffer, DiskFailed, Now
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 FEATURES = ((FORMAT, 1, 2),)
 NO_ADDRESS_MS = 100
+HAND_OVER_AGAIN_MS = 60_000
 FAR_MS = 1 << 62
 
 
@@ -57,6 +59,7 @@ class BrokerRole:
         self._snapshots = BrokerSnapshots(node)
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(node)
+        self.produced = Order(node)
         self.replicas = Replicas(
             self.cluster,
             Sender(self.me, lag_ms_max // 2),
@@ -78,6 +81,8 @@ class BrokerRole:
         self._caught_up = False
         """The image has once reached what the leader says is committed; only then do partitions follow it. What was before
         is history, what is on the own disk too: a topic may have been made again under its name since."""
+        self._opened = False
+        """What was assigned before this process began has been opened."""
         self._registered = False
         """The registration in the image is of this process; until then it leads nothing, whatever an older one led."""
         self._was_serving = False
@@ -94,6 +99,8 @@ class BrokerRole:
         self.creating: dict[str, None] = {}
         """Topics that the controller was asked to make, until it has answered."""
         self._ending = False
+        self._told_offline = 0
+        """How many partitions were offline when a heartbeat was hurried last."""
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
         self.isr_meters = {name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
@@ -211,6 +218,8 @@ class BrokerRole:
             return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, bytes) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if image.partition(row, number) < 0:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (image.topic_id(row), number) in self.replicas.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def endpoint(self, broker: int, listener: str) -> Any | None:
@@ -236,10 +245,17 @@ class BrokerRole:
         if self._ending:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
         try:
-            return partition.append(data, self.node.now.wall_ms, client=client)
+            appended = partition.append(data, self.node.now.wall_ms, client=client)
+        except Refused as refused:
+            if refused.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._no_room(partition)
+            raise
         except DiskFailed as error:
-            self._cannot_append(partition, error)
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None
+            self._disk_failed(partition, error)
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed") from None
+        if self.replicas.full:
+            self.replicas.full.pop(partition, None)
+        return appended
 
     def grown(self, partition: Partition) -> None:
         """A led partition has taken in a batch."""
@@ -271,6 +287,7 @@ class BrokerRole:
             self._caught_up = True
             self.lifecycle.interval_ms = self.node.config.heartbeat_interval_ms(self.image.feature(FORMAT))
             self._diff_all()
+            self._opened = True
 
     def _diff_all(self) -> None:
         image = self.image
@@ -285,6 +302,8 @@ class BrokerRole:
         for partition in list(self.replicas):
             if (partition.topic_id, partition.number) not in here:
                 self._drop(partition)
+        for key in [key for key in self.replicas.offline if key not in here]:
+            del self.replicas.offline[key]
         self._after_changes()
 
     def _diff(self, touched: Touched) -> None:
@@ -294,6 +313,9 @@ class BrokerRole:
         for name, topic_id in touched.removed:
             for partition in list(self.replicas.by_id.get(topic_id, {}).values()):
                 self._drop(partition)
+            for key in [key for key in self.replicas.offline if key[0] == topic_id]:
+                del self.replicas.offline[key]
+                self.storage.give_up_lost(name, key[1])
             self.groups.topic_deleted(name)
         for row in touched.partitions:
             row = int(row)
@@ -331,6 +353,10 @@ class BrokerRole:
             partition = self.replicas.get(topic_id, number)
             if partition is not None:
                 self._drop(partition)
+            if self.replicas.offline.pop((topic_id, number), None) is not None:
+                self.storage.give_up_lost(image.topic_name(topic), number)
+            return topic_id, number
+        if self._is_offline(row, topic_id, number):
             return topic_id, number
         leader = image.leader(row)
         if leader == self.me and not self._registered:
@@ -345,6 +371,33 @@ class BrokerRole:
             self.node.now.mono_ms,
         )
         return topic_id, number
+
+    def _is_offline(self, row: int, topic_id: bytes, number: int) -> bool:
+        """Whether the files of a replica assigned here cannot be used. One whose files are lost begins anew once it is no
+        member of the ISR: until then it would be taken for a copy of what was committed, and it is empty."""
+        image, offline, key = self.image, self.replicas.offline, (topic_id, number)
+        name, in_isr = image.topic_name(image.topic_of(row)), self.me in image.isr(row)
+        why = offline.get(key)
+        if why is None and self.replicas.get(topic_id, number) is None:
+            before = not self._opened
+            if not self.storage.lost(name, topic_id, number, before=before):
+                return False
+            why = Offline.LOST
+            if in_isr:
+                offline[key] = why
+                self.node.log.error(
+                    f"{name}-{number} is offline: this broker had files of it, and they are not there. It does not begin "
+                    f"again empty while it counts as in sync; let another replica lead, by an unclean election if need be"
+                )
+        if why is Offline.LOST and not in_isr:
+            offline.pop(key, None)
+            self.storage.give_up_lost(name, number)
+            return False
+        if why is Offline.REMOVED and not in_isr and image.leader(row) not in (self.me, NO_LEADER):
+            self.node.stop(
+                1, f"{name}-{number} was removed here and was given up: start again to fetch it from its leader"
+            )
+        return why is not None
 
     def _drop(self, partition: Partition) -> None:
         self.replicas.remove(partition)
@@ -367,6 +420,9 @@ class BrokerRole:
 
     def _after_changes(self) -> None:
         replicas = self.replicas
+        if len(replicas.offline) != self._told_offline:
+            self._told_offline = len(replicas.offline)
+            self.lifecycle.hurry(self.node.now)
         if replicas.opened:
             self._sync_opened()
         while replicas.moved:
@@ -438,14 +494,17 @@ class BrokerRole:
             log_dirs=list(self.storage.directory_ids),
             previous_broker_epoch=self._previous_epoch if beat.epoch < 0 else -1,
             unreadable=self._unreadable(kind),
+            without_room=self._without_room(kind),
         )
 
     def _unreadable(self, kind: Any) -> list[Any]:
-        """Damaged partitions that another member of the ISR can take over (DESIGN 6, tag 7)."""
+        """Damaged partitions that another member of the ISR can take over, and all that are offline (DESIGN 6, tag 7)."""
         topics: dict[bytes, list[int]] = {}
         for partition in self.replicas.unreadable:
             if self.me in partition.isr.isr and len(partition.isr.isr) > 1:
                 topics.setdefault(partition.topic_id, []).append(partition.number)
+        for topic_id, number in self.replicas.offline:
+            topics.setdefault(topic_id, []).append(number)
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _give_up_unreadable(self) -> None:
@@ -565,18 +624,7 @@ class BrokerRole:
                 fetcher.lost(question, now_ms)
                 return
             self.doubts.heard(fetcher.source)
-            outcome = fetcher.answered(question, reply, self.node.now)
-            for partition, error in outcome.failures:
-                self._cannot_append(partition, error)
-            self.storage.unlink(outcome.jobs)
-            for partition in outcome.grown:
-                self.storage.written(partition)
-            self.replicas.replicated(outcome)
-            self._after_changes()
-            if outcome.flush:
-                self._sync(list(outcome.flush), lambda: self._fetch(fetcher, self.node.now.mono_ms))
-            else:
-                self._fetch(fetcher, now_ms)
+            self._take(fetcher, fetcher.answered(question, reply, self.node.now))
 
         self.node.channels.peer(
             ("fetch", fetcher.source),
@@ -588,6 +636,28 @@ class BrokerRole:
             17,
             lane=Lane.DATA,
         )
+
+    def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:
+        for partition, error in outcome.failures:
+            self._disk_failed(partition, error)
+        self.storage.unlink(outcome.jobs)
+        for partition in outcome.grown:
+            self.storage.written(partition)
+        self.replicas.replicated(outcome)
+        self._after_changes()
+        for cut in outcome.cuts:
+            self._prepare(fetcher, cut)
+        if outcome.flush:
+            self._sync(list(outcome.flush), lambda: self._fetch(fetcher, self.node.now.mono_ms))
+        else:
+            self._fetch(fetcher, self.node.now.mono_ms)
+
+    def _prepare(self, fetcher: Fetcher, cut: Cut) -> None:
+        def prepared(result: object) -> None:
+            if not self._ending:
+                self._take(fetcher, fetcher.cut(cut, result, self.node.now))
+
+        self.node.work(cut.job.__call__, prepared)
 
     def _sync(self, partitions: list[Partition], then: Callable[[], object]) -> None:
         """Make replicas durable; until they are, nobody who leads one of them is asked for more."""
@@ -619,6 +689,31 @@ class BrokerRole:
 
         if behind:
             self._sync(behind, durable)
+
+    def _no_room(self, partition: Partition) -> None:
+        """A led partition cannot grow here: the next heartbeat, sent at once, asks for another leader of its ISR. Not again
+        within a minute: where no member has room, the leadership would go round and round."""
+        replicas, now_ms = self.replicas, self.node.now.mono_ms
+        asked_ms = replicas.handed_over_ms.get(partition)
+        if len(partition.isr.isr) > 1 and (asked_ms is None or now_ms - asked_ms >= HAND_OVER_AGAIN_MS):
+            replicas.handed_over_ms[partition] = now_ms
+            replicas.full[partition] = partition.leader_epoch
+            self.lifecycle.hurry(self.node.now)
+
+    def _without_room(self, kind: Any) -> list[Any]:
+        """Partitions that another member of the ISR is to lead, as there is no room for them here (tag 8)."""
+        topics: dict[bytes, list[int]] = {}
+        for partition, epoch in list(self.replicas.full.items()):
+            if partition.leads and partition.leader_epoch == epoch and len(partition.isr.isr) > 1:
+                topics.setdefault(partition.topic_id, []).append(partition.number)
+            else:
+                del self.replicas.full[partition]
+        return [kind.FullTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
+
+    def _disk_failed(self, partition: Partition, error: DiskFailed) -> None:
+        """Nothing can be appended to a partition any more: its directory goes offline, or this broker stops."""
+        if not self.storage.fail(self.replicas, partition.log.disk, error):
+            self._cannot_append(partition, error)
 
     def _cannot_append(self, partition: Partition, error: DiskFailed) -> None:
         self.node.stop(1, f"nothing can be appended to {partition!r} any more: {error}")

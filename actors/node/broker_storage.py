@@ -9,10 +9,14 @@ This file alone decides when a log is flushed, what a checkpoint holds and which
    with a log that the start found damaged, or that a crash has left and nobody has claimed since, gets none: the next
    start has to look again.
 3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
-4. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
+4. A directory whose device fails goes offline, and its replicas with it; the broker goes on with the others. It ends where
+   no other is left, or where the metadata log is in it. A replica whose files are removed while the broker runs goes
+   offline by itself. One that a start should find and does not find never begins again empty as a member of the ISR.
+5. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
    Apache Kafka does, and removes neither.
 """
 
+import errno
 import itertools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -21,9 +25,11 @@ from actors.broker.log import retention
 from actors.broker.log.directory import STRAY, LogDirectory, PartitionDirectory, partition_name, retired_name
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
+from actors.broker.log.losses import Losses
 from actors.broker.log.recovery import recover
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
+from actors.broker.replicas import Offline
 from actors.broker.room import Room
 from actors.config import TopicSettings
 from actors.metadata.image import TOPIC_RESOURCE
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 BROKER_RESOURCE = 4
+LOOKS = 256
+"""Replicas whose files are looked for at each checkpoint, in turn."""
 
 
 class BrokerStorage:
@@ -58,6 +66,13 @@ class BrokerStorage:
         self._written: dict[Partition, None] = {}
         """Appended to, and perhaps to be flushed."""
         self._room = Room()
+        self._failed: set[Disk] = set()
+        """Directories that are offline."""
+        self._losses: Losses
+        self._listed_ids: dict[tuple[str, int], bytes] = {}
+        """Topic ids by (topic, number) of replicas that are lost."""
+        self._looked = 0
+        """Replicas that have been looked for, over and over."""
 
     # ---- start and stop
 
@@ -71,6 +86,7 @@ class BrokerStorage:
                 self._directories.append(LogDirectory(disk))
                 self._paths.append(path)
         self._counts = [0] * len(self._directories)
+        self._losses = Losses(self._directories, self.directory_ids)
         for directory in self._directories:
             for fault in directory.faults:
                 log.warning(fault)
@@ -104,6 +120,7 @@ class BrokerStorage:
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
             unclaimed = itertools.chain.from_iterable(self._found.values())
             unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
+            unsure |= self._failed
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
             self._node.sync([], [*self._checkpoints(replicas), *marks], marked)
 
@@ -141,7 +158,8 @@ class BrokerStorage:
             else:
                 self._retire(place.disk, one.name, topic, number, settings)
         if claimed is None:
-            fewest = min(range(len(self._directories)), key=lambda index: self._counts[index])
+            online = [index for index, one in enumerate(self._directories) if one.disk not in self._failed]
+            fewest = min(online, key=lambda index: self._counts[index])
             self._counts[fewest] += 1
             return (
                 PartitionLog(
@@ -176,10 +194,61 @@ class BrokerStorage:
         high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         return log, settings, high_watermark
 
+    def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
+        """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
+        this process began."""
+        found = self._found.get((topic, number), ())
+        if any(one.topic_id == topic_id for _, one in found):
+            return False
+        if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
+            return False
+        if (topic, number) not in self._listed_ids:
+            self._listed_ids[topic, number] = topic_id
+            self._checkpointed = None
+        return True
+
+    def give_up_lost(self, topic: str, number: int) -> None:
+        """What was lost there counts no longer: it is fetched anew, or has no replica here any more."""
+        if self._listed_ids.pop((topic, number), None) is not None:
+            self._checkpointed = None
+
+    def fail(self, replicas: "Replicas", disk: Disk, error: Exception) -> bool:
+        """A device has failed: its directory and all replicas in it go offline. False: this broker cannot go on without."""
+        if disk in self._failed:
+            return True
+        left = [one for one in self._directories if one.disk not in self._failed and one.disk is not disk]
+        if not left or disk is self._node.storage.disks[0]:
+            return False
+        self._failed.add(disk)
+        here = [partition for partition in replicas if partition.log.disk is disk]
+        for partition in here:
+            self._take_offline(replicas, partition, Offline.FAILED)
+        self._node.log.error(
+            f"log directory {self._path(disk)} is offline with {len(here)} partitions: {error}. Repair or replace the disk "
+            f"and start this broker again; the other directories are served"
+        )
+        return True
+
+    def failed(self, disk: Disk) -> bool:
+        """Whether a directory is offline."""
+        return disk in self._failed
+
+    @property
+    def offline_directories(self) -> int:
+        """How many are offline."""
+        return len(self._failed)
+
+    def _take_offline(self, replicas: "Replicas", partition: Partition, why: Offline) -> None:
+        self._written.pop(partition, None)
+        partition.log.forget_indexes()
+        replicas.take_offline(partition, why)
+
     def retire_unclaimed(self) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
         partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
         for directory, found in itertools.chain.from_iterable(self._found.values()):
+            if directory.disk in self._failed:
+                continue
             if found.topic_id is None:
                 self._set_aside(directory.disk, found)
             else:
@@ -229,35 +298,59 @@ class BrokerStorage:
         on a full disk. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the
         log reaches again."""
 
-        def wait(full: dict[Disk, DiskFull]) -> None:
-            self._tell_of_room(full)
-            self._node.waiting.timers.at(self._node.now.mono_ms + 1000, lambda: self.flush(replicas, partitions, then))
+        disks: dict[Disk, list[Partition]] = {}
+        for partition in partitions:
+            if not partition.removed:
+                disks.setdefault(partition.log.disk, []).append(partition)
+        if not disks:
+            self._node.sync([], [], then)
+            return
+        waiting = set(disks)
 
-        logs = [partition.log for partition in partitions if not partition.removed]
+        def over(disk: Disk, result: object) -> None:
+            waiting.discard(disk)
+            if result is not None or not waiting:
+                then(result)
+
+        for disk, here in disks.items():
+            self._flush_one(replicas, disk, here, over)
+
+    def _flush_one(
+        self, replicas: "Replicas", disk: Disk, partitions: list[Partition], then: Callable[[Disk, Any], None]
+    ) -> None:
+        """Flush the logs of one directory; `then(disk, None)` also when it has gone offline."""
+
+        def wait(full: DiskFull) -> None:
+            self._tell_of_room({disk: full})
+            again_ms = self._node.now.mono_ms + 1000
+            self._node.waiting.timers.at(again_ms, lambda: self._flush_one(replicas, disk, partitions, then))
+
         flushes = []
         try:
-            for log in logs:
+            for log in [partition.log for partition in partitions if not partition.removed]:
                 flushes.append((log, log.flush(self._node.now.mono_ms)))
         except DiskFull as error:
-            wait({log.disk: error})
+            wait(error)
             return
         except DiskFailed as error:
-            then(error)
+            then(disk, None if self.fail(replicas, disk, error) else error)
             return
         replacements = [one for _, flush in flushes for one in flush.replacements]
         if any(flush.cut for _, flush in flushes):
-            replacements += self._checkpoints(replicas)
+            replacements += self._checkpoints(replicas, disk)
             self._checkpointed = None
 
         def done(result: object) -> None:
             if isinstance(result, DiskFull):
                 self._forget_checkpoints()
-                wait({disk: result for disk, _, _ in replacements})
+                wait(result)
                 return
-            if not isinstance(result, Exception):
+            if isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
+                result = None
+            elif not isinstance(result, Exception):
                 for log, flush in flushes:
                     log.flushed(flush)
-            then(result)
+            then(disk, result)
 
         self._node.sync([file for _, flush in flushes for file in flush.files], replacements, done)
 
@@ -282,7 +375,7 @@ class BrokerStorage:
             self._node.stop(1, f"the logs cannot be made durable: {result}")
             return
         for partition in partitions:
-            replicas.advance(partition, self._node.now.mono_ms)
+            replicas.durable(partition, self._node.now.mono_ms)
 
     def tick(self, now: Now, replicas: "Replicas") -> None:
         """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the
@@ -291,11 +384,44 @@ class BrokerStorage:
             self._node.log.info(f"there is room in {self._path(disk)} again: appends are taken")
         if now.mono_ms >= self._checkpoint_ms:
             self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
+            self._look(replicas)
             self._checkpoint(replicas)
         if now.mono_ms >= self._retention_ms:
             self._retention_ms = now.mono_ms + self._retention_interval_ms
             for partition in replicas:
                 self._retain(partition, now)
+
+    def _look(self, replicas: "Replicas") -> None:
+        """Whether some replicas' files are still there, the next ones each time: who removes them from a running broker is
+        not noticed by appends, which go to files without a name."""
+        every = list(replicas)
+        begin = self._looked % len(every) if every else 0
+        some = (every[begin:] + every[:begin])[:LOOKS]
+        self._looked = begin + len(some)
+        for partition in some:
+            log = partition.log
+            names = [segment.log.path for segment in log.segments[:1] + log.segments[1:][-1:]]
+            missing = next((name for name in names if not log.disk.exists(name)), None)
+            if missing is None or partition.removed:
+                continue
+            gone = self._gone(log.disk)
+            if gone is None:
+                self._listed_ids[partition.topic, partition.number] = partition.topic_id
+                self._take_offline(replicas, partition, Offline.REMOVED)
+                self._node.log.error(
+                    f"{partition!r} is offline: {missing} was removed from {self._path(log.disk)} under the running broker. "
+                    f"What was in it is gone, unless another replica has it"
+                )
+            elif not self.fail(replicas, log.disk, gone):
+                self._node.stop(1, f"log directory {self._path(log.disk)} cannot be used: {gone}")
+                return
+
+    def _gone(self, disk: Disk) -> DiskFailed | None:
+        """Why a directory is not there as a whole, which has held more than its partitions; None: it is there."""
+        try:
+            return None if disk.names("") else DiskFailed(errno.ENOENT, "it is empty or no directory")
+        except DiskFailed as error:
+            return error
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
@@ -340,21 +466,32 @@ class BrokerStorage:
         if state == self._checkpointed:
             return
         self._checkpointed = state
-        self._node.sync([], self._checkpoints(replicas), self._after_checkpoint)
+        for directory in self._directories:
+            if directory.disk not in self._failed:
+                self._checkpoint_one(replicas, directory.disk)
 
-    def _after_checkpoint(self, result: object) -> None:
-        self._noted(result)
-        if isinstance(result, Exception):
-            self._forget_checkpoints()
+    def _checkpoint_one(self, replicas: "Replicas", disk: Disk) -> None:
+        def written(result: object) -> None:
+            several = len(self._directories) > 1
+            if several and isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
+                return
+            self._noted(result)
+            if isinstance(result, Exception):
+                self._forget_checkpoints()
+
+        self._node.sync([], self._checkpoints(replicas, disk), written)
 
     def _forget_checkpoints(self) -> None:
         self._checkpointed = None
+        self._losses.forget_written()
         for directory in self._directories:
             directory.forget_written()
 
-    def _checkpoints(self, replicas: "Replicas") -> list[tuple[Disk, str, bytes]]:
-        replacements = []
-        for directory in self._directories:
+    def _checkpoints(self, replicas: "Replicas", only: Disk | None = None) -> list[tuple[Disk, str, bytes]]:
+        """Of the directories that are online, or of one of them. What is lost is listed in each of them."""
+        replacements: list[tuple[Disk, str, bytes]] = []
+        online = [directory for directory in self._directories if directory.disk not in self._failed]
+        for directory in online if only is None else [one for one in online if one.disk is only]:
             points, marks, starts, ids = {}, {}, {}, {}
             for partition in replicas:
                 log = partition.log
@@ -364,7 +501,10 @@ class BrokerStorage:
                     ids[key] = partition.topic_id
                     if log.log_start_offset > log.segments[0].base_offset:
                         starts[key] = log.log_start_offset
+            for key, topic_id in self._listed_ids.items():
+                ids.setdefault(key, topic_id)
             replacements += directory.checkpoints(points, marks, starts, ids)
+            replacements += self._losses.replacements([directory.disk])
         return replacements
 
     def _retain(self, partition: Partition, now: Now) -> None:
@@ -374,7 +514,7 @@ class BrokerStorage:
             return
         try:
             retained = retention.retain(log, now.wall_ms, partition.high_watermark)
-        except (DiskFull, DiskFailed) as error:
+        except (DiskFull, DiskFailed, FileNotFoundError) as error:
             self._node.log.warning(f"retention of {partition!r} failed: {error}")
             return
         if retained.deleted:

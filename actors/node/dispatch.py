@@ -139,10 +139,19 @@ class _Run:
             self._forwarder.forward(self._slot, self._call)
         elif kind is Later:
             assert isinstance(answer, Later)
-            self._node.work(answer.job, lambda result: self._again(answer.then, result))
+            self._later(answer)
         else:
             assert isinstance(answer, Close)
             self._node.close_connection(self._slot.connection, answer.why)
+
+    def _later(self, later: Later) -> None:
+        connection = self._slot.connection
+
+        def job() -> object:
+            return later.job() if not connection.closed else None
+
+        owner = (connection.peer_host, connection.id)
+        self._node.work(job, lambda result: self._again(later.then, result), later.kind, owner)
 
     def _released(self, committed: bool, reply: Any) -> None:
         # After a lost leadership the handler is asked anew: it finds that this node is not active and says so.

@@ -65,7 +65,7 @@ def _wait(
 
 
 def create_topics(node: "Node", creating: dict[str, None], names: Iterable[str]) -> None:
-    """Ask the controller to make topics with default settings. `creating`: names that are asked for already."""
+    """Ask the controller to make topics. `creating`: names that are asked for already."""
     wanted = [name for name in dict.fromkeys(names) if name not in creating]
     if not wanted:
         return
@@ -87,13 +87,18 @@ def create_topics(node: "Node", creating: dict[str, None], names: Iterable[str])
 
 
 def _topic(node: "Node", name: str) -> Any:
+    """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
     kind = message("CreateTopicsRequest")
+    value, given = node.config.value, node.config.given
     if name != OFFSETS_TOPIC:
-        return kind.CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-    value = node.config.value
+        return kind.CreatableTopic(
+            name=name,
+            num_partitions=value("num.partitions") if "num.partitions" in given else -1,
+            replication_factor=value("default.replication.factor") if "default.replication.factor" in given else -1,
+        )
     assert node.broker is not None
     factor = value("offsets.topic.replication.factor")
-    if "offsets.topic.replication.factor" not in node.config.given:
+    if "offsets.topic.replication.factor" not in given:
         factor = max(1, min(factor, len(node.broker.image.brokers())))
     settings = {
         "cleanup.policy": "compact",

@@ -1,4 +1,4 @@
-"""Names and small files of the metadata log's directory, all but one of them Apache Kafka's own.
+"""Names and small files of the metadata log's directory, all but two of them Apache Kafka's own.
 
 This file alone decides how they are called and what text they hold:
 
@@ -8,6 +8,7 @@ This file alone decides how they are called and what text they hold:
     quorum-state                        JSON, data_version 1 (KIP-853)
     leader-epoch-checkpoint             version 0, number of lines, then "epoch first-offset" a line
     partition.metadata                  the topic id, the same in every family (reading A09)
+    durable-offset                      "0", then an offset: the log was durable up to there (ours, see durable_mark)
     *.deleted                           waits to be unlinked
     *.tmp                               a small file, or a checkpoint, that the host had not written whole
 """
@@ -26,6 +27,7 @@ TOPIC_ID = bytes(15) + b"\x01"
 QUORUM_STATE = "quorum-state"
 EPOCHS = "leader-epoch-checkpoint"
 PARTITION = "partition.metadata"
+DURABLE = "durable-offset"
 DELETED = ".deleted"
 PART = ".part"
 TEMPORARY = ".tmp"
@@ -119,3 +121,16 @@ def epochs(entries: Sequence[tuple[int, int]]) -> bytes:
 def partition() -> bytes:
     """The content of partition.metadata."""
     return f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}".encode()
+
+
+def durable(offset: int) -> bytes:
+    """The content of durable-offset."""
+    return f"0\n{offset}\n".encode()
+
+
+def read_durable(content: bytes) -> int:
+    """The reverse. Raises ValueError."""
+    lines = content.decode("ascii").split("\n")
+    if len(lines) != 3 or lines[0] != "0" or not lines[1].isdecimal() or lines[2]:
+        raise ValueError("it is not a version and an offset")
+    return int(lines[1])

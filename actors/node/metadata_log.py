@@ -8,13 +8,15 @@ Rules:
 1. A batch is appended whole and never changed. Only its end may be cut, and only by `truncate`.
 2. The newest batches stay in memory up to `TAIL_BYTES_MAX`; older ones are read from the file, never mapped. A read that
    is not in the page cache answers None: the node runs `cold` outside the loop and then `warm`.
-3. Recovery reads and checks every batch. A torn tail, which only an unsynced append can leave, is cut and reported.
-   Damage anywhere else stops the start with file name and position: what is below may be committed, and cutting it
-   would lose it.
+3. Recovery reads and checks every batch. What is torn, which only an unsynced append can be, is cut and reported: the end of
+   the log, or a page that is missing, with all that follows. Damage stops the start with file name and position: what is
+   damaged may be committed, and cutting it would lose it. `durable_mark` says what tells the two apart.
 4. Files to be deleted are renamed first and unlinked outside the loop, once no sync in flight can name them.
 5. A segment begun while its predecessor is not durable has a name that says so, `AHEAD`, until it is. Nothing in it was
    made durable before the predecessor was, so recovery drops it when the predecessor does not end where it begins. Thus a
    power cut may tear a segment that is not the last, and damage to what was durable is still told from it.
+6. What was cut is durable before anything is appended in its place; until then appends go into such a segment. Else a power
+   cut could leave old batches behind new ones in one file.
 """
 
 from array import array
@@ -32,12 +34,16 @@ TAIL_BYTES_MAX = 8 << 20
 INDEX_BYTES = 4096
 """At least this many bytes between two entries of a segment's index."""
 READ_BYTES = 1 << 20
+NO_LIMIT = 1 << 62
+"""Above every offset."""
+SECTOR_BYTES = 512
+"""The least that a device writes whole."""
 
 
 class Segment:
     """One file. The index is sparse and in memory only: (first offset, position), both rising."""
 
-    __slots__ = ("ahead", "base_offset", "created_ms", "file", "offsets", "positions", "syncs")
+    __slots__ = ("ahead", "base_offset", "created_ms", "cut", "file", "offsets", "positions", "syncs")
 
     def __init__(self, base_offset: int, file: File, created_ms: int, ahead: bool) -> None:
         self.base_offset = base_offset
@@ -45,6 +51,8 @@ class Segment:
         self.created_ms = created_ms
         self.ahead = ahead
         """Whether its name ends in `AHEAD`: never the first one's."""
+        self.cut = False
+        """Its end was cut, and that may not be durable."""
         self.syncs = 0
         """In flight, of this file."""
         self.offsets = array("q")
@@ -131,8 +139,9 @@ class MetadataLog:
         if self.segments:
             last = self.segments[-1]
             size = last.file.size
+            last.cut = last.cut and not self._settled(last)
             full = size + len(batch.data) > self.segment_bytes or now_ms - last.created_ms > self.segment_ms
-            if size == 0 or not (full or self._roll):
+            if size == 0 or not (full or self._roll or last.cut):
                 return last
         return self._begin(batch.base_offset, now_ms)
 
@@ -171,6 +180,7 @@ class MetadataLog:
             segment = self.segments[-1]
             position = self._position(segment, end_offset)
             segment.file.truncate(position)
+            segment.cut = True
             segment.forget(position)
             self.dirty[segment.base_offset] = segment
         self.end_offset = end_offset
@@ -296,10 +306,10 @@ class MetadataLog:
 
     # -- recovery
 
-    def recover(self, now_ms: int, seen: Callable[[Batch, int], None]) -> list[str]:
+    def recover(self, now_ms: int, seen: Callable[[Batch, int], None], durable_offset: int = 0) -> list[str]:
         """Open and check all segments; `seen(batch, attributes)` for each batch. What was cut, in sentences.
 
-        Raises DamagedFile.
+        Nothing is cut below `durable_offset`, the durable mark. Raises DamagedFile.
         """
         notices: list[str] = []
         found = [
@@ -322,7 +332,8 @@ class MetadataLog:
                 )
             self.end_offset = base_offset
             self.segments.append(segment)
-            cut = self._check(segment, base_offset >= named_last, seen)
+            durable = durable_offset if base_offset >= named_last else NO_LIMIT
+            cut = self._check(segment, durable, seen)
             if cut is not None:
                 notices.append(cut)
         # What a killed process wrote may be in the page cache only.
@@ -331,7 +342,7 @@ class MetadataLog:
             self.dirty[segment.base_offset] = segment
         return notices
 
-    def _check(self, segment: Segment, last: bool, seen: Callable[[Batch, int], None]) -> str | None:
+    def _check(self, segment: Segment, durable: int, seen: Callable[[Batch, int], None]) -> str | None:
         file = segment.file
         position = 0
         while position < file.size:
@@ -342,7 +353,7 @@ class MetadataLog:
                 place, bad = self._check_chunk(segment, position, data, seen)
             position += place
             if bad is not None:
-                return self._torn(segment, position, bad, last)
+                return self._torn(segment, position, bad, durable)
         return None
 
     def _check_chunk(
@@ -368,19 +379,22 @@ class MetadataLog:
             place += header.size
         return place, None
 
-    def _torn(self, segment: Segment, position: int, reason: str, last: bool) -> str:
-        """Cut a torn tail. Raises DamagedFile when something sound follows."""
+    def _torn(self, segment: Segment, position: int, reason: str, durable: int) -> str:
+        """Cut what is torn. `durable`: everything below that offset was durable. Raises DamagedFile."""
         file = segment.file
         rest = file.read_cold(position, file.size - position)
         follower = _sound_after(rest, self.end_offset)
-        if not last or follower is not None:
+        lost = durable > self.end_offset
+        if lost or (follower is not None and not _page_missing(rest, position, follower)):
             where = "" if follower is None else f"; a sound batch follows at byte {position + follower}"
+            known = f"; it was durable up to offset {durable}" if lost and durable < NO_LIMIT else ""
             raise DamagedFile(
-                f"{file.path} is damaged at byte {position}, offset {self.end_offset} ({reason}){where}. Restore it from "
-                f"a copy, or empty the directory and let this node fetch the log from the others"
+                f"{file.path} is damaged at byte {position}, offset {self.end_offset} ({reason}){where}{known}. Restore it "
+                f"from a copy, or empty the directory and let this node fetch the log from the others"
             )
         size = file.size - position
         file.truncate(position)
+        segment.cut = True
         return f"{file.path}: cut a torn tail of {size} bytes at byte {position}, offset {self.end_offset} ({reason})"
 
 
@@ -409,6 +423,18 @@ def _sound_after(rest: Buffer, offset: int) -> int | None:
                 pass
         place = data.find(b"\x02", place + 1)
     return None
+
+
+def _page_missing(rest: Buffer, position: int, size: int) -> bool:
+    """Whether one of the first `size` bytes of `rest`, which lies at `position` of its file, is of a page that was never
+    written: there are only zeros from its begin, or from the begin of `rest`, to its end."""
+    data = bytes(rest[:size])
+    begin, end = 0, SECTOR_BYTES - position % SECTOR_BYTES
+    while end <= size:  # what is sound does not begin in a missing page
+        if not any(data[begin:end]):
+            return True
+        begin, end = end, end + SECTOR_BYTES
+    return False
 
 
 def _cut(data: memoryview, offset: int, bytes_max: int) -> list[Batch]:

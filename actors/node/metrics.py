@@ -26,6 +26,7 @@ CONTROLLER = "kafka.controller:type=KafkaController,name="
 BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
 """The domain is the controller's although the node is a broker (R631-202)."""
 REPLICAS = "kafka.server:type=ReplicaManager,name="
+DIRECTORIES = "kafka.log:type=LogManager,name=OfflineLogDirectoryCount"
 REQUESTS = "kafka.network:type=RequestChannel,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
@@ -109,6 +110,8 @@ def _broker(role: "BrokerRole", node: "Node") -> list[Sample]:
     found = gauge(BROKER_LAG, max(0, node.quorum.high_watermark - role.image.next_offset))
     state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
     found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
+    found += gauge(DIRECTORIES, role.storage.offline_directories)
+    found += gauge(REPLICAS + "OfflineReplicaCount", len(replicas.offline))
     found += gauge(REPLICAS + "PartitionCount", sum(1 for _ in replicas))
     found += gauge(REPLICAS + "LeaderCount", len(led))
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))

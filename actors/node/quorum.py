@@ -25,7 +25,7 @@ from actors.node.metadata_log import MetadataLog, Segment
 from actors.node.quorum_storage import Recovered, Store
 from actors.node.registry import Answer, Close, Done, Parked
 from actors.node.rpc import begin_quorum_epoch, end_quorum_epoch, fetch_metadata, fetch_snapshot, vote
-from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now
+from actors.ports import Batch, Buffer, Disk, DiskFailed, DiskFull, Now, SyncClass
 from actors.raft import (
     EPOCH_MAX,
     Description,
@@ -144,6 +144,8 @@ class Quorum:
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
         """When to look for room again."""
+        self._mark_timed = False
+        """A timer runs for the durable mark."""
         self._raft: Raft | None = None
 
     # -- what others ask
@@ -368,6 +370,7 @@ class Quorum:
                 return
             self._replay()
             self._store_snapshot()
+            self._keep_mark()
             self._read_missed()
         except (DiskFailed, DiskFull) as failed:
             self.node.stop(1, f"the metadata log cannot be written: {failed}")
@@ -450,7 +453,7 @@ class Quorum:
         def submit() -> None:
             # When it is tried again, a later one may have written newer content.
             current = [one for one in replacements if self._newest[one[1]] is one]
-            self.node.sync(files, current, lambda result: self._synced(sync, dirty, result, submit))
+            self.node.sync(files, current, lambda result: self._synced(sync, dirty, result, submit), SyncClass.QUORUM)
 
         submit()
 
@@ -636,15 +639,16 @@ class Quorum:
 
     def _store_snapshot(self) -> None:
         raft = self.raft
-        taken = self.store.next_taken(min(raft.high_watermark, raft.durable_offset))
+        taken = self.store.next_taken(min(raft.high_watermark, raft.durable_offset), self.node.now.mono_ms)
         if taken is None:
             return
         snapshot, data = taken
 
         def stored(result: Exception | None) -> None:
             if isinstance(result, DiskFull):
-                self.node.log.error(f"no snapshot, the log goes on growing: {result}")
-                self.store.not_stored()
+                self.node.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
+                self.store.not_stored(self.node.now.mono_ms)
+                self.node.waiting.timers.at(self.store.again_ms, self._store_snapshot)
                 return
             if result is not None:
                 self.node.stop(1, f"a checkpoint cannot be written: {result}")
@@ -655,6 +659,31 @@ class Quorum:
                 self.log.delete_below(start.end_offset)
 
         self.node.sync((), [(self.store.disk, self.checkpoints.path(snapshot), data)], stored)
+
+    def _keep_mark(self) -> None:
+        """Write down how far the log is durable and committed, now or when it is time."""
+        mark, now_ms = self.store.mark, self.node.now.mono_ms
+        safe = min(self.raft.high_watermark, self.raft.durable_offset)
+        if self._mark_timed or not mark.behind(safe):
+            return
+
+        def timed() -> None:
+            self._mark_timed = False
+            self._keep_mark()
+
+        if now_ms < mark.due_ms:
+            self._mark_timed = True
+            self.node.waiting.timers.at(mark.due_ms, timed)
+            return
+
+        def written(result: Exception | None) -> None:
+            mark.written(result is None)
+            if result is None or isinstance(result, DiskFull):
+                self._keep_mark()
+            else:
+                self.node.stop(1, f"{files.DURABLE} cannot be written: {result}")
+
+        self.node.sync((), [mark.write(safe, now_ms)], written)
 
     def _verify(self, snapshot: SnapshotId, file: Any) -> None:
         """A received file becomes durable, is checked outside the loop, and raft hears of it."""

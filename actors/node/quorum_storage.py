@@ -7,7 +7,8 @@ This file alone decides what a directory means when its files disagree:
 2. The log starts at the oldest checkpoint that lies within it. A log that begins later than every checkpoint ends has
    lost its beginning: the start is refused.
 3. The voters are those of the newest checkpoint or of a later Voters record in the log.
-4. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
+4. A log that ends below its durable mark, with no checkpoint beyond it, has lost its end: the start is refused.
+5. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
    the log and written for Kafka's tools only.
 """
 
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from actors.metadata import batches
 from actors.node import metadata_files as files
 from actors.node.checkpoints import Checkpoints
+from actors.node.durable_mark import DurableMark
 from actors.node.metadata_log import MetadataLog
 from actors.ports import Batch, Buffer, Disk, File
 from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice
@@ -24,6 +26,8 @@ from fastpath import batch as bytes_of
 
 NO_SNAPSHOT = SnapshotId(0, 0)
 CONTROL_BIT = 0x20
+SNAPSHOT_RETRY_MS = 10_000
+"""After a checkpoint that found no room the next try comes so much later."""
 
 
 class Recovered(NamedTuple):
@@ -45,9 +49,12 @@ class Store:
         self.directory = directory
         self.log = MetadataLog(disk, directory, segment_bytes, segment_ms)
         self.checkpoints = Checkpoints(disk, directory)
+        self.mark = DurableMark(disk, directory)
         self.bytes_since_snapshot = 0
         self.taken: tuple[SnapshotId, bytes] | None = None
         """A snapshot written by a role that waits for its end to be committed and durable."""
+        self.again_ms = 0
+        """No snapshot is stored before, monotonic: there was no room."""
         self._bytes_at_taken = 0
         self._storing = False
         self._written_epochs: bytes = b""
@@ -79,7 +86,16 @@ class Store:
                 if attributes & CONTROL_BIT:
                     voters[:] = _voters_in(batch.data) or voters
 
-        notices = self.log.recover(now_ms, seen)
+        unusable = self.mark.recover()
+        notices = self.log.recover(now_ms, seen, self.mark.offset)
+        if unusable is not None:
+            notices.append(unusable)
+        if max(self.log.end_offset, newest.end_offset) < self.mark.offset:
+            raise files.DamagedFile(
+                f"{self.directory}: the log ends at offset {self.log.end_offset}, but was durable up to "
+                f"{self.mark.offset}. Restore it from a copy, or empty the directory and let this node fetch the log from "
+                f"the others"
+            )
         start = self._start(newest)
         last_epoch = entries[-1][0] if entries else newest.epoch
         if self.log.end_offset < newest.end_offset or last_epoch < newest.epoch or not self.log.segments:
@@ -142,9 +158,9 @@ class Store:
         self.bytes_since_snapshot = 0
         self.taken = None
 
-    def next_taken(self, safe_offset: int) -> tuple[SnapshotId, bytes] | None:
+    def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, bytes] | None:
         """The snapshot to be stored now: everything in it is below `safe_offset`, committed and durable."""
-        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset:
+        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset or now_ms < self.again_ms:
             return None
         self._storing = True
         self._bytes_at_taken = self.bytes_since_snapshot
@@ -167,10 +183,10 @@ class Store:
         self.log.roll()
         return start
 
-    def not_stored(self) -> None:
-        """There was no room for the checkpoint: forget it, the next one is larger in any case."""
+    def not_stored(self, now_ms: int) -> None:
+        """There was no room for the checkpoint: it is tried again at `again_ms`, or one that is newer by then."""
         self._storing = False
-        self.taken = None
+        self.again_ms = now_ms + SNAPSHOT_RETRY_MS
 
     def take_garbage(self) -> list[tuple[str, File | None]]:
         """What may be unlinked now."""

@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from actors.ports import WorkKind
+
 if TYPE_CHECKING:
     from actors.node.node import Node
 
@@ -85,6 +87,7 @@ class Later(NamedTuple):
 
     job: Callable[[], object]
     then: Callable[[object], "Answer"]
+    kind: WorkKind = WorkKind.DISK
 
 
 class Forward(NamedTuple):

@@ -27,6 +27,7 @@ from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
 from actors.replay.moment import Moment, Replay
 from actors.replay.where import Where, moment, moment_is_clock
+from fastpath import cut
 
 LONG = ("records", "changes", "log")
 """Tables that stream."""
@@ -44,12 +45,30 @@ PART_ROWS = 2_000_000
 
 def run(given: argparse.Namespace) -> int:
     """`rayft replay`; the exit code."""
+    cut.guard()
     try:
         with _Progress() as progress:
-            _give(_rows(given, progress), given, progress)
+            _give(_whole(_rows(given, progress)), given, progress)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _whole(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, as long as no file was cut while it was read. Raises ValueError."""
+    try:
+        for one in rows:
+            _refuse_cut()
+            yield one
+    except Exception:  # what zeros look like in the place of records
+        _refuse_cut()
+        raise
+    _refuse_cut()
+
+
+def _refuse_cut() -> None:
+    if cut.pages():
+        raise ValueError("a file was truncated while it was read, as a running node may do: run the command again.")
 
 
 def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,11 @@ from tests.integration.answers.dialogue import Dialogue
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL_SECONDS_MAX = 120
-CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "10"}
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "0",
+    "default.replication.factor": "3",
+    "offsets.topic.num.partitions": "10",
+}
 
 
 @pytest.fixture(scope="session")

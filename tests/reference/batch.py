@@ -141,9 +141,28 @@ def check_client(head: Fields, body: bytes, keyed: bool) -> None:
     codec, append_time, control = head.attributes & 7, head.attributes & 8, head.attributes & 32
     if codec > 4 or append_time or control or head.count < 1 or head.count != head.last_offset_delta + 1:
         raise Bad("rules")
-    if codec == 0:
-        read = rows(body, head.count)
-        if [delta for delta, _ in read] != list(range(head.count)):
-            raise Bad("offsets")
-        if keyed and any(row.key is None for _, row in read):
-            raise Bad("key")
+    if codec == 0 and refused(head, body, keyed):
+        raise Bad("records")
+
+
+def refused(
+    head: Fields, body: bytes, keyed: bool, oldest_ms: int = -(1 << 63), newest_ms: int = (1 << 63) - 1
+) -> list[tuple[int, bool]]:
+    """Of decompressed records those that a client may not send: (index, whether its key is missing, else its time). Bad
+    when they are not the records that the header tells of."""
+    read = rows(body, head.count)
+    if [delta for delta, _ in read] != list(range(head.count)):
+        raise Bad("offsets")
+    found = []
+    for index, (_, row) in enumerate(read):
+        time = timestamp(head, row)
+        if keyed and row.key is None:
+            found.append((index, True))
+        elif time != -1 and not oldest_ms <= time <= newest_ms:
+            found.append((index, False))
+    return found
+
+
+def timestamp(head: Fields, row: Row) -> int:
+    """Of a record of `rows`, in 64 bits."""
+    return (head.base_timestamp + row.timestamp + (1 << 63)) % (1 << 64) - (1 << 63)

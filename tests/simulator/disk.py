@@ -3,9 +3,12 @@
 Deterministic: every choice comes from the seeded `Random` handed to `crash`, every fault is switched on by the test.
 
 - An append is in the page cache (`data`). A sync makes the file as it is then durable (`durable`).
-- `crash` is a power cut. Of each file there remains what was durable, or (with a `random`) also some of what came after:
-  appended bytes up to any place, the last ones perhaps zeros; a truncation that was not synced may be undone.
-- A file that was never synced is gone after a crash, or with a `random` may be there, with some of its bytes.
+- `crash` is a power cut. Of each file there remains what was durable, or (with a `random`) also some of what came after.
+  Pages that were changed reach the device in any order, each or not, so a later one may be there and an earlier one not: it
+  reads as what was durable there, else as zeros. A page may be there as it was after an earlier append. The file ends behind
+  the last page that is there, or in it, or in zeros behind it.
+- A truncation that was not synced may be undone; the page in which it cut may be there all the same.
+- A file that was never synced is gone after a crash, or with a `random` may be there, with some of its pages.
 - Renames and removals are durable at once: Kafka's layout never relies on one of them being undone.
 - A killed process (`kill`) loses nothing: the page cache outlives it.
 """
@@ -16,16 +19,29 @@ from random import Random
 
 from actors.ports import Buffer, DiskFailed, DiskFull, Sync
 
+PAGE_BYTES = (512, 4096)
+"""What a device writes whole: a sector, or a page of the cache. Files here are small, so sectors count as often."""
+
 
 class Inode:
     """One file's bytes. Invariant: `durable` is what a power cut leaves at least; None when not even the name."""
 
-    __slots__ = ("data", "durable", "path")
+    __slots__ = ("cut", "data", "durable", "ends", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.data = bytearray()
         self.durable: bytes | None = None
+        self.cut = 0
+        """The least size since it was durable: what is durable from there on may come back only as a whole."""
+        self.ends: list[int] = []
+        """Sizes after the appends since then."""
+
+    def make_durable(self) -> None:
+        """The device has it as it is."""
+        self.durable = bytes(self.data)
+        self.cut = len(self.data)
+        self.ends = []
 
 
 class VirtualFile:
@@ -53,6 +69,7 @@ class VirtualFile:
             raise DiskFailed(errno.EIO, "append failed", self.path)
         self.disk.take_room(self, len(data))
         self.inode.data += data
+        self.inode.ends.append(len(self.inode.data))
         self.disk.appended_bytes += len(data)
         return len(self.inode.data)
 
@@ -76,7 +93,10 @@ class VirtualFile:
 
     def truncate(self, size: int) -> None:
         assert size <= len(self.inode.data), "truncate only cuts"
-        del self.inode.data[size:]
+        inode = self.inode
+        del inode.data[size:]
+        inode.cut = min(inode.cut, size)
+        inode.ends = [end for end in inode.ends if end <= size]
 
     def close(self) -> None:
         self.closed = True
@@ -146,8 +166,8 @@ class VirtualDisk:
         self.syncs += 1
         for file in sync.files:
             assert isinstance(file, VirtualFile)
-            self._may_fail(file.path)
-            file.inode.durable = bytes(file.inode.data)
+            file.disk._may_fail(file.path)
+            file.inode.make_durable()
         for disk, path, content in sync.replacements:
             assert isinstance(disk, VirtualDisk)
             disk.replace(path, content)
@@ -166,7 +186,7 @@ class VirtualDisk:
             raise DiskFull(errno.ENOSPC, "no room to replace the file", path)
         inode = Inode(path)
         inode.data += content
-        inode.durable = bytes(content)
+        inode.make_durable()
         self.files[path] = inode
 
     # -- faults -------------------------------------------------------------------------------------------------------
@@ -181,32 +201,16 @@ class VirtualDisk:
 
     def crash(self, random: Random | None = None) -> None:
         """Cut the power. Handles opened before are worthless after."""
+        page = random.choice(PAGE_BYTES) if random is not None else 0
         for path in sorted(self.files):
-            left = self._left(self.files[path], random)
+            left = _left(self.files[path], page, random)
             if left is None:
                 del self.files[path]
                 continue
             inode = Inode(path)
             inode.data += left
-            inode.durable = bytes(left)
+            inode.make_durable()
             self.files[path] = inode
-
-    def _left(self, inode: Inode, random: Random | None) -> bytes | None:
-        if random is None:
-            return inode.durable
-        durable = inode.durable
-        if durable is None:
-            if random.randrange(2):
-                return None
-            durable = b""
-        if bytes(inode.data[: len(durable)]) != durable and random.randrange(2):
-            return durable
-        keep = min(len(durable), len(inode.data))
-        left = bytearray(inode.data[: keep + random.randrange(len(inode.data) - keep + 1)])
-        if len(left) > keep and not random.randrange(4):
-            zeros = random.randrange(len(left) - keep) + 1
-            left[-zeros:] = bytes(zeros)
-        return bytes(left)
 
     def corrupt(self, path: str, position: int, mask: int = 0xFF) -> None:
         """Flip bits of one byte, in memory and on the device."""
@@ -216,3 +220,50 @@ class VirtualDisk:
             durable = bytearray(inode.durable)
             durable[position] ^= mask
             inode.durable = bytes(durable)
+
+
+def _left(inode: Inode, page: int, random: Random | None) -> bytes | None:
+    """What of a file outlives a power cut; None: not even its name."""
+    durable, data = inode.durable, bytes(inode.data)
+    if random is None:
+        return durable
+    if durable is None:
+        if random.randrange(2):
+            return None
+        durable = b""
+    elif durable == data:
+        return durable
+    cut = min(inode.cut, len(durable))
+    if cut < len(durable) and random.randrange(2):
+        return _undone(durable, data, cut - cut % page, page, random)
+    return _grown(durable[:cut], data, inode.ends, page, random)
+
+
+def _undone(durable: bytes, data: bytes, begin: int, page: int, random: Random) -> bytes:
+    """The truncation is not there, but the page in which it cut may be: with what is there now, then zeros."""
+    end = min(begin + page, len(durable))
+    if random.randrange(2):
+        return durable
+    return durable[:begin] + data[begin:end].ljust(end - begin, b"\0") + durable[end:]
+
+
+def _grown(base: bytes, data: bytes, ends: list[int], page: int, random: Random) -> bytes:
+    """Some of the pages that differ from `base`, then perhaps a shorter end, or zeros up to the whole size."""
+    likely = random.choice((0.0, 0.5, 0.5, 0.9, 1.0))
+    left = bytearray(base)
+    for begin in range(0, len(data), page):
+        end = min(begin + page, len(data))
+        if data[begin:end] == base[begin:end] or random.random() >= likely:
+            continue
+        stop = end
+        earlier = [one for one in ends if max(begin, len(base)) < one < end]
+        if earlier and not random.randrange(4):
+            stop = random.choice(earlier)
+        left.extend(bytes(max(stop - len(left), 0)))
+        left[begin:stop] = data[begin:stop]
+    choice = random.randrange(4)
+    if choice == 0:
+        del left[random.randint(len(base), len(left)) :]
+    elif choice == 1:
+        left.extend(bytes(random.randint(0, max(len(data) - len(left), 0))))
+    return bytes(left)

@@ -160,7 +160,7 @@ class Faults:
         if process.disk.sync_fails is not None:
             # What the kernel could not write it forgets: a restarted process finds only what is on the device.
             process.disk.sync_fails = None
-            self.world.after(0, lambda: process.disk.crash(self.world.random))
+            self.world.after(0, lambda: process.disk.crash(self.world.power))
         self._later(50, 4_000, lambda: self._start(process))
 
     def _start(self, process: Process) -> None:

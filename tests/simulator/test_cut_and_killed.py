@@ -4,6 +4,9 @@ What lies behind the cut is of another leader than what the last checkpoints kne
 point would put it under the old leader's epoch.
 """
 
+from actors.broker.log import log as log_of
+from actors.broker.log.cutting import Preparation
+from actors.broker.log.producers import Producers
 from actors.wire.messages import message
 from fastpath import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
@@ -74,3 +77,18 @@ def test_what_is_acknowledged_outlives_the_next_leaders():
     t.until(lambda: t.leader == 3)
     t.world.run_for(1_000)
     assert acknowledged.items() <= t.read().items()
+
+
+def test_a_follower_is_cut_when_a_thread_has_read_what_that_takes(monkeypatch):
+    """As where much lies between the newest producer snapshot and the cut."""
+    prepared = []
+    call = Preparation.__call__
+    monkeypatch.setattr(log_of, "INSIDE_BYTES_MAX", -1)
+    monkeypatch.setattr(Producers, "can_truncate", lambda producers, offset: False)
+    monkeypatch.setattr(Preparation, "__call__", lambda job: prepared.append(job) or call(job))
+    t, _ = _cut_and_grown()
+    assert [job.end_offset for job in prepared] == [20]
+    t.cluster.brokers[2].start()
+    t.world.run_for(30_000)
+    assert t.isr == {1, 2}
+    assert t.log(2).log_end_offset == t.log(1).log_end_offset

@@ -107,11 +107,11 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     reads: list[Any] = []
     work = node.work
 
-    def late(job: Any, then: Any) -> None:
+    def late(job: Any, then: Any, *rest: Any) -> None:
         if quorum._reading and not reads:
-            reads.append(lambda: work(job, then))  # the disk takes its time
+            reads.append(lambda: work(job, then, *rest))  # the disk takes its time
         else:
-            work(job, then)
+            work(job, then, *rest)
 
     active.disk.cold = lambda path, position, size: path.endswith(".log") and "metadata" in path
     node.work = late

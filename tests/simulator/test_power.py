@@ -2,6 +2,7 @@
 
 from actors.wire.messages import message
 from fastpath import batch as batches
+from tests.simulator import world as world_of
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import World
@@ -85,3 +86,23 @@ def test_what_was_acknowledged_before_a_kill_is_read_after_it_where_every_record
     t.until(lambda: t.cluster.ready() and t.leader == 1)
     t.world.run_for(1_000)
     assert t.read() == dict.fromkeys(range(10), b"value")
+
+
+def test_what_acks_1_has_acknowledged_outlives_a_power_cut_where_every_record_is_flushed(monkeypatch):
+    """Three replicas, so the high watermark is not what the answer waits for; and a slow disk."""
+    monkeypatch.setattr(world_of, "SYNC_US", (50_000, 60_000))
+    t = OneTopic([1, 2, 3], {"flush.messages": "1"})
+    process = t.cluster.brokers[t.leader]
+    for number in range(5):
+        assert t.produce(b"value", acks=1) == number
+    process.kill()
+    process.disk.crash()
+    log = process.disk.files["t-0/00000000000000000000.log"].data
+    assert len(batches.headers(bytes(log))) == 5
+
+
+def test_no_follower_is_waited_for_with_acks_1_where_every_record_is_flushed():
+    t = OneTopic([1, 2, 3], {"flush.messages": "1"})
+    for id in {1, 2, 3} - {t.leader}:
+        t.cluster.brokers[id].freeze()
+    assert t.produce(b"value", acks=1) == 0

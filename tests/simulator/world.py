@@ -21,7 +21,7 @@ from actors.node.effects import Effects
 from actors.node.node import Node
 from actors.node.registry import TABLE
 from actors.node.storage import Storage
-from actors.ports import Now
+from actors.ports import Now, SyncClass, to_end
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
@@ -110,8 +110,8 @@ class Process:
         self.fruitless_since_us = 0
         self._next_conn = 0
         self._turn_at: int | None = None
-        self._replaced_us = 0
-        """When the last sync with small files, of those begun, is done."""
+        self._replaced_us = dict.fromkeys(SyncClass, 0)
+        """When the last sync of a class with small files, of those begun, is done."""
         self._inbox: list[Callable[[], None]] = []
 
     @property
@@ -141,7 +141,7 @@ class Process:
     def crash(self) -> None:
         """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""
         self.kill()
-        self.disk.crash(self.world.random)
+        self.disk.crash(self.world.power)
 
     def kill(self) -> None:
         """kill -9: the page cache outlives the process."""
@@ -232,10 +232,13 @@ class Process:
             at = world.time_us + world.random.randint(*SYNC_US)
             if sync.replacements:
                 # As on the real host: two versions of a small file never overtake each other.
-                at = self._replaced_us = max(at, self._replaced_us)
+                at = self._replaced_us[sync.kind] = max(at, self._replaced_us[sync.kind])
             world.at(at, lambda sync=sync: self._done(life, sync.token, lambda: self.disk.sync(sync)))
         for work in effects.work:
-            world.after(world.random.randint(100, 3000), lambda work=work: self._done(life, work.token, work.job))
+            world.after(
+                world.random.randint(100, 3000),
+                lambda work=work: self._done(life, work.token, lambda: to_end(work.job)),
+            )
         for dial in effects.dial:
             world.dial(self, dial.conn, dial.host, dial.port)
         self.listening.update(effects.listen)
@@ -407,6 +410,8 @@ class World:
     def __init__(self, seed: int, *, keep_log: bool = False) -> None:
         self.seed = seed
         self.random = random.Random(seed)
+        self.power = random.Random(f"{seed}-power")
+        """Which pages a power cut leaves."""
         self.time_us = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0

@@ -23,7 +23,7 @@ MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata"
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
 ALLOWED: dict[str, set[str]] = {
-    "fastpath": {"fastpath", "numpy", "lz4", "cramjam"},
+    "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "zstandard"},
     "actors.ports": set(),
     "actors.settings": set(),
     "actors.config": {"actors.settings"},

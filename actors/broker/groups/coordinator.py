@@ -33,6 +33,7 @@ from actors.broker.groups.records import (
 )
 from actors.broker.groups.shard import Key, Shard
 from actors.broker.groups.state import Group, GroupState
+from actors.broker.groups.subscriptions import subscribed
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
@@ -415,7 +416,8 @@ class Coordinator:
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and empty
-        groups that have no others. One that is written to, or has given an id out, is left for the next time.
+        groups that have no others. One that is written to, or has given an id out, is left for the next time. A stable
+        group loses what it committed longer ago than that for topics that no member subscribes to.
 
         Offsets for topics that do not exist go as well: their removal has failed, or this broker has learned of the deletion
         from a snapshot, which does not tell."""
@@ -425,6 +427,8 @@ class Coordinator:
         busy = {(pending.shard.partition, pending.group) for pending in self._pending.values()}
         for shard in loaded:
             for group in list(shard.groups.values()):
+                if group.state is GroupState.STABLE:
+                    self._expire_unsubscribed(shard, group, now)
                 if group.state is not GroupState.EMPTY or group.pending or (shard.partition, group.id) in busy:
                     continue
                 offsets = shard.offsets.get(group.id, {})
@@ -455,6 +459,20 @@ class Coordinator:
             pending.then(error, now)
 
     # ---- inside
+
+    def _expire_unsubscribed(self, shard: Shard, group: Group, now: Now) -> None:
+        """What is on its way to a key is newer than what is visible: such a key stays."""
+        oldest_ms, unsettled = now.wall_ms - self.settings.retention_ms, shard.unsettled.get(group.id, {})
+        old = [
+            key
+            for key, committed in shard.offsets.get(group.id, {}).items()
+            if committed.wall_ms <= oldest_ms and key not in unsettled
+        ]
+        topics = subscribed(group) if old else None
+        if topics is not None:
+            gone = [key for key in old if key[0] not in topics]
+            if gone:
+                self._remove_offsets(shard, group.id, gone, lambda error: None)
 
     def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
         topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)

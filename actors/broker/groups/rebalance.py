@@ -9,7 +9,8 @@ Rules (as Apache Kafka's classic groups):
 1. A join phase ends when every known member has rejoined, or at the end of the longest rebalance timeout; who has not
    rejoined by then is dropped, unless it is static. A phase that began with an empty group first waits
    `group.initial.rebalance.delay.ms`, anew for each newcomer.
-2. In the sync phase the leader's assignment is written first; only then everybody is answered.
+2. In the sync phase the leader's assignment is written first; only then everybody is answered. A member that has not
+   asked for its assignment within the longest rebalance timeout is dropped, though it heartbeats.
 3. A static member that comes back with a new member id takes its old place; the old process is fenced. It hears its new
    id once that is written: another coordinator, that knows the old one, would fence it.
 """
@@ -22,6 +23,8 @@ from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9
+SYNCING = (GroupState.COMPLETING, GroupState.STABLE)
+"""States in which members ask for their assignment."""
 
 
 class JoinRequest(NamedTuple):
@@ -139,6 +142,7 @@ def sync(
         return False
     member = group.members[member_id]
     touch(member, now_ms)
+    member.unsynced = False
     if group.state is GroupState.STABLE:
         out.append((ticket, _assignment(group, member)))
         return False
@@ -228,7 +232,7 @@ def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
                 group.remove(member.id)
             group.phase_extends_until_ms = 0
             write = _complete(group, now_ms, out) or write
-    elif group.state is GroupState.COMPLETING and now_ms >= group.phase_deadline_ms:
+    elif group.state in SYNCING and now_ms >= group.phase_deadline_ms:
         silent = _silent(group)
         if silent:
             write = drop(group, silent, now_ms, policy, out) or write
@@ -243,7 +247,7 @@ def next_deadline_ms(group: Group) -> int | None:
         member.deadline_ms for member in group.members.values() if not member.join_ticket and not member.sync_ticket
     ]
     times.extend(group.pending.values())
-    if group.state is GroupState.PREPARING or (group.state is GroupState.COMPLETING and _silent(group)):
+    if group.state is GroupState.PREPARING or (group.state in SYNCING and _silent(group)):
         times.append(group.phase_deadline_ms)
     return min(times, default=None)
 
@@ -274,8 +278,8 @@ def member_error(group: Group, member_id: str, instance_id: str | None, generati
 
 
 def _silent(group: Group) -> list[str]:
-    """Members that have not asked for their assignment yet; without any, what is waited for is its write."""
-    return [member.id for member in group.members.values() if not member.sync_ticket]
+    """Members that have not asked for their assignment yet; without any, what may be waited for is its write."""
+    return [member.id for member in group.members.values() if member.unsynced]
 
 
 def _join_error(group: Group, request: JoinRequest, policy: Policy) -> ErrorCode | None:
@@ -423,6 +427,7 @@ def _complete(group: Group, now_ms: int, out: Out) -> bool:
     for member in group.members.values():
         ticket, member.join_ticket = member.join_ticket, NO_TICKET
         member.is_new = False
+        member.unsynced = True
         touch(member, now_ms)
         if ticket:
             out.append((ticket, _joined(group, member, member.join_version)))

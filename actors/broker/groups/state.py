@@ -33,6 +33,7 @@ class Member:
 
     `join_ticket`, `sync_ticket`: the request that waits for the end of the phase, NO_TICKET if none does.
     `deadline_ms`: when it expires unless it is heard of before.
+    `unsynced`: it has joined this generation and not asked for its assignment yet.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Member:
         "rebalance_timeout_ms",
         "session_timeout_ms",
         "sync_ticket",
+        "unsynced",
     )
 
     def __init__(
@@ -77,6 +79,7 @@ class Member:
         self.sync_ticket = NO_TICKET
         self.deadline_ms = 0
         self.is_new = True
+        self.unsynced = False
 
     def metadata(self, protocol: str | None) -> bytes:
         """The member's metadata for a protocol; empty if it did not name it."""
@@ -105,7 +108,7 @@ class Group:
         self.pending: dict[str, int] = {}
         """Member ids given out with MEMBER_ID_REQUIRED that have not joined yet -> when they lapse."""
         self.phase_deadline_ms = 0
-        """End of the join phase (PREPARING) or of the sync phase (COMPLETING)."""
+        """End of the join phase (PREPARING), or of the time to ask for an assignment (COMPLETING, STABLE)."""
         self.phase_extends_until_ms = 0
         """PREPARING from EMPTY: newcomers may push the end of the phase up to here."""
         self.newcomers = False

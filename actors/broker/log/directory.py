@@ -122,6 +122,17 @@ class LogDirectory:
         files = self.recovery_points, self.high_watermarks, self.log_starts
         return Checkpointed(*(file.get(partition, 0) for file in files))
 
+    @property
+    def used(self) -> bool:
+        """Whether a broker has ever written its checkpoints here."""
+        return self._ids is not None or self.disk.exists(HIGH_WATERMARKS)
+
+    def had(self, partition: Partition, topic_id: bytes) -> bool:
+        """Whether the checkpoints say that a replica of that topic had records here, or is known to be lost."""
+        if self._ids is None or self._ids.get(partition) != topic_id:
+            return False
+        return self.high_watermarks.get(partition, 1) > 0 or self.recovery_points.get(partition, 1) > 0
+
     def checkpoints(
         self,
         recovery_points: Mapping[Partition, int],

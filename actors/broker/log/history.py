@@ -11,7 +11,7 @@ import numpy as np
 
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.producers import CONTROL, Producers
-from actors.broker.log.segment import SCAN_BYTES, Segment
+from actors.broker.log.segment import NO_LIMIT, SCAN_BYTES, Segment
 from fastpath.batch import CorruptBatch, columns, headers, records
 
 Columns = dict[str, np.ndarray[Any, Any]]
@@ -50,7 +50,7 @@ def learn(
             if epochs is not None:
                 _learn_epochs(epochs, found, offset)
             if producers is not None and found["producer_id"].max() >= 0:
-                _learn_producers(producers, data, offset, now_ms)
+                learn_producers(producers, data, offset, now_ms)
 
 
 def _learn_epochs(epochs: EpochCache, found: Columns, offset: int) -> None:
@@ -61,9 +61,12 @@ def _learn_epochs(epochs: EpochCache, found: Columns, offset: int) -> None:
             epochs.assign(int(epoch[row]), int(base_offset[row]))
 
 
-def _learn_producers(producers: Producers, data: memoryview, offset: int, now_ms: int) -> None:
+def learn_producers(
+    producers: Producers, data: memoryview, offset: int, now_ms: int, upper_offset: int = NO_LIMIT
+) -> None:
+    """Enter the batches in `data` that begin at or behind `offset` and end below `upper_offset`."""
     for header in headers(data):
-        if header.producer_id >= 0 and header.base_offset >= offset:
+        if header.producer_id >= 0 and header.base_offset >= offset and header.last_offset < upper_offset:
             producers.append(header, now_ms, marker_epoch(data, header.position) if header.attributes & CONTROL else -1)
 
 

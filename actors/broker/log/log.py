@@ -21,6 +21,7 @@ from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS
+from actors.broker.log.cutting import INSIDE_BYTES_MAX, Preparation, Prepared
 from actors.broker.log.directory import PARTITION_METADATA, write_topic_id
 from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
@@ -459,13 +460,14 @@ class PartitionLog:
         """For a clean stop: the last flush, with a snapshot of the producers. Then sync it, then `release`."""
         if self.active is not None:
             self.active.seal()
-        if self.log_end_offset not in self.snapshots:
+        known = self.producers.by_id or self.snapshots or self._pending
+        if known and self.log_end_offset not in self.snapshots:
             self._keep_producers(self.log_end_offset)
         return self.flush()
 
     def _keep_producers(self, offset: int) -> None:
-        """The next flush writes what is known of them, if there are any, and if it is all that there is to know."""
-        if self.damaged is None and (self.producers.by_id or self.snapshots or self._pending):
+        """The next flush writes what is known of them, if it is all that there is to know; that there is none, too."""
+        if self.damaged is None:
             self._pending[offset] = self.producers.snapshot()
 
     def release(self) -> None:
@@ -486,8 +488,45 @@ class PartitionLog:
 
     # -- cuts ---------------------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offset: int) -> list[Job]:
-        """Cut off everything from `offset` on (the whole batch that holds it); jobs that unlink files. Blocking, little.
+    def prepare_cut(self, offset: int) -> Preparation | None:
+        """The job that reads what `truncate_to(offset)` needs from the disk; None: that is little, cut at once."""
+        if not self.log_start_offset <= offset < self.log_end_offset:
+            return None
+        place = self._segment_of(offset)
+        segment = self.segments[place]
+        known = segment is self.active or self._have_index(segment)
+        if known and self.producers.can_truncate(offset):
+            return None
+        start = max((one for one in (*self.snapshots, *self._pending) if one <= offset), default=-1)
+        found = start >= 0
+        start = start if found else self.log_start_offset
+        first = self._segment_of(start)
+        begin = self._near(self.segments[first], start)
+        size = sum(one.size for one in self.segments[first:place]) + self._near(segment, offset) - begin
+        if known and size <= INSIDE_BYTES_MAX:
+            return None
+        content = self._pending.get(start) if found else None
+        path = self._snapshot_path(start) if found and content is None else None
+        segments = tuple(self.segments[first : place + 1])
+        return Preparation(
+            offset, segments, start, begin, content, self.disk, path, self._generation, self.log_end_offset
+        )
+
+    def _near(self, segment: Segment, offset: int) -> int:
+        """Position of a batch at or before the one that holds `offset`; 0 where the index is not in memory."""
+        return segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
+
+    def fits(self, job: Preparation) -> bool:
+        """Whether the log is still what it was when the job was made."""
+        return job.generation == self._generation and job.end_offset == self.log_end_offset
+
+    def forget_snapshot(self, job: Preparation) -> None:
+        """The job has found that its snapshot cannot be trusted: the next one begins at an older one."""
+        self.snapshots = [one for one in self.snapshots if one != job.start]
+
+    def truncate_to(self, offset: int, prepared: Prepared | None = None) -> list[Job]:
+        """Cut off everything from `offset` on (the whole batch that holds it); jobs that unlink files. Blocking, little,
+        if `prepare_cut` had nothing to prepare, or `prepared` is what it has given.
 
         Where nothing is left the log is empty, and begins at its start, or at `offset` if that is lower.
         """
@@ -502,6 +541,8 @@ class PartitionLog:
         del self.segments[place + 1 :]
         self.active = self.segments[place]
         self.indexes.forget(self.active)
+        if prepared is not None and prepared.segment_index is not None and self.active.index is None:
+            self.active.keep_index(prepared.segment_index)
         end = self.active.truncate(offset)
         if end < self.log_start_offset:
             # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.
@@ -509,9 +550,19 @@ class PartitionLog:
         self.shortened.append(self.active)
         self._ends_at(end)
         self.epochs.truncate_end(end)
-        if not self.producers.truncate(end):
+        if prepared is not None:
+            self._take_prepared(prepared)
+        elif not self.producers.truncate(end):
             self.rebuild_producers()
         return jobs
+
+    def _take_prepared(self, prepared: Prepared) -> None:
+        before, self.producers = self.producers, prepared.producers
+        self.producers.heard(before, -1)
+        self.damaged = prepared.damaged or self.damaged
+        if prepared.snapshot is not None and self.damaged is None and prepared.snapshot[0] not in self.snapshots:
+            offset, content = prepared.snapshot
+            self._pending.setdefault(offset, content)
 
     def truncate_fully(self, offset: int, now_ms: int = 0) -> list[Job]:
         """Drop everything and begin again at `offset`: what the leader has no longer overlaps with this log."""

@@ -163,6 +163,16 @@ class Producers:
         if header.attributes & TRANSACTIONAL and producer.transaction_offset < 0:
             producer.transaction_offset = header.base_offset
 
+    def can_truncate(self, offset: int) -> bool:
+        """Whether `truncate` would leave enough."""
+        return all(
+            one.transaction_offset < 0
+            and one.coordinator_epoch < 0
+            and one.batches
+            and one.batches[0].last_offset < offset
+            for one in self.by_id.values()
+        )
+
     def truncate(self, offset: int) -> bool:
         """Forget batches at or above `offset`; False: what remains is not enough, build the state from the log."""
         if any(p.transaction_offset >= 0 or p.coordinator_epoch >= 0 for p in self.by_id.values()):

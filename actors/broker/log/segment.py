@@ -298,8 +298,8 @@ class Segment:
     def write_index(self) -> list[File]:
         """Bring the index files up to what memory holds; every file of the segment. Raises DiskFull, DiskFailed."""
         index = self.index
-        if index is None:
-            return [self.log]
+        if index is None:  # it was written when it was dropped, and not synced yet
+            return [self.log, *(file for file in (self.index_file, self.time_file) if file is not None)]
         if self.index_file is None:
             self.index_file = self.disk.open(self.path(INDEX), create=True)
         if self.time_file is None:

@@ -1,17 +1,24 @@
 """Offsets by time: the answers to ListOffsets (KIP-734 for the largest timestamp).
 
 Special timestamps are answered at once. For a real one, and for the largest, batches have to be read and perhaps
-decompressed, so the answer is a job for a thread. The job works on the segments as they were when it was made.
+decompressed, so the answer is a job for a thread, in slices. The job works on the segments as they were when it was made,
+and holds no more of a batch than a piece. Records that cannot be decompressed are passed over: no client can read them
+either, and one such batch must not spoil all searches.
 """
 
 from typing import NamedTuple
 
-from actors.broker.log.history import pieces
+from actors.broker.log.history import Columns, pieces
 from actors.broker.log.segment import Segment
-from fastpath.batch import records
+from actors.broker.slices import BATCH_COST, Step, Steps, cost
+from fastpath import compression
+from fastpath.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, header
+from fastpath.segment import SegmentIndex
+from fastpath.walk import Walk
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-APPEND_TIME = 0x08
+CODEC, APPEND_TIME = 0x07, 0x08
+NEVER_MS = (1 << 63) - 1
 
 
 class TimeOffset(NamedTuple):
@@ -23,7 +30,7 @@ class TimeOffset(NamedTuple):
 
 
 class TimeSearch(NamedTuple):
-    """The job: the first record at or after `timestamp`, or with MAX_TIMESTAMP the first that has the largest."""
+    """The search for the first record at or after `timestamp`, or with MAX_TIMESTAMP the first that has the largest."""
 
     segments: tuple[Segment, ...]
     timestamp: int
@@ -31,54 +38,101 @@ class TimeSearch(NamedTuple):
     upper_offset: int
 
     def __call__(self) -> TimeOffset | None:
+        """All steps at once."""
+        steps = self.steps()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: TimeOffset | None = end.value
+                return found
+
+    def steps(self) -> Steps[TimeOffset | None]:
         """None: there is no such record in `[lower_offset, upper_offset)`. Raises DiskFailed, CorruptBatch."""
-        if self.timestamp == MAX_TIMESTAMP:
-            found = self._largest()
-        else:
-            found = self._first()
+        found = yield from self._largest() if self.timestamp == MAX_TIMESTAMP else self._first()
         return found if found is not None and found.offset < self.upper_offset else None
 
-    def _largest(self) -> TimeOffset | None:
-        best: tuple[int, Segment] | None = None
-        for segment in self.segments:
-            deleted = segment.base_offset < self.lower_offset
-            largest = self._largest_left(segment) if deleted else segment.max_timestamp(cold=True)
-            if largest is not None and largest >= 0 and (best is None or largest > best[0]):
-                best = largest, segment
-        return self._search(best[1], best[0]) if best is not None else None
-
-    def _largest_left(self, segment: Segment) -> int:
-        """Of a segment whose first records are deleted; -1: none."""
-        whole = segment.max_timestamp(cold=True)
-        if whole is not None and self._search(segment, whole) is not None:
-            return whole
-        index = segment.index or segment.load_index(cold=True)
-        assert index is not None
-        lower, largest = self.lower_offset, -1
-        for data, found in pieces(segment, index.offsets.lookup(lower)[1]):
-            largest = max(largest, found["max_timestamp"][found["base_offset"] >= lower].max(initial=-1).item())
-            for row in ((found["base_offset"] < lower) & (found["last_offset"] >= lower)).nonzero()[0]:
-                for record in records(data, int(found["position"][row])):
-                    largest = max(largest, record.timestamp if record.offset >= lower else -1)
-        return largest
-
-    def _first(self) -> TimeOffset | None:
+    def _first(self) -> Steps[TimeOffset | None]:
         for segment in self.segments:
             largest = segment.max_timestamp(cold=True)
             if largest is not None and largest >= self.timestamp:
-                found = self._search(segment, self.timestamp)
+                found = yield from self._search(segment, _index(segment), self.timestamp)
                 if found is not None:
                     return found
         return None
 
-    def _search(self, segment: Segment, timestamp: int) -> TimeOffset | None:
-        index = segment.index or segment.load_index(cold=True)
-        assert index is not None
+    def _largest(self) -> Steps[TimeOffset | None]:
+        """The index may tell of a time whose record is deleted, or cannot be read: then the segment's batches are asked."""
+        largest = [segment.max_timestamp(cold=True) or -1 for segment in self.segments]
+        exact: set[int] = set()
+        while max(largest, default=-1) >= 0:
+            best = max(range(len(largest)), key=lambda number: (largest[number], -number))
+            segment = self.segments[best]
+            index = _index(segment)
+            found = yield from self._search(segment, index, largest[best])
+            if found is not None:
+                return found
+            largest[best] = -1 if best in exact else (yield from self._largest_left(segment, index))
+            exact.add(best)
+        return None
+
+    def _largest_left(self, segment: Segment, index: SegmentIndex) -> Steps[int]:
+        """The largest timestamp of the records that are not deleted and can be read; -1: none."""
+        largest = -1
+        for data, found in pieces(segment, index.offsets.lookup(self.lower_offset)[1]):
+            yield Step(len(data), len(data))
+            times = found["max_timestamp"]
+            for row in times.argsort(kind="stable")[::-1]:
+                if times[row] <= largest:
+                    break
+                if found["last_offset"][row] >= self.lower_offset:
+                    walk = yield from self._walk(data, found, int(row), NEVER_MS)
+                    largest = max(largest, walk.latest)
+        return largest
+
+    def _search(self, segment: Segment, index: SegmentIndex, timestamp: int) -> Steps[TimeOffset | None]:
         offset = max(index.times.lookup(timestamp)[1], self.lower_offset)
         for data, found in pieces(segment, index.offsets.lookup(offset)[1]):
+            yield Step(len(data), len(data))
             late = (found["max_timestamp"] >= timestamp) & (found["last_offset"] >= self.lower_offset)
             for row in late.nonzero()[0]:
-                for record in records(data, int(found["position"][row])):
-                    if record.timestamp >= timestamp and record.offset >= self.lower_offset:
-                        return TimeOffset(record.offset, record.timestamp, int(found["epoch"][row]))
+                walk = yield from self._walk(data, found, int(row), timestamp)
+                if walk.found is not None:
+                    first = int(found["base_offset"][row]) + walk.found.offset_delta
+                    return TimeOffset(first, walk.found.timestamp, int(found["epoch"][row]))
         return None
+
+    def _walk(self, data: memoryview, found: Columns, row: int, from_ms: int) -> Steps[Walk]:
+        """The records of one batch, up to the first at or after `from_ms`, or to where they make no sense."""
+        position = int(found["position"][row])
+        head = header(data, position)
+        walk = Walk(
+            head.count,
+            head.last_offset_delta,
+            head.base_timestamp,
+            strict=False,
+            append_time_ms=head.max_timestamp if head.attributes & APPEND_TIME else None,
+            from_ms=from_ms,
+            from_delta=max(0, self.lower_offset - head.base_offset),
+        )
+        body, codec = data[position + HEADER_SIZE : position + head.size], head.attributes & CODEC
+        if not codec:
+            walk.feed(body)
+            yield Step(BATCH_COST + len(body), len(data))
+            return walk
+        held = len(data) + compression.held_bytes(codec, body)
+        yield Step(BATCH_COST, len(data))
+        try:
+            for piece in compression.pieces(codec, body, OUTPUT_BYTES_MAX):
+                if walk.feed(piece) is not None or walk.found is not None:
+                    break
+                yield Step(cost(codec, len(piece)), held)
+        except compression.CompressionError:
+            pass
+        return walk
+
+
+def _index(segment: Segment) -> SegmentIndex:
+    index = segment.index or segment.load_index(cold=True)
+    assert index is not None
+    return index

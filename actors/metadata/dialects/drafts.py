@@ -6,7 +6,7 @@ version. KIP-631, "Record schemas"; R631-050 to R631-093.
 
 | op | record |
 |---|---|
-| BrokerSet | 0 BrokerRecord, tags 0 LogDirs, 2 Features, 3 IncarnationId |
+| BrokerSet | 0 BrokerRecord, tags 0 LogDirs, 2 Features, 3 IncarnationId, 4 LeaseMs |
 | TopicSet | 1 TopicRecord |
 | PartitionsSet | 2 PartitionRecord a row, in bulk by fastpath.compact |
 | ConfigSet | 3 ConfigRecord, null value removes (A35) |
@@ -158,6 +158,7 @@ def _write_broker(level: Level, op: BrokerSet) -> tuple[int, Any]:
             for name, lowest, highest in op.features
         ],
         incarnation_id=op.incarnation_id,
+        lease_ms=op.lease_ms,
     )
     return 0, body
 
@@ -173,6 +174,7 @@ def _read_broker(level: Level, body: Any) -> Op:
         body.rack,
         tuple((one.name, one.min_supported_version, one.max_supported_version) for one in body.features),
         tuple(body.log_dirs),
+        lease_ms=body.lease_ms,
     )
 
 

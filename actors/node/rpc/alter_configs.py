@@ -1,7 +1,7 @@
 """AlterConfigs 0-2: settings of a resource as a whole; aiokafka knows no other way.
 
 Brokers pass it on; the active controller does it (`controller/configs.py`).
-Errors: 3, 40, 42, 44 by resource; 41 NOT_CONTROLLER on a standby.
+Errors: 3, 40, 42, 44, 102 by resource; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import TYPE_CHECKING, Any

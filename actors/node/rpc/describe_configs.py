@@ -1,4 +1,5 @@
-"""DescribeConfigs (32), versions 1 to 4: settings of topics and brokers, where each value comes from, and what it does.
+"""DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
+comes from, and what it does.
 
 Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
 shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
@@ -16,7 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
 from actors.node.rpc.metadata import legal
 from actors.node.slices import Pace, Steps, in_slices
-from actors.settings import BROKER_CONFIGS, CLUSTER, TOPIC_CONFIGS, ConfigKey, ConfigType, inherited
+from actors.settings import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    CLUSTER,
+    TOPIC_CONFIGS,
+    ConfigKey,
+    ConfigType,
+    inherited,
+)
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -24,10 +33,10 @@ if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
     from actors.node.node import Node
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 INTERNAL = "internal."
 """Settings for tests begin so: shown where somebody has set them."""
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
 
 
 class Value(NamedTuple):
@@ -99,6 +108,11 @@ def _rows(
             return (ErrorCode.INVALID_REQUEST, text), ()
         names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
         return None, [(key, _broker_values(node, role, key)) for key in map(_broker_key, sorted(names))]
+    if one.resource_type == CLIENT_METRICS:
+        if not one.resource_name:
+            return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
+        given = image.config(CLIENT_METRICS, one.resource_name)
+        return None, [(key, _subscription_values(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
 
 
@@ -133,6 +147,12 @@ def _topic_values(node: "Node", role: "BrokerRole", key: ConfigKey, overrides: M
     return values
 
 
+def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
+    if key.name in given:
+        return [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)]
+    return [Value(key.name, key.text(key.default), DEFAULT)]
+
+
 def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:
     typed = BROKER_CONFIGS[synonym].parse(value.text or "")
     return value._replace(text=key.text(inherited(key, lambda name: (name == synonym, typed))))
@@ -150,6 +170,7 @@ def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resour
         synonyms=[
             kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
             for one in values
+            if resource_type != CLIENT_METRICS or one.source != DEFAULT
         ]
         if request.include_synonyms
         else [],

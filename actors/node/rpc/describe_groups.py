@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 NOT_FOUND_VERSION = 6
-PROTOCOL_STATES = (GroupState.STABLE, GroupState.COMPLETING)
 # READ, DELETE and DESCRIBE: bits 3, 6 and 8 of Kafka's operations.
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 
@@ -55,7 +54,8 @@ def describe_groups(node: "Node", request: Any, call: Call) -> Steps:
 
 
 def _describe(Response: Any, group: Group, operations: int) -> Any:
-    chosen = group.protocol if group.state in PROTOCOL_STATES else None
+    """A group with its members. Their protocol, metadata and assignments belong to a stable group alone."""
+    chosen = group.protocol if group.state is GroupState.STABLE else None
     return Response.DescribedGroup(
         group_id=group.id,
         group_state=group.state.value,

@@ -1,5 +1,7 @@
 """DescribeLogDirs (35), versions 1 to 5: sizes of the partitions in each log directory.
 
+Errors, by directory: KAFKA_STORAGE_ERROR for one that is offline.
+
 Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not known here: -1), 5 cordoned.
 """
 
@@ -7,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.node.registry import Call, Done, Lane, Listener, Subject, rpc
 from actors.node.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
@@ -33,6 +36,11 @@ def describe_log_dirs(node: "Node", request: Any, call: Call) -> Steps:
     results = []
     pace = Pace()
     for path, disk in role.storage.paths():
+        if role.storage.failed(disk):
+            results.append(
+                kind.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
+            )
+            continue
         topics: dict[str, Any] = {}
         for partition in list(role.replicas):
             if pace.over():

@@ -1,7 +1,8 @@
 """ListConfigResources (74), versions 0 and 1: what could be asked for its settings.
 
-Behaviour: every topic, every broker with its logger; no list of types means all. There are no resources of the types client
-metrics and group, and version 0 asks for client metrics only. A broker shows what it knows from its own replay.
+Behaviour: every topic, every broker with its logger, every subscription to clients' metrics; no list of types means all.
+There are no resources of the type group, and version 0 asks for client metrics only. A broker shows what it knows from its
+own replay.
 
 Errors: UNSUPPORTED_VERSION (a type that nobody knows).
 """
@@ -32,6 +33,8 @@ def list_config_resources(node: "Node", request: Any, call: Call) -> Answer:
     image = role.image
     brokers = [str(broker.id) for broker in image.brokers()]
     names = {BROKER: brokers, BROKER_LOGGER: brokers, TOPIC: [image.topic_name(row) for row in image.topics()]}
+    if CLIENT_METRICS in wanted:
+        names[CLIENT_METRICS] = [name for (type, name), set in image.configs.items() if type == CLIENT_METRICS and set]
     return Done(
         kind(
             config_resources=[

@@ -1,6 +1,7 @@
 """ListOffsets (2), versions 1 to 11: offsets by time, and the ends of a log.
 
-Behaviour: the end is the high watermark for consumers and the log end for replicas. After a change of leader the end and
+Behaviour: the end is the high watermark for consumers and the log end for replicas and for the debugging consumer (-2), who
+may ask followers too. After a change of leader the end and
 offsets by time wait until the high watermark has reached where the new one began (KIP-207). Searches that read batches run
 in a thread.
 
@@ -13,13 +14,16 @@ version does not know), INVALID_REQUEST (a partition named twice).
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset
+from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
 from actors.broker.partition import Refused
+from actors.broker.slices import Sliced
+from actors.broker.slices import Steps as JobSteps
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Subject, rpc
 from actors.node.slices import Pace, Steps, in_slices
+from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -31,7 +35,6 @@ CONSUMER, DEBUGGER = -1, -2
 NOT_AVAILABLE_FROM = 5
 SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 """First version of each place that has a negative number instead of a time."""
-Search = Callable[[], TimeOffset | None]
 
 
 @rpc(
@@ -51,7 +54,7 @@ def list_offsets(node: "Node", request: Any, call: Call) -> Steps:
         return Close("this broker is fenced")
     kind = message("ListOffsetsResponse")
     response = kind()
-    searches: list[tuple[Any, Search]] = []
+    searches: list[tuple[Any, TimeSearch]] = []
     named: Counter[tuple[str, int]] = Counter()
     pace = Pace()
     for topic in request.topics:
@@ -75,15 +78,14 @@ def list_offsets(node: "Node", request: Any, call: Call) -> Steps:
             except Refused as refused:
                 data.error_code = refused.code
                 continue
-            if callable(found):
+            if isinstance(found, TimeSearch):
                 searches.append((data, found))
             else:
                 _fill(data, found)
     if not searches:
         return Done(response)
-    return Later(
-        lambda: [_run(search) for _, search in searches], lambda results: _searched(response, searches, results)
-    )
+    job = Sliced(_all([search for _, search in searches]))
+    return Later(job, lambda results: _searched(response, searches, results), WorkKind.RECORDS)
 
 
 def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) -> Any:
@@ -93,9 +95,9 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
     if one.timestamp < 0 and version < SPECIAL_FROM.get(one.timestamp, version + 1):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
-    upper = partition.log.log_end_offset if replica >= 0 else partition.high_watermark
+    upper = partition.high_watermark if replica == CONSUMER else partition.log.log_end_offset
     if (
-        replica < 0
+        replica == CONSUMER
         and partition.leads
         and partition.high_watermark < partition.led_from
         and (one.timestamp in (LATEST, MAX_TIMESTAMP) or one.timestamp >= 0)
@@ -106,19 +108,23 @@ def _find(role: "BrokerRole", topic: str, one: Any, replica: int, version: int) 
     return partition.log.offset_for_time(one.timestamp, upper)
 
 
-def _run(search: Search) -> TimeOffset | Exception | None:
-    try:
-        return search()
-    except (OSError, ValueError) as error:
-        return error
+def _all(searches: Sequence[TimeSearch]) -> JobSteps[list[TimeOffset | ErrorCode | None]]:
+    """What each search finds. No exception is kept: its traceback holds buffers."""
+    results: list[TimeOffset | ErrorCode | None] = []
+    for search in searches:
+        try:
+            results.append((yield from search.steps()))
+        except (OSError, ValueError):
+            results.append(ErrorCode.KAFKA_STORAGE_ERROR)
+    return results
 
 
-def _searched(response: Any, searches: list[tuple[Any, Search]], results: Any) -> Answer:
+def _searched(response: Any, searches: list[tuple[Any, TimeSearch]], results: Any) -> Answer:
     if isinstance(results, Exception):
-        results = [results] * len(searches)
+        results = [ErrorCode.KAFKA_STORAGE_ERROR] * len(searches)
     for (data, _), found in zip(searches, results, strict=True):
-        if isinstance(found, Exception):
-            data.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        if isinstance(found, ErrorCode):
+            data.error_code = found
         else:
             _fill(data, found)
     return Done(response)

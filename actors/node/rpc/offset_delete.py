@@ -1,20 +1,21 @@
 """OffsetDelete (47), version 0 (KIP-496).
 
-Errors at the top: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group that is no
-consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
+Behaviour: a consumer group of which it is not known what it subscribes to may subscribe to every topic.
+
+Errors at the top: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a
+group that is no consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.state import Group, GroupState
+from actors.broker.groups.subscriptions import CONSUMER, subscribed
 from actors.node.registry import Answer, Call, Done, Listener, Subject, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
     from actors.node.node import Node
-
-CONSUMER = "consumer"
 
 
 @rpc(47, "OffsetDelete", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
@@ -23,24 +24,20 @@ def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     assert node.broker is not None
     groups, image = node.broker.groups, node.broker.image
     Response = message("OffsetDeleteResponse")
-    group = groups.machine.group(request.group_id)
-    if group is None:
-        group = ErrorCode.GROUP_ID_NOT_FOUND
+    group = _group(node, request.group_id)
     if isinstance(group, ErrorCode):
         return Done(Response(error_code=group))
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
-        return Done(Response(error_code=ErrorCode.NON_EMPTY_GROUP))
-    subscribed = subscriptions(group)
-    offsets = groups.machine.fetch(request.group_id)
+    topics, offsets = subscribed(group), groups.machine.fetch(request.group_id)
     codes: dict[tuple[str, int], ErrorCode] = {}
     doomed = []
     for topic in request.topics:
+        row = image.topic(topic.name)
+        taken = topic.name in topics if topics is not None else group.protocol_type == CONSUMER
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
-            row = image.topic(topic.name)
             if row < 0 or image.partition(row, partition.partition_index) < 0:
                 codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif topic.name in subscribed:
+            elif taken:
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif isinstance(offsets, ErrorCode) or key not in offsets:
                 codes[key] = ErrorCode.NONE
@@ -69,21 +66,16 @@ def offset_delete(node: "Node", request: Any, call: Call) -> Answer:
     return groups.commit(lambda then: groups.machine.delete_offsets(request.group_id, doomed, then), reply)
 
 
-def subscriptions(group: Group) -> set[str]:
-    """Topics that some member of a consumer group subscribes to, out of the embedded consumer protocol: int16 version,
-    then an array of strings. A member whose metadata cannot be read subscribes to nothing that we know of."""
-    topics: set[str] = set()
-    for member in group.members.values():
-        data = member.metadata(group.protocol)
-        if len(data) < 6:
-            continue
-        count = int.from_bytes(data[2:6], "big", signed=True)
-        position = 6
-        for _ in range(count):
-            size = int.from_bytes(data[position : position + 2], "big")
-            name = data[position + 2 : position + 2 + size]
-            if len(name) < size or position + 2 > len(data):
-                break
-            topics.add(name.decode("utf-8", "replace"))
-            position += 2 + size
-    return topics
+def _group(node: "Node", id: str) -> Group | ErrorCode:
+    """The group, if offsets may be deleted from it."""
+    assert node.broker is not None
+    if not id:
+        return ErrorCode.INVALID_GROUP_ID
+    group = node.broker.groups.machine.group(id)
+    if isinstance(group, ErrorCode):
+        return group
+    if group is None or group.state is GroupState.DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return ErrorCode.NON_EMPTY_GROUP
+    return group

@@ -3,7 +3,7 @@
 Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (nothing is unstable here
 while there are no transactions); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
 Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
-thousands of times as long as its name.
+thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
 
 Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
 """
@@ -99,7 +99,8 @@ def _group(
                     yield
             if pace.over():
                 yield
-    answer = []
+    answer: list[Any] = []
+    unknown: list[Any] = []
     for key, found in wanted.items():
         topic_error = error
         if version < TOPIC_IDS:
@@ -112,7 +113,7 @@ def _group(
         else:
             continue
         shown = Topic(**fields, partitions=[])
-        answer.append(shown)
+        (unknown if topic_error is ErrorCode.UNKNOWN_TOPIC_ID else answer).append(shown)
         for number, committed in sorted(found.items()):
             shown.partitions.append(
                 Partition(
@@ -127,7 +128,7 @@ def _group(
                 yield
         if pace.over():
             yield
-    return error if version >= 2 else ErrorCode.NONE, answer
+    return error if version >= 2 else ErrorCode.NONE, answer + unknown
 
 
 def _name(image: "Image", topic_id: bytes) -> str | None:

@@ -1,9 +1,9 @@
 """Produce (0), versions 3 to 13, advertised from 0 (librdkafka reads features out of the range).
 
 Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came;
-acks=1 answers then, acks=all when the high watermark over the maximal ISR has passed them, or at the time limit with
-REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection on an error. A repeated idempotent batch is answered
-with the original's offset once that is committed, whatever acks says.
+acks=1 answers then, with flush.messages=1 once they are on this broker's disk; acks=all when the high watermark over the
+maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection
+on an error. A repeated idempotent batch is answered with the original's offset once that is committed, whatever acks says.
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 13 topic ids. zstd needs 7.
 
@@ -16,14 +16,19 @@ OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
 """
 
 import struct
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
-from actors.node.registry import Answer, Call, Close, Done, Lane, Listener, Parked, Subject, rpc
-from actors.node.slices import Pace, Steps, in_slices
+from actors.node.inspections import BATCH_COST_MAX, Inspection, rest
+from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
+from actors.node.slices import Pace, Steps, go_on
+from actors.node.waiting import FAR_MS
+from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from fastpath.batch import retime
 
 if TYPE_CHECKING:
     from actors.node.broker_role import BrokerRole
@@ -34,9 +39,8 @@ LEADER_FROM = 10
 ZSTD_FROM = 7
 ZSTD, CODECS, TRANSACTIONAL = 4, 0x07, 0x10
 HEADER_BYTES = 61
-NO_TIMESTAMP = -1
-_BATCH = struct.Struct(">q19xqqqhi")
-"""Of a batch: base offset, base and largest timestamp, producer id and epoch, base sequence."""
+_BATCH = struct.Struct(">q35xqhi")
+"""Of a batch: base offset, producer id and epoch, base sequence."""
 JUDGED = frozenset(
     (
         ErrorCode.INVALID_RECORD,
@@ -51,7 +55,7 @@ _RESPONSE = message("ProduceResponse")
 
 
 class _Pending(NamedTuple):
-    """A partition whose data is appended and not yet committed."""
+    """A partition whose data is appended and not yet committed, or not yet on the disk where that is waited for."""
 
     topic: bytes | str
     """As the request names it."""
@@ -60,6 +64,13 @@ class _Pending(NamedTuple):
     required_offset: int
     data: Any
     """Its part of the response."""
+    flushed: bool = False
+    """It waits for this broker's disk alone: acks=1 with flush.messages=1."""
+
+    def verdict(self) -> ErrorCode | None:
+        """How it ended; None: not yet."""
+        judge = self.partition.flushed_verdict if self.flushed else self.partition.verdict
+        return judge(self.required_offset, self.leader_epoch)
 
 
 @rpc(
@@ -73,13 +84,101 @@ class _Pending(NamedTuple):
     writes=Subject.RECORDS,
     pipelined=True,
 )
-@in_slices
-def produce(node: "Node", request: Any, call: Call) -> Steps:
+def produce(node: "Node", request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     role = node.broker
     assert role is not None
     if not role.serving:
         return Close("this broker is fenced")
+    return _Request(node, role, request, call).begin()
+
+
+class _Request:
+    """A request whose compressed batches are looked at first; when all are judged, it is appended."""
+
+    __slots__ = ("_call", "_node", "_request", "_role", "_verdicts")
+
+    def __init__(self, node: "Node", role: "BrokerRole", request: Any, call: Call) -> None:
+        self._node = node
+        self._role = role
+        self._request = request
+        self._call = call
+        self._verdicts: dict[int, Inspection | Refused] = {}
+        """Of each compressed batch, by the id of its part of the request."""
+
+    def begin(self) -> Answer:
+        """Begin at once, unless a Produce request of this connection waits: then behind that one."""
+        order, connection = self._role.produced, self._call.connection
+        if order.free(connection):
+            return go_on(self._first())
+        order.enter(connection, self)
+        return self._wait()
+
+    def _first(self) -> Steps:
+        """Append at once, unless a batch needs a thread: then later requests of the connection wait."""
+        left = yield from self._inspect()
+        if left:
+            self._role.produced.enter(self._call.connection, self)
+            return Later(rest(left), self._inspected, WorkKind.RECORDS)
+        return (yield from self._append())
+
+    def _wait(self) -> Answer:
+        return Parked([self._role.produced.key(self._call.connection)], FAR_MS, self._again)
+
+    def _again(self, expired: bool) -> Answer:
+        return go_on(self._next()) if self._role.produced.first(self._call.connection, self) else self._wait()
+
+    def _next(self) -> Steps:
+        left = yield from self._inspect()
+        if left:
+            return Later(rest(left), self._inspected, WorkKind.RECORDS)
+        return (yield from self._finish())
+
+    def _inspected(self, result: object) -> Answer:
+        return go_on(self._finish())
+
+    def _finish(self) -> Steps:
+        """All batches are judged; a job that failed has left some without a verdict."""
+        try:
+            if not self._role.serving:
+                return Close("this broker is fenced")
+            return (yield from self._append())
+        finally:
+            self._role.produced.leave(self._call.connection, self)
+
+    def _inspect(self) -> Generator[None, None, list[Inspection]]:
+        """Look at every compressed batch, as far as the turn allows; those that a thread has to finish."""
+        left: list[Inspection] = []
+        request, version, pace = self._request, self._call.api_version, Pace()
+        for topic in request.topic_data:
+            for one in topic.partition_data:
+                if pace.over():
+                    yield
+                records = one.records
+                if records is None or len(records) < HEADER_BYTES or not records[22] & CODECS:
+                    continue
+                name = topic.topic_id if version >= IDS_FROM else topic.name
+                try:
+                    partition = _admitted(self._role, name, one, request, version)
+                except Refused as refused:
+                    self._verdicts[id(one)] = refused
+                    continue
+                inspection = Inspection(records, partition.rules(self._node.now.wall_ms))
+                self._verdicts[id(one)] = inspection
+                order = self._role.produced
+                if (cost_max := min(order.budget(), BATCH_COST_MAX)) > 0:
+                    order.spend(inspection.go_on(cost_max))
+                if inspection.verdict is None:
+                    left.append(inspection)
+        return left
+
+    def _append(self) -> Steps:
+        return _appended(self._node, self._role, self._request, self._call, self._verdicts)
+
+
+def _appended(
+    node: "Node", role: "BrokerRole", request: Any, call: Call, verdicts: dict[int, Inspection | Refused]
+) -> Steps:
     acks, version = request.acks, call.api_version
     response = _RESPONSE()
     pending: list[_Pending] = []
@@ -96,7 +195,7 @@ def produce(node: "Node", request: Any, call: Call) -> Steps:
         for one in topic.partition_data:
             partition = role.replicas.get(name, one.index)
             try:
-                data = _append(role, partition, name, one, acks, version, request.transactional_id, pending)
+                data = _append(role, name, one, request, version, verdicts, pending)
                 failed = failed or data.error_code != ErrorCode.NONE
             except Refused as refused:
                 failed = True
@@ -121,26 +220,20 @@ def produce(node: "Node", request: Any, call: Call) -> Steps:
 
 def _append(
     role: "BrokerRole",
-    partition: Partition | None,
     topic: bytes | str,
     one: Any,
-    acks: int,
+    request: Any,
     version: int,
-    transactional_id: str | None,
+    verdicts: dict[int, Inspection | Refused],
     pending: list[_Pending],
 ) -> Any:
-    if not -1 <= acks <= 1:
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
-    if partition is None:
-        raise Refused(role.absent(topic, one.index))
-    if partition.topic in INTERNAL_TOPICS:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
-    records = one.records
-    _check(records, partition, version, transactional_id)
-    partition.admit(acks)
+    acks, records = request.acks, one.records
+    partition = _admitted(role, topic, one, request, version)
     log, wall_ms = partition.log, role.node.now.wall_ms
     try:
-        _judge(records, partition, wall_ms)
+        _judge(records)
+        if records[22] & CODECS:
+            _believe(records, verdicts[id(one)])
         appended = role.append(partition, records, client=True)
     except Refused as refused:
         if refused.code not in JUDGED:
@@ -159,7 +252,33 @@ def _append(
         required = appended.last_offset + 1
         if partition.verdict(required, partition.leader_epoch) is not ErrorCode.NONE:
             pending.append(_Pending(topic, partition, partition.leader_epoch, required, data))
+    elif acks == 1 and partition.settings.flush_messages == 1:
+        pending.append(_Pending(topic, partition, partition.leader_epoch, appended.last_offset + 1, data, True))
     return data
+
+
+def _admitted(role: "BrokerRole", topic: bytes | str, one: Any, request: Any, version: int) -> Partition:
+    """The partition, if it may be appended to and the batch has the right form and size."""
+    if not -1 <= request.acks <= 1:
+        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+    partition: Partition | None = role.replicas.get(topic, one.index)
+    if partition is None:
+        raise Refused(role.absent(topic, one.index))
+    if partition.topic in INTERNAL_TOPICS:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
+    _check(one.records, partition, version, request.transactional_id)
+    partition.admit(request.acks)
+    return partition
+
+
+def _believe(records: Any, verdict: Inspection | Refused) -> None:
+    """Append a compressed batch whose records were looked at, with their largest timestamp in its header."""
+    found = verdict.verdict if isinstance(verdict, Inspection) else verdict
+    if found is None:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
+    if isinstance(found, Refused):
+        raise found
+    retime(records, 0, found)
 
 
 def _check(records: Any, partition: Partition, version: int, transactional_id: str | None) -> None:
@@ -183,30 +302,25 @@ def _check(records: Any, partition: Partition, version: int, transactional_id: s
         raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
 
 
-def _judge(records: Any, partition: Partition, wall_ms: int) -> None:
-    """What the header of a batch tells about its records. The smallest timestamp is taken to be the first."""
-    base_offset, first_ms, last_ms, producer_id, epoch, sequence = _BATCH.unpack_from(records)
+def _judge(records: Any) -> None:
+    """What the header of a batch tells apart from its records."""
+    base_offset, producer_id, epoch, sequence = _BATCH.unpack_from(records)
     if base_offset != 0:
         raise Refused(ErrorCode.INVALID_RECORD, f"a produced batch counts its records from 0, not from {base_offset}")
     if producer_id >= 0 and (epoch < 0 or sequence < 0):
         raise Refused(ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number")
-    settings = partition.settings
-    if settings.message_timestamp_type == "LogAppendTime":
-        return
-    early = first_ms != NO_TIMESTAMP and wall_ms - first_ms > settings.message_timestamp_before_max_ms
-    late = last_ms != NO_TIMESTAMP and last_ms - wall_ms > settings.message_timestamp_after_max_ms
-    if early or late:
-        raise Refused(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"the timestamps {first_ms} to {last_ms} are not within message.timestamp.before.max.ms="
-            f"{settings.message_timestamp_before_max_ms} and message.timestamp.after.max.ms="
-            f"{settings.message_timestamp_after_max_ms} of {wall_ms}",
-        )
 
 
 def _refusal(index: int, refused: Refused) -> Any:
     return _RESPONSE.PartitionProduceResponse(
-        index=index, error_code=refused.code, base_offset=-1, error_message=str(refused)
+        index=index,
+        error_code=refused.code,
+        base_offset=-1,
+        error_message=str(refused),
+        record_errors=[
+            _RESPONSE.BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=text)
+            for number, text in refused.records
+        ],
     )
 
 
@@ -239,7 +353,7 @@ class _Wait:
             if partition.removed:
                 verdict: ErrorCode | None = self._role.absent(one.topic, partition.number)
             else:
-                verdict = partition.verdict(one.required_offset, one.leader_epoch)
+                verdict = one.verdict()
             if verdict is None and expired:
                 verdict = ErrorCode.REQUEST_TIMED_OUT
             if verdict is None:

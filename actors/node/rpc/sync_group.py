@@ -1,6 +1,6 @@
 """SyncGroup (14), versions 0 to 5.
 
-Version notes: 3 static members; 5 protocol type and name are checked and come back.
+Version notes: 3 static members; 5 protocol type and name are demanded, checked, and come back.
 Errors: NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
 REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
 """
@@ -8,11 +8,14 @@ REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.groups.rebalance import Synced
-from actors.node.registry import Answer, Call, Listener, rpc
+from actors.node.registry import Answer, Call, Done, Listener, rpc
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 if TYPE_CHECKING:
     from actors.node.node import Node
+
+PROTOCOL_FROM = 5
 
 
 @rpc(14, "SyncGroup", range(0, 6), listeners=(Listener.CLIENT,))
@@ -20,6 +23,8 @@ def sync_group(node: "Node", request: Any, call: Call) -> Answer:
     """Wait until the leader's assignment is committed."""
     assert node.broker is not None
     groups = node.broker.groups
+    if call.api_version >= PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
+        return Done(_reply(Synced(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
     return groups.ask(
         call.connection,
         lambda ticket: groups.machine.sync(

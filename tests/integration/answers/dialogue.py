@@ -198,9 +198,18 @@ class Dialogue:
         for n in range(64):
             self._until(lambda name=f"{group}-{n}": self._loaded(name) or None)  # type: ignore[misc]
 
+    def shown(self, group: str, state: str) -> None:
+        """Until the group's coordinator shows it in this state: Apache Kafka's shows what is committed."""
+        at = self.coordinator(group)
+        self._until(lambda: self.raw("DescribeGroups", 5, at, groups=[group]).groups[0].group_state == state or None)
+
     def settled(self, topic: str, partitions: int) -> None:
         """Until every broker knows the topic with so many partitions and their leaders."""
         self._until(lambda: all(self._knows(id, topic, partitions) for id in self._by_id) or None)
+
+    def known_by_all(self, kind: int, name: str) -> None:
+        """Until every broker lists a resource that has settings."""
+        self._until(lambda: all(self._lists(id, kind, name) for id in self._by_id) or None)
 
     def close(self) -> None:
         """Close all connections."""
@@ -209,6 +218,10 @@ class Dialogue:
 
     def _loaded(self, group: str) -> bool:
         return bool(self.raw("OffsetFetch", 7, self.coordinator(group), group_id=group, topics=[]).error_code == 0)
+
+    def _lists(self, id: int, kind: int, name: str) -> bool:
+        found = self.raw("ListConfigResources", 1, id, resource_types=[kind]).config_resources
+        return any(one.resource_name == name for one in found)
 
     def _knows(self, id: int, topic: str, partitions: int) -> bool:
         reply = self.raw("Metadata", 4, id, topics=[{"name": topic}], allow_auto_topic_creation=False)

@@ -72,6 +72,7 @@ def topics_made(d: Dialogue, t: str) -> None:
                                  "assignments": [{"partition_index": 1, "broker_ids": [1]}]},
         "uneven replicas": {"num_partitions": -1, "replication_factor": -1, "assignments": [
             {"partition_index": 0, "broker_ids": [1, 2]}, {"partition_index": 1, "broker_ids": [1]}]},
+        "an internal setting": {"configs": [{"name": "internal.segment.bytes", "value": "1000"}]},
         "a good one": {},
     }  # fmt: skip
     for version in (2, 7):
@@ -644,6 +645,91 @@ def leaders(d: Dialogue, t: str) -> None:
     d.ask("reassignments: none", "ListPartitionReassignments", 0, topics=[])
 
 
+def groups_in_doubt(d: Dialogue, t: str) -> None:
+    """Groups between two phases, members that say nothing that can be read, groups and ids that nobody knows."""
+    create(d, t)
+    d.rest(t)
+    place = [{"name": t, "partitions": [{"partition_index": 0}, {"partition_index": 9}]}]
+    gone = [{"name": f"{t}-none", "partitions": [{"partition_index": 0}]}]
+    topic_id = d.raw("Metadata", 12, topics=[{"name": t}]).topics[0].topic_id
+    for title, metadata, kind in (
+        ("readable", SUBSCRIPTION, "consumer"), ("unreadable", b"x", "consumer"), ("of another kind", b"x", "connect"),
+        ("cut short", SUBSCRIPTION[:-1], "consumer"), ("of version 3", b"\0\3" + SUBSCRIPTION[2:], "consumer"),
+        ("of a negative version", b"\xff\xff" + SUBSCRIPTION[2:], "consumer"),
+    ):  # fmt: skip
+        group = f"{t}-{title}"
+        at = d.coordinator(group)
+        protocols = [{"name": "range", "metadata": metadata}]
+        joined = d.raw("JoinGroup", 3, at, **_join(group, protocol_type=kind, protocols=protocols))
+        member, generation = joined.member_id, joined.generation_id
+        d.shown(group, "CompletingRebalance")
+        d.ask(f"{title}, not synced: group", "DescribeGroups", 5, at, groups=[group])
+        d.ask(f"{title}, not synced: delete offsets", "OffsetDelete", 0, at, group_id=group, topics=place)
+        for version, names in ((4, {}), (5, {}), (5, {"protocol_type": kind}), (5, {"protocol_name": "range"})):
+            d.ask(f"{title}: sync with {list(names)}", "SyncGroup", version, at, group_id=group, generation_id=generation,
+                  member_id="stranger", assignments=[], **names)  # fmt: skip
+        d.raw("SyncGroup", 3, at, group_id=group, generation_id=generation, member_id=member,
+              assignments=[{"member_id": member, "assignment": b"a"}])  # fmt: skip
+        d.shown(group, "Stable")
+        d.ask(f"{title}: group", "DescribeGroups", 5, at, groups=[group])
+        commit = {"name": t, "partitions": [{"partition_index": 0, "committed_offset": 5, "committed_metadata": "m"}]}
+        d.raw("OffsetCommit", 7, at, group_id=group, generation_id_or_member_epoch=generation, member_id=member,
+              topics=[commit])  # fmt: skip
+        d.ask(f"{title}: delete offsets", "OffsetDelete", 0, at, group_id=group, topics=place)
+        d.ask(f"{title}: delete offsets of no topic", "OffsetDelete", 0, at, group_id=group, topics=gone)
+        d.raw("LeaveGroup", 2, at, group_id=group, member_id=member)
+        d.shown(group, "Empty")
+        d.ask(f"{title}, left: group", "DescribeGroups", 5, at, groups=[group])
+        wanted = [{"topic_id": id, "partition_indexes": [0]} for id in (STRANGE_ID, topic_id, STRANGE_ID[::-1])]
+        d.answers[f"{title}: order of topics [OffsetFetch v10]"] = [
+            [one.topic_id == topic_id, [[part.committed_offset, part.error_code] for part in one.partitions]]
+            for one in d.raw("OffsetFetch", 10, at, groups=[{"group_id": group, "topics": wanted}]).groups[0].topics
+        ]
+        d.ask(f"{title}, left: delete offsets", "OffsetDelete", 0, at, group_id=group, topics=place)
+    for title, group in (("no name", ""), ("unknown", f"{t}-none")):
+        for topics in ([], gone, place):
+            d.ask(f"delete offsets: {title}, {len(topics) and len(topics[0]['partitions'])} partitions", "OffsetDelete", 0,
+                  d.coordinator(group) if group else None, group_id=group, topics=topics)  # fmt: skip
+
+
+def metrics_subscribed(d: Dialogue, t: str) -> None:
+    """Subscriptions to the metrics of clients: settings that somebody keeps here."""
+    SET, DELETE, APPEND, SUBTRACT = range(4)
+    cases: dict[str, tuple[str, list[tuple[str, int, str | None]]]] = {
+        "metrics": (t, [("metrics", SET, "a,b")]), "interval": (t, [("interval.ms", SET, "1000")]),
+        "match": (t, [("match", SET, "client_id=a.*")]), "append": (t, [("metrics", APPEND, "c")]),
+        "subtract": (t, [("metrics", SUBTRACT, "a")]), "append to a number": (t, [("interval.ms", APPEND, "1")]),
+        "no name": ("", [("metrics", SET, "a")]), "strange key": (t, [("metric", SET, "a")]),
+        "delete a strange one": (t, [("metric", DELETE, None)]), "null": (t, [("metrics", SET, None)]),
+        "short interval": (t, [("interval.ms", SET, "99")]), "long interval": (t, [("interval.ms", SET, "3600001")]),
+        "no interval": (t, [("interval.ms", SET, "soon")]), "strange match": (t, [("match", SET, "client=a")]),
+        "match without a pattern": (t, [("match", SET, "client_id")]), "nothing": (t, []),
+        "delete what is not set": (t, [("metrics", DELETE, None)]), "empty list": (t, [("metrics", SET, "")]),
+    }  # fmt: skip
+    for title, (name, changes) in cases.items():
+        configs = [{"name": key, "config_operation": op, "value": value} for key, op, value in changes]
+        d.ask(f"subscribe, validate only: {title}", "IncrementalAlterConfigs", 1, validate_only=True,
+              resources=[{"resource_type": 16, "resource_name": name, "configs": configs}])  # fmt: skip
+    for title in ("metrics", "append", "match"):
+        configs = [{"name": key, "config_operation": op, "value": value} for key, op, value in cases[title][1]]
+        d.ask(f"subscribe: {title}", "IncrementalAlterConfigs", 1,
+              resources=[{"resource_type": 16, "resource_name": t, "configs": configs}])  # fmt: skip
+    d.known_by_all(16, t)
+    for title, name, keys in (
+        ("there", t, None),
+        ("one key", t, ["metrics"]),
+        ("unknown", f"{t}-none", None),
+        ("no name", "", None),
+    ):
+        d.ask(f"subscription: {title}", "DescribeConfigs", 4, include_synonyms=True,
+              resources=[{"resource_type": 16, "resource_name": name, "configuration_keys": keys}])  # fmt: skip
+    d.ask("subscriptions", "ListConfigResources", 0)
+    d.ask("subscriptions: among all", "ListConfigResources", 1, resource_types=[16])
+    configs = [{"name": key, "config_operation": DELETE, "value": None} for key in ("metrics", "match")]
+    d.ask("unsubscribe", "IncrementalAlterConfigs", 1,
+          resources=[{"resource_type": 16, "resource_name": t, "configs": configs}])  # fmt: skip
+
+
 def brokers(d: Dialogue, t: str) -> None:
     create(d, t)
     d.ask("unregister: unknown", "UnregisterBroker", 0, broker_id=77)
@@ -681,6 +767,6 @@ STORIES: dict[str, Story] = {
     story.__name__: story
     for story in (
         topics_made, topics_deleted, partitions_added, metadata, settings, settings_altered, produced, idempotent, offsets,
-        fetched, records_deleted, groups, coordinators, leaders, brokers,
+        fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, brokers,
     )
 }  # fmt: skip

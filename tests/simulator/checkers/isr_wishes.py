@@ -2,7 +2,8 @@
 newest version, fencing, controlled shutdown, the preferred replica's return and a reassignment change a partition).
 
 Looked at when the change is committed. The leader does not know of it by then, so it still has the wish, for that topic id,
-on the version before. Who was fenced, stops or gives up a damaged replica leaves without anybody's wish.
+on the version before. Who was fenced, stops, or gives up a replica that is damaged or offline leaves without anybody's
+wish, and who has no room leads no more.
 """
 
 from typing import Any
@@ -62,4 +63,6 @@ class IsrWishes:
         if node is None or node.broker is None or registration is None:
             return False
         life, replica = node.broker.lifecycle, node.broker.replicas.get(*key)
-        return life.epoch == registration.epoch and not life.stopping and not (replica and replica.unreadable)
+        replicas = node.broker.replicas
+        ill = key in replicas.offline if replica is None else replica.unreadable or replica in replicas.handed_over_ms
+        return life.epoch == registration.epoch and not life.stopping and not ill

@@ -1,5 +1,5 @@
-"""Faults over and clients idle (I7 of KIP-497's requirement file): no wish is left, and every replica ends where its leader
-does, with all of it committed.
+"""Faults over and clients idle (I7 of KIP-497's requirement file): no wish and no reassignment is left, and every replica
+ends where its leader does, with all of it committed.
 
 And what an image keeps beside the records, which no snapshot shows, is what they say: counts, chains, names.
 """
@@ -28,6 +28,9 @@ class QuietCluster:
                 continue
             topic_id = image.topic_id(topic) or b""
             for row in image.topic_partitions(topic):
+                if image.adding(row) or image.removing(row):
+                    where = f"partition {image.number(row)} of topic {topic_id.hex()}"
+                    raise Violation("reassignments_end", f"{where} still has {image.removing(row)} to give up")
                 self._partition(topic_id, image.number(row), image.leader(row), image.replicas(row))
 
     @staticmethod

@@ -376,7 +376,7 @@ class AimedFaults(RoughFaults):
                 self._after(20, ended)
             elif not process.alive:
                 self.world.say(process.name, "FAULT power cut after its end")
-                process.disk.crash(self.world.random)
+                process.disk.crash(self.world.power)
 
         self._after(20, ended)
         return True

@@ -7,6 +7,7 @@ from actors.metadata.image import Image
 from actors.node import quorum as quorum_of
 from actors.node import snapshotting
 from actors.node.controller_role import ControllerRole
+from actors.node.durable_mark import DurableMark
 from actors.node.metadata_log import MetadataLog
 from actors.node.node import Node
 from actors.node.quorum import Quorum
@@ -93,8 +94,8 @@ def fsync_failure_ignored() -> Sequence[Patch]:
     """A failed sync counts as done: what it should have made durable is claimed."""
     sync = Node.sync
 
-    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None]) -> None:
-        sync(node, files, replacements, lambda result: then(None))
+    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
+        sync(node, files, replacements, lambda result: then(None), *kind)
 
     return [instead(Node, "sync", trusting)]
 
@@ -157,7 +158,7 @@ def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
     """The last batch of the metadata log is taken for a torn one at every start."""
     recover = MetadataLog.recover
 
-    def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None]) -> str | None:
+    def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None], durable: int = 0) -> list[str]:
         found: list[tuple[Any, int]] = []
         cut = recover(log, now_ms, lambda batch, attributes: found.append((batch, attributes)))
         if found and found[-1][0].base_offset > log.start_offset:
@@ -167,6 +168,17 @@ def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
         return cut
 
     return [instead(MetadataLog, "recover", forgetful)]
+
+
+@mistake("voters")
+def durable_mark_runs_ahead() -> Sequence[Patch]:
+    """The mark says where the log ends, not how far it is durable and committed."""
+    write = DurableMark.write
+
+    def eager(mark: DurableMark, safe_offset: int, now_ms: int) -> Any:
+        return write(mark, safe_offset + 3, now_ms)
+
+    return [instead(DurableMark, "write", eager)]
 
 
 @mistake("deposed")

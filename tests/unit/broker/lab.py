@@ -17,7 +17,7 @@ from actors.node.channels import ChannelError
 from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked, Sliced
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
-from actors.ports import Now, Sync
+from actors.ports import Now, Sync, to_end
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -167,8 +167,8 @@ class Facade:
 
         (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
 
-    def work(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
-        self.lab.later.append(lambda: then(job()))
+    def work(self, job: Callable[[], object], then: Callable[[Any], None], *_: Any) -> None:
+        self.lab.later.append(lambda: then(to_end(job)))
 
     def listen(self, name: str) -> None:
         self.listening.add(name)
@@ -422,7 +422,7 @@ class Lab:
                 lambda late: self._settle(node, pending, name, version, answer.again(late)),
             )
         elif isinstance(answer, Later):
-            result = answer.job()
+            result = to_end(answer.job)
             self._settle(node, pending, name, version, answer.then(result))
         else:
             assert isinstance(answer, Held | Forward)

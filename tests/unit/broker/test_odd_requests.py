@@ -183,3 +183,38 @@ def test_a_member_whose_name_is_as_long_as_a_string_may_be_joins() -> None:
     synced = lab.call(1, "SyncGroup", 4, request)
     lab.settle()
     assert synced.reply.assignment == b"all"
+
+
+@pytest.mark.parametrize(
+    "settings, numbers",
+    [
+        ({}, (-1, -1)),
+        ({"num.partitions": "5"}, (5, -1)),
+        ({"num.partitions": "5", "default.replication.factor": "2"}, (5, 2)),
+    ],
+)
+def test_a_topic_made_on_demand_has_the_numbers_of_the_brokers_own_settings(
+    settings: dict[str, str], numbers: tuple[int, int]
+) -> None:
+    lab = Lab(1, settings)
+    kind = message("MetadataRequest")
+    lab.call(1, "Metadata", 12, kind(topics=[kind.MetadataRequestTopic(name="new")], allow_auto_topic_creation=True))
+    ((topic,),) = [request.topics for _, name, request in lab.asked if name == "CreateTopics"]
+    assert (topic.num_partitions, topic.replication_factor) == numbers
+
+
+@pytest.mark.parametrize("given", [{}, {"protocol_type": "consumer"}, {"protocol_name": "range"}])
+def test_a_sync_of_version_5_names_its_protocol(given: dict[str, str]) -> None:
+    request = message("SyncGroupRequest")(group_id="g", generation_id=1, member_id="m", **given)
+    reply = Lab(1).call(1, "SyncGroup", 5, request).reply
+    assert reply is not None and reply.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_offsets_of_a_group_without_a_name_are_not_deleted() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    kind = message("OffsetDeleteRequest")
+    partitions = [kind.OffsetDeleteRequestPartition(partition_index=0)]
+    topics = [kind.OffsetDeleteRequestTopic(name="t", partitions=partitions)]
+    reply = lab.call(1, "OffsetDelete", 0, kind(group_id="", topics=topics)).reply
+    assert reply is not None and reply.error_code == ErrorCode.INVALID_GROUP_ID

@@ -149,7 +149,8 @@ def test_a_full_disk_answers_storage_error_and_recovers_when_there_is_room() -> 
     lab.produce(1, b"a")
     lab.disks[1].room = 0
     sent = lab.produce(1, b"b" * 100)
-    assert code(sent) is ErrorCode.KAFKA_STORAGE_ERROR and outcome(sent).error_message
+    assert code(sent) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert outcome(sent).error_message == "the leader of t-0 has no room on its disk", "and no path of the broker's"
     lab.disks[1].room = None
     assert outcome(lab.produce(1, b"c")).base_offset == 1
 

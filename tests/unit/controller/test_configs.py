@@ -12,7 +12,7 @@ from actors.metadata.ops import FeatureSet
 from actors.wire.messages import message
 from tests.unit.controller.cluster import Cluster
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, METRICS = 2, 4, 16
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -71,8 +71,20 @@ def test_set_delete_append_subtract():
     ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 42),
     ([("broker.session.timeout.ms", SET, "9000")], dict(kind=BROKER, name=""), 42),  # another name of a node's setting
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
-    ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="7"), 0),
-    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 0),
+    ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="1"), 0),
+    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="1"), 0),
+    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="1001"), 0),  # a controller
+    ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7"), 102),
+    ([("interval.ms", SET, "100")], dict(kind=METRICS, name="s"), 0),
+    ([("interval.ms", SET, "99")], dict(kind=METRICS, name="s"), 42),
+    ([("interval.ms", SET, "soon")], dict(kind=METRICS, name="s"), 40),
+    ([("match", SET, "client_id=a.*")], dict(kind=METRICS, name="s"), 0),
+    ([("match", APPEND, "client_id=a.*")], dict(kind=METRICS, name="s"), 40),
+    ([("match", SET, "client=a")], dict(kind=METRICS, name="s"), 40),
+    ([("metrics", SET, "a,b")], dict(kind=METRICS, name="s"), 0),
+    ([("metric", SET, "a,b")], dict(kind=METRICS, name="s"), 42),
+    ([("metrics", SET, "a,b")], dict(kind=METRICS, name=""), 42),
+    ([("metrics", SET, "a,b")], dict(kind=METRICS, name="s" * 250), 42),
     ([("a.client.s.own", SET, "1")], dict(kind=BROKER, name="7" * 11), 42),
     ([("x", SET, "1")], dict(kind=8, name="1"), 42),
 ])  # fmt: skip
@@ -196,11 +208,39 @@ def test_a_broker_keeps_no_more_settings_than_the_image_can_copy():
 def test_a_request_changes_no_more_settings_than_a_batch_should_hold():
     kind = message("IncrementalAlterConfigsRequest")
     configs = [kind.AlterableConfig(name=f"own.{n}", config_operation=SET, value="1") for n in range(1000)]
-    named = [kind.AlterConfigsResource(resource_type=BROKER, resource_name=f"{n}", configs=configs) for n in range(11)]
-    c = cluster()
+    named = [
+        kind.AlterConfigsResource(resource_type=BROKER, resource_name=f"{n + 1}", configs=configs) for n in range(11)
+    ]
+    c = Cluster(brokers=11)
     reply = c.run(incremental_alter_configs, kind(resources=named))
     assert [one.error_code for one in reply.responses] == [0] * 10 + [44]
     assert len(c.ops) == 10_000
+
+
+def test_subscriptions_to_metrics_are_bounded_and_can_be_given_up():
+    kind = message("IncrementalAlterConfigsRequest")
+    configs = [kind.AlterableConfig(name="metrics", config_operation=SET, value="a")]
+    named = [
+        kind.AlterConfigsResource(resource_type=METRICS, resource_name=f"s{n}", configs=configs) for n in range(101)
+    ]
+    c = cluster()
+    codes = [one.error_code for one in c.run(incremental_alter_configs, kind(resources=named)).responses]
+    assert codes == [0] * 100 + [44]
+    assert alter(c, ("metrics", SET, "b"), kind=METRICS, name="s7") == 0
+    assert alter(c, ("metrics", SET, "b"), kind=METRICS, name="another") == 44
+    assert alter(c, ("metrics", DELETE, None), kind=METRICS, name="s7") == 0
+    assert alter(c, ("metrics", SET, "b"), kind=METRICS, name="another") == 0
+
+
+def test_settings_of_a_broker_that_has_left_can_be_changed_and_removed():
+    c = Cluster(brokers=2)
+    assert alter(c, ("own", SET, "1"), ("other", SET, "1"), kind=BROKER, name="2") == 0
+    c.later(60_000)
+    c.expire()
+    assert c.image.broker(2) is None
+    assert alter(c, ("own", SET, "2"), ("other", DELETE, None), kind=BROKER, name="2") == 0
+    assert alter(c, ("own", DELETE, None), kind=BROKER, name="2") == 0
+    assert alter(c, ("own", SET, "2"), kind=BROKER, name="2") == 102
 
 
 def test_long_lists_are_appended_to_and_subtracted_from_in_a_moment():

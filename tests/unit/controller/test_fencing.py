@@ -8,6 +8,7 @@ from actors.controller import elections, fencing, leases
 from actors.controller.changes import leave
 from actors.controller.elections import elect_leaders
 from actors.controller.isr import alter_isr
+from actors.controller.soft import Soft
 from actors.controller.unregistration import turn_ended, unregister_broker
 from actors.metadata.dialects import v19
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
@@ -168,6 +169,53 @@ def test_r631_145_a_lease_ends_after_exactly_one_period():
     assert leases.expired(c.soft, c.now) == []
     c.later(1)
     assert leases.expired(c.soft, c.now) == [1]
+
+
+def another_controller(c, lease_ms):
+    """A new active controller with another lease period takes over."""
+    c.soft = Soft()
+    c.soft.commits.begin(c.mono_ms, c.image.next_offset)
+    c.options = c.options._replace(lease=(lease_ms, lease_ms))
+    leases.take_over(c.soft, c.image, c.now, lease_ms, c.options.grace_ms)
+
+
+def test_a_shorter_lease_on_a_new_controller_counts_for_leases_that_it_gives():
+    c = Cluster(brokers=2)
+    grace_ms = c.options.grace_ms
+    another_controller(c, 6_000)
+    c.later(20_000 + grace_ms - 1)
+    assert leases.expired(c.soft, c.now) == [], "they hold leases of 20 s"
+    c.beat(2)
+    c.later(1)
+    assert leases.expired(c.soft, c.now) == [1]
+    c.later(5_998)
+    assert leases.expired(c.soft, c.now) == [1]
+    c.later(1)
+    assert leases.expired(c.soft, c.now) == [1, 2], "and this one gives 6 s"
+
+
+def test_the_length_of_a_lease_stands_in_the_log_for_the_controller_after_the_next():
+    c = Cluster(brokers=1)
+    c.topic("t", (1,))
+    assert c.image.broker(1).lease_ms == 20_000
+    another_controller(c, 6_000)
+    c.later(1_000)
+    c.beat(1)
+    assert c.ops == [] and c.image.broker(1).lease_ms == 20_000, "the lease of 20 s may still run"
+    another_controller(c, 6_000)
+    c.later(20_000 + c.options.grace_ms - 1)
+    assert leases.expired(c.soft, c.now) == []
+    c.beat(1)
+    assert c.ops == []
+    c.later(1)
+    c.beat(1)
+    assert c.image.broker(1).lease_ms == 6_000, "now it has ended"
+    another_controller(c, 30_000)
+    c.beat(1)
+    assert c.image.broker(1).lease_ms == 30_000 and c.result.seen is None, "nobody hears of a longer one before"
+    another_controller(c, 40_000)
+    c.beat(1, target=SHUTDOWN)
+    assert c.image.broker(1).lease_ms == 40_000
 
 
 def test_time_that_stood_still_is_given_back():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from actors.controller import leases
 from actors.controller.isr import CHECKS, alter_isr
 from actors.controller.reassignments import alter_partition_reassignments, list_partition_reassignments
 from actors.controller.topics import delete_topics
@@ -244,3 +245,27 @@ def test_a_reassignment_given_up():
 def test_reassignments_that_are_refused_or_nothing(number, replicas, allow, code):
     c = cluster()
     assert move(c, number, replicas, allow=allow) == code and c.ops == []
+
+
+def test_a_reassignment_that_only_removes_ends_when_the_shutdown_of_its_target_is_taken_back():
+    c = cluster()
+    c.beat(1, target=SHUTDOWN)
+    assert move(c, 1, (1,)) == 0
+    assert shape(c, 1) == ((1, 2, 3), (), (2, 3)), "nobody of the target may lead now"
+    c.beat(1)
+    c.settle()
+    assert shape(c, 1) == ((1,), (), ()) and c.partition("t", 1)[:2] == ((1,), 1) and moving(c) == []
+
+
+def test_a_reassignment_to_the_last_member_ends_when_that_one_leads_again():
+    c = cluster()
+    for broker in (2, 3):
+        leases.revoke(c.soft, broker, "test")
+        c.settle()
+    c.beat(1, target=SHUTDOWN)
+    c.settle()
+    assert c.partition("t")[:2] == ((1,), -1)
+    assert move(c, 0, (1,)) == 0 and moving(c) == [0]
+    c.beat(1)
+    c.settle()
+    assert shape(c) == ((1,), (), ()) and c.partition("t")[:2] == ((1,), 1) and moving(c) == []

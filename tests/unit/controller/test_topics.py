@@ -27,11 +27,24 @@ def test_a_topic_is_one_group_of_records():
         assert (len(isr), leader, epoch) == (2, isr[0], 0)
 
 
-def test_defaults_follow_the_number_of_brokers():
-    for brokers, factor in ((1, 1), (2, 2), (5, 3)):
+def test_a_topic_without_numbers_has_those_of_the_controllers_settings():
+    for brokers in (1, 2, 5):
         reply = Cluster(brokers=brokers).topic("t")
-        assert (reply.error_code, reply.num_partitions, reply.replication_factor) == (0, 1, factor)
-    assert Cluster(brokers=3, replicas_default=1, partitions_default=7).topic("t").replication_factor == 1
+        assert (reply.error_code, reply.num_partitions, reply.replication_factor) == (0, 1, 1)
+    reply = Cluster(brokers=3, replicas_default=2, partitions_default=7).topic("t")
+    assert (reply.num_partitions, reply.replication_factor) == (7, 2)
+
+
+def test_internal_settings_come_back_where_the_topic_names_them():
+    c = Cluster(brokers=1, topic_defaults=(("retention.ms", "1", 5), ("segment.bytes", "9", 5)))
+    shown = {one.name: (one.value, one.config_source) for one in c.topic("t").configs}
+    assert shown == {"retention.ms": ("1", 5), "segment.bytes": ("9", 5)}
+    configs = c.topic("u", configs={"internal.segment.bytes": "1000", "segment.bytes": "2000000"}).configs
+    assert [(one.name, one.value, one.config_source) for one in configs] == [
+        ("internal.segment.bytes", "1000", 1),
+        ("retention.ms", "1", 5),
+        ("segment.bytes", "2000000", 1),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,20 @@ def test_close_finishes_what_was_submitted(fd: int) -> None:
             use()
 
 
+def test_large_files_that_grow_and_shrink_are_synced(flusher: Flusher, fd: int) -> None:
+    """They go to the device in pieces, from where the last sync ended."""
+    for token, size in enumerate((20 << 20, 60 << 20, 1 << 20, 30 << 20)):
+        os.ftruncate(fd, size)
+        os.pwrite(fd, b"x" * 4096, size - 4096)
+        flusher.submit(token, [fd])
+        assert results(flusher, 1) == [(token, 0)]
+    pipe = os.pipe()
+    flusher.submit(9, [fd, pipe[1]])
+    assert results(flusher, 1) == [(9, errno.EINVAL)]
+    for end in pipe:
+        os.close(end)
+
+
 def test_a_wrong_submission_leaves_nothing_behind(flusher: Flusher) -> None:
     for fds, kind in (([2**40], OverflowError), (["a"], TypeError), (None, TypeError)):
         with pytest.raises(kind):

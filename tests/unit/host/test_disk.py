@@ -315,6 +315,24 @@ def test_a_file_whose_directory_was_removed_has_nothing_to_sync(disk: LocalDisk,
     file.close()
 
 
+def test_the_first_sync_in_a_new_directory_covers_its_name_too(disk: LocalDisk, tmp_path: Path) -> None:
+    """Else a power cut could take the directory away, with what was synced in it."""
+    first, second = disk.open("a/t-0/0.log", create=True), disk.open("a/t-0/1.log", create=True)
+
+    def synced(file: Any) -> list[int]:
+        fds = file.pin()
+        inodes = [os.fstat(fd).st_ino for fd in fds]
+        file.unpin(fds)
+        return inodes
+
+    paths = ["a/t-0/0.log", "a/t-0", "a", "."]
+    assert synced(first) == [os.stat(tmp_path / path).st_ino for path in paths]
+    assert synced(second) == [os.stat(tmp_path / path).st_ino for path in ("a/t-0/1.log", "a/t-0")]
+    assert len(synced(first)) == 1
+    third = disk.open("a/t-1/0.log", create=True)
+    assert synced(third) == [os.stat(tmp_path / path).st_ino for path in ("a/t-1/0.log", "a/t-1", "a")]
+
+
 def test_a_directory_that_cannot_be_opened_for_a_sync_is_a_failure_and_is_asked_again(
     disk: LocalDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

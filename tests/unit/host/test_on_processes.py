@@ -81,21 +81,47 @@ def test_down_kills_what_takes_too_long(tmp_path: Path) -> None:
             broker.kill()
 
 
-def test_only_a_new_cluster_has_a_minute_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a crash brokers read what they had not synced: however much that is, a limit would end each try alike."""
-    slow = 'import time; time.sleep(0.6); print(\'{"event": "ready"}\', flush=True); input()'
+@pytest.mark.timeout(60)
+def test_a_start_has_a_limit_that_grows_with_the_data_and_begins_anew_with_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash brokers read what they had not synced; a start that gets nowhere ends, and says whom it waits for."""
+    said: list[str] = []
     popen = subprocess.Popen
 
     def supervisor(command: list[str], **how: Any) -> "subprocess.Popen[bytes]":
-        return popen([sys.executable, "-c", slow], **how)
+        return popen([sys.executable, "-c", "; ".join(["import time, sys", *said])], **how)
 
+    def say(after_s: float, event: str) -> str:
+        return f"time.sleep({after_s}); print('{{{event}}}', flush=True)"
+
+    stay = "sys.stdin.readline()"
     monkeypatch.setattr(subprocess, "Popen", supervisor)
-    monkeypatch.setattr(on_processes, "START_TIMEOUT_S", 0.2)
-    with pytest.raises(ClusterError, match="not ready after"):
+    monkeypatch.setattr(on_processes, "START_TIMEOUT_S", 2.0)
+    said[:] = [say(4, '"event": "ready"'), stay]
+    with pytest.raises(ClusterError, match="not ready after 2 s: it waits for broker-1, controller-1001; its logs"):
         Cluster(1, 1, tmp_path).start()
+    with pytest.raises(
+        ClusterError, match="not ready with no progress for 2 s: it waits for broker-1, controller-1001"
+    ):
+        Cluster(dir=tmp_path).start()
+
+    step = say(1, '"event": "listening", "name": "controller-1001", "ready": true')
+    said[:] = [step, step, step, say(1, '"event": "ready"'), stay]
     with Cluster(dir=tmp_path) as cluster:
-        assert cluster.running
-    with pytest.raises(ClusterError, match="not ready after"):
+        assert cluster.running, "four seconds, and never two without a word"
+    said[:] = [step, stay]
+    with pytest.raises(ClusterError, match="it waits for broker-1; its logs"):
+        Cluster(dir=tmp_path).start()
+
+    segment = tmp_path / "broker-1" / "orders-0" / f"{0:020}.log"
+    segment.parent.mkdir()
+    with segment.open("wb") as file:
+        file.truncate(60 << 20)
+    said[:] = [say(4, '"event": "ready"'), stay]
+    with Cluster(dir=tmp_path) as cluster:
+        assert cluster.running, "six seconds more"
+    with pytest.raises(ClusterError, match="not ready after 0 s"):
         Cluster(dir=tmp_path, start_timeout_s=0.2).start()
 
 
@@ -109,7 +135,7 @@ def test_a_block_that_is_not_entered_leaves_nothing(monkeypatch: pytest.MonkeyPa
     popen = subprocess.Popen
     quiet = "import sys; sys.stdin.readline()"
     monkeypatch.setattr(subprocess, "Popen", lambda command, **how: popen([sys.executable, "-c", quiet], **how))
-    monkeypatch.setattr(interrupted, "_wait", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(interrupted, "_wait_started", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt), interrupted:
         raise AssertionError("entered")
     assert not interrupted.running and not interrupted.dir.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from actors.host.disk import LocalDisk, LocalFile
 from actors.host.syncs import Ordered, Syncs, _perform
-from actors.ports import DiskFailed, DiskFull, Sync, Work
+from actors.ports import DiskFailed, DiskFull, Sync, SyncClass, Work
 
 
 class Waiting:
@@ -89,10 +89,26 @@ def test_a_small_file_of_a_directory_that_went_is_not_written_into_its_namesake(
     assert (tmp_path / "checkpoint").read_bytes() == b"all"
 
 
+def test_the_quorum_waits_for_no_partition(waiting: Waiting, tmp_path: Path) -> None:
+    """Neither its log nor its vote: a slow file of a partition is being made durable, and a small one written."""
+    disk, slow = LocalDisk(str(tmp_path)), Slow()
+    waiting.syncs.submit(Sync(0, [], [(slow, "small", b"")]))  # type: ignore[list-item]
+    assert slow.busy.wait(10)
+    log = disk.open("metadata/0.log", create=True)
+    log.append([b"data"])
+    waiting.syncs.submit(Sync(1, [], [(disk, "checkpoint", b"x")]))
+    waiting.syncs.submit(Sync(2, [log], [(disk, "metadata/quorum-state", b"x")], SyncClass.QUORUM))
+    assert waiting.until(1) == {2: None}
+    assert (tmp_path / "metadata/quorum-state").exists() and not (tmp_path / "checkpoint").exists()
+    slow.free.set()
+    assert waiting.until(2) == {0: None, 1: None}
+
+
 class Lost(LocalFile):
     """A file whose descriptor cannot be synced: the kernel refuses a pipe."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: LocalDisk) -> None:
+        super().__init__(disk, "lost", 0, False)
         self.ends = os.pipe()
 
     def pin(self) -> list[int]:
@@ -110,12 +126,26 @@ def test_one_thread_alone_hears_what_became_of_a_file(waiting: Waiting, tmp_path
     file.append([b"data"])
     waiting.syncs.submit(Sync(1, [file], [(disk, "epochs", b"1")]))
     waiting.until(1)
-    assert waiting.syncs.flusher.syncs == 2, "the file and the directory that names it"
-    waiting.syncs.submit(Sync(2, [Lost()], [(disk, "epochs", b"2")]))
+    assert waiting.syncs.queues[SyncClass.DATA].flusher.syncs == 2, "the file and the directory that names it"
+    waiting.syncs.submit(Sync(2, [Lost(disk)], [(disk, "epochs", b"2")]))
     waiting.syncs.submit(Sync(3, [], [(disk, "quorum-state", b"1")]))
     done = waiting.until(2)
     assert isinstance(done[2], DiskFailed)
     assert (tmp_path / "epochs").read_bytes() == b"1", "what was not durable is not named"
+
+
+def test_a_file_that_was_lost_says_nothing_of_another_disk(waiting: Waiting, tmp_path: Path) -> None:
+    """A broker goes on with the log directories whose device has not failed."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    broken, well = LocalDisk(str(tmp_path / "a")), LocalDisk(str(tmp_path / "b"))
+    log = well.open("log", create=True)
+    waiting.syncs.submit(Sync(1, [Lost(broken)], [(broken, "epochs", b"1")]))
+    waiting.syncs.submit(Sync(2, [log], [(well, "epochs", b"2")]))
+    waiting.syncs.submit(Sync(3, [log], []))
+    done = waiting.until(3)
+    assert isinstance(done[1], DiskFailed) and (done[2], done[3]) == (None, None)
+    assert (tmp_path / "b" / "epochs").read_bytes() == b"2"
 
 
 def test_nothing_is_durable_behind_a_file_that_was_lost(waiting: Waiting, tmp_path: Path) -> None:
@@ -125,8 +155,8 @@ def test_nothing_is_durable_behind_a_file_that_was_lost(waiting: Waiting, tmp_pa
     log.append([b"data"])
     waiting.syncs.submit(Sync(0, [], [(slow, "small", b"")]))  # type: ignore[list-item]
     assert slow.busy.wait(10)
-    waiting.syncs.submit(Sync(1, [Lost()], [(disk, "epochs", b"1")]))
-    while waiting.syncs.flusher.syncs < 1:
+    waiting.syncs.submit(Sync(1, [Lost(disk)], [(disk, "epochs", b"1")]))
+    while waiting.syncs.queues[SyncClass.DATA].flusher.syncs < 1:
         waiting.woken.wait(0.01)
     waiting.syncs.submit(Sync(2, [log], []))
     assert isinstance(waiting.until(1)[2], DiskFailed)

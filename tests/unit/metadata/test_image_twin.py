@@ -176,6 +176,12 @@ def same(image, slow):
         named = lambda rows: {(image.topic_id(image.topic_of(row)), image.number(row)) for row in rows.tolist()}  # noqa: E731
         assert named(image.rows_of(broker)) == having and named(image.rows_led_by(broker)) == leading
         assert named(image.rows_in_isr(broker)) == within
+    moved = {
+        key
+        for key, one in slow["partitions"].items()
+        if (one["adding"] or one["removing"]) and set(one["adding"]) <= one["isr"]
+    }
+    assert {(image.topic_id(image.topic_of(row)), image.number(row)) for row in image.rows_moved()} == moved
     for topic_id, (name, deleting) in slow["topics"].items():
         row = image.topic(name)
         assert row == image.topic_by_id(topic_id) and image.name_taken(name)

@@ -16,7 +16,7 @@ from actors.node.quorum import Quorum
 from actors.node.registry import TABLE, Call, Done, Listener, Parked
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
-from actors.ports import Batch, Buffer, Now, Sync
+from actors.ports import Batch, Buffer, DiskFull, Now, Sync
 from actors.raft import SnapshotId
 from actors.wire import framing
 from fastpath.batch import Builder
@@ -166,10 +166,14 @@ class FakeNode:
                         lost(False)
                         lost(True)
 
-    def sync(self, files: Any, replacements: Any, then: Callable[[Any], None]) -> None:
+    def sync(self, files: Any, replacements: Any, then: Callable[[Any], None], kind: Any = None) -> None:
         def done() -> None:
-            self.disk.sync(Sync(0, files, replacements))
-            then(None)
+            try:
+                self.disk.sync(Sync(0, files, replacements))
+            except DiskFull as full:
+                then(full)
+            else:
+                then(None)
 
         self.cluster.after(1, self, done)
 

@@ -145,9 +145,9 @@ def call(key: int, connection: int = 1, version: int = 0) -> Call:
     return Call(connection, Listener.CONTROLLER, "C", key, version, None, "h", "User:ANONYMOUS", memoryview(b""))
 
 
-def topic(name: str = "t", partitions: int = 1):
+def topic(name: str = "t", partitions: int = 1, replicas: int = -1):
     kind = message("CreateTopicsRequest")
-    return kind(topics=[kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)])
+    return kind(topics=[kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)])
 
 
 def heartbeat(broker: int = 1, epoch: int = -1, target: int = 3, **fields: Any):
@@ -330,7 +330,8 @@ def test_a22_a_new_leader_grants_a_full_lease_and_more():
 
 @pytest.mark.parametrize("learned", ["by itself", "from the log", "from a snapshot"])
 def test_r631_147_a_new_leader_counts_leases_of_the_level_before(learned):
-    """A lease of level 1 lasts 30 seconds, one of level 2 twenty; brokers may still hold the longer ones."""
+    """A lease of level 1 lasts 30 seconds, one of level 2 twenty; brokers may still hold the longer ones, as their
+    registrations say."""
     host, successor = Host(1), Host(1)
     log: list[Batch] = []
     replay = host.controller.replay
@@ -354,11 +355,11 @@ def test_r631_147_a_new_leader_counts_leases_of_the_level_before(learned):
     successor.later(5000)
     successor.lead(2)
     options = successor.controller.options
-    assert successor.controller.soft.leases[1].expires_ms == since_ms + 30_000 + options.grace_ms
+    assert successor.controller.soft.leases[1].expires_ms == since_ms + 5_000 + 30_000 + options.grace_ms
     successor.controller.lost()
     successor.later(15_000)
     successor.lead(3)
-    assert successor.controller.soft.leases[1].expires_ms == since_ms + 20_000 + 20_000 + options.grace_ms
+    assert successor.controller.soft.leases[1].expires_ms == since_ms + 20_000 + 30_000 + options.grace_ms
 
 
 def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
@@ -405,7 +406,7 @@ def test_the_lease_ends_and_the_broker_is_fenced():
     host = Host()
     host.lead()
     epochs = joined(host, 1, 2)
-    host.controller.submit(create_topics, topic(), call(19))
+    host.controller.submit(create_topics, topic(replicas=2), call(19))
     host.turn()
     for _ in range(30):
         host.later(1000)
@@ -430,7 +431,7 @@ def test_bulk_work_goes_in_portions(monkeypatch):
     host = Host()
     host.lead()
     joined(host, 1, 2, 3)
-    host.controller.submit(create_topics, topic("t", 45), call(19))
+    host.controller.submit(create_topics, topic("t", 45, 3), call(19))
     host.turn()
     image = host.controller.image
     first = image.counts(1)[2]

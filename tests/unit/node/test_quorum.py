@@ -1,15 +1,17 @@
 """The quorum of a node over real frames and virtual disks: elections, commits, restarts, snapshots, tools."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from actors.metadata import batches
-from actors.node.metadata_files import DamagedFile
+from actors.node.metadata_files import DamagedFile, read_durable
 from actors.node.registry import Call, Done, Forward, Listener
 from actors.node.rpc.describe_quorum import describe_quorum
 from actors.ports import DiskFull
+from actors.raft import SnapshotId
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, FakeNode
 
@@ -30,6 +32,38 @@ def test_commits_on_all_and_observers_follow() -> None:
         assert node.quorum.leader_id == leader.id
         assert node.quorum.leader_address() == ("127.0.0.1", 9000 + leader.id)
     assert leader.role.events == ["gained 1"]
+
+
+def test_the_durable_mark_follows_the_commits_at_a_distance() -> None:
+    """On every replica, at most once a second, and never beyond what is durable and committed there."""
+    cluster = Cluster(controllers=3, brokers=1)
+    cluster.start()
+    cluster.elect()
+    written: dict[int, list[tuple[int, int]]] = {node.id: [] for node in cluster.nodes.values()}
+
+    def watch(node: FakeNode) -> None:
+        replace = node.disk.replace
+
+        def seen(path: str, content: Any) -> None:
+            replace(path, content)
+            if path.endswith("/durable-offset"):
+                offset = read_durable(bytes(content))
+                assert offset <= min(node.quorum.high_watermark, node.quorum.durable_offset)
+                written[node.id].append((cluster.time_ms, offset))
+
+        node.disk.replace = seen  # type: ignore[method-assign]
+
+    for node in cluster.nodes.values():
+        watch(node)
+    for number in range(100):
+        cluster.append(f"r{number}")
+        cluster.run(50, lambda: False)
+    cluster.run(2500, lambda: False)
+    for node in cluster.nodes.values():
+        times = [at for at, _ in written[node.id]]
+        assert 5 <= len(times) <= 8
+        assert all(later - earlier >= 1000 for earlier, later in pairwise(times))
+        assert written[node.id][-1][1] == node.quorum.high_watermark
 
 
 def test_first_batch_names_the_voters() -> None:
@@ -163,7 +197,7 @@ def test_a_snapshot_that_was_given_up_is_not_missed() -> None:
     cluster.run(20)
     plain, held = broker.sync, []
 
-    def sync(files: Any, replacements: Any, then: Any) -> None:
+    def sync(files: Any, replacements: Any, then: Any, kind: Any = None) -> None:
         if not held and any(file.path.endswith(".part") for file in files):
             held.append((files, replacements, then))
         else:
@@ -299,7 +333,7 @@ def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -
     assert cluster.run(1000, cluster.settled)
     plain, full = broker.sync, True
 
-    def sync(files: object, replacements: object, then: object) -> None:
+    def sync(files: object, replacements: object, then: object, kind: object = None) -> None:
         if full:
             cluster.after(1, broker, lambda: then(DiskFull(28, "no room", "quorum-state")))  # type: ignore[operator]
         else:
@@ -315,6 +349,23 @@ def test_a_broker_whose_small_files_find_no_room_tries_again_with_the_newest() -
     assert cluster.run(3000, lambda: broker.quorum.durable_offset == broker.quorum.log_end_offset)
     state = json.loads(bytes(broker.disk.files[cluster.path("quorum-state")].data))
     assert state["leaderEpoch"] == broker.quorum.epoch
+
+
+def test_a_snapshot_without_room_is_tried_again_by_itself() -> None:
+    """Nothing more is written meanwhile: the next snapshot may be hours away."""
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    node = cluster.elect()
+    for number in range(5):
+        cluster.append(f"r{number}")
+    assert cluster.run(1000, cluster.settled)
+    node.disk.replace_full = lambda path: path.endswith(".checkpoint")
+    end = node.role.next_offset
+    snapshot(node)
+    cluster.run(15_000, lambda: False)
+    assert node.quorum.latest_snapshot == SnapshotId(0, 0)
+    node.disk.replace_full = None
+    assert cluster.run(10_100, lambda: node.quorum.latest_snapshot.end_offset == end)  # type: ignore[union-attr]
 
 
 def test_a_controller_without_room_stops_so_that_another_leads() -> None:
@@ -361,7 +412,7 @@ def test_failed_sync_stops_the_node() -> None:
     cluster.start()
     leader = cluster.elect()
 
-    def sync(files: object, replacements: object, then: object) -> None:
+    def sync(files: object, replacements: object, then: object, kind: object = None) -> None:
         leader.cluster.after(1, leader, lambda: then(OSError("device says no")))  # type: ignore[operator]
 
     leader.sync = sync  # type: ignore[method-assign, assignment]

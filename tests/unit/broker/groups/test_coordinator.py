@@ -243,6 +243,38 @@ def test_a_member_that_never_syncs_is_dropped_at_the_end_of_the_phase() -> None:
     assert group.state is GroupState.PREPARING or not group.members
 
 
+def test_a_member_that_heartbeats_and_never_syncs_is_dropped_from_a_stable_group_too() -> None:
+    world = World()
+    ids = [world.joined(world.join()).member_id for _ in range(2)]
+    tickets = [world.join(id) for id in ids]
+    answer = world.joined(tickets[0])
+    silent = next(id for id in ids if id != answer.leader)
+    world.sync(answer.leader, answer.generation, [(id, b"x") for id in ids])
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode) and group.state is GroupState.STABLE
+    seen = []
+    for _ in range(4):
+        world.pass_time(8_000)
+        seen += [world.machine.heartbeat("g", id, None, answer.generation, world.now) for id in (answer.leader, silent)]
+    assert seen[:6] == [ErrorCode.NONE] * 6, "nothing happens within the rebalance timeout of 30 s"
+    assert seen[6:] == [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID]
+
+
+def test_a_member_that_syncs_late_but_in_time_stays() -> None:
+    world = World()
+    ids = [world.joined(world.join()).member_id for _ in range(2)]
+    tickets = [world.join(id) for id in ids]
+    answer = world.joined(tickets[0])
+    late = next(id for id in ids if id != answer.leader)
+    world.sync(answer.leader, answer.generation, [(id, id.encode()) for id in ids])
+    for at in range(8):
+        world.pass_time(8_000)
+        for id in (answer.leader, late):
+            assert world.machine.heartbeat("g", id, None, answer.generation, world.now) is ErrorCode.NONE
+        if at == 1:
+            assert world.synced(world.sync(late, answer.generation)).assignment == late.encode()
+
+
 def test_an_empty_group_waits_for_newcomers_before_its_first_generation() -> None:
     world = World(delay_ms=3_000)
     first = world.join(version=3)
@@ -536,6 +568,56 @@ def test_offsets_of_an_empty_group_expire() -> None:
 def expire(world: World) -> None:
     world.machine.expire_offsets(world.now)
     world.drain()
+
+
+def offsets_of(world: World) -> set[str]:
+    offsets = world.machine.fetch("g")
+    assert not isinstance(offsets, ErrorCode)
+    return {topic for topic, _ in offsets}
+
+
+def subscription(*topics: str) -> bytes:
+    """A member's metadata in the consumer protocol, version 0."""
+    names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
+    return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
+
+
+def alive(world: World, ms: int, member: str, generation: int) -> None:
+    for _ in range(ms // 9_000 + 1):
+        world.pass_time(9_000)
+        world.machine.heartbeat("g", member, None, generation, world.now)
+
+
+def test_a_stable_group_loses_old_offsets_of_topics_that_nobody_subscribes_to() -> None:
+    world = World()
+    id = world.joined(world.join()).member_id
+    answer = world.joined(world.join(id, protocols=[("range", subscription("a", "b"))]))
+    assert answer.error is ErrorCode.NONE
+    world.sync(id, answer.generation, [(id, b"")])
+    for topic in ("a", "left"):
+        offset = CommittedOffset(5, -1, "", world.now.wall_ms)
+        world.machine.commit("g", [(topic, 0, offset)], lambda error: None)
+    world.drain()
+    alive(world, 900_000, id, answer.generation)
+    expire(world)
+    assert offsets_of(world) == {"a", "left"}, "not old enough"
+    world.machine.commit("g", [("fresh", 0, CommittedOffset(5, -1, "", world.now.wall_ms))], lambda error: None)
+    world.drain()
+    alive(world, 100_000, id, answer.generation)
+    expire(world)
+    assert offsets_of(world) == {"a", "fresh"}
+    assert world.machine.group("g")
+
+
+def test_where_a_members_subscription_cannot_be_read_its_groups_offsets_stay() -> None:
+    world = World()
+    (member,) = world.stable(1)  # its metadata means nothing
+    group = world.machine.group("g")
+    assert group and not isinstance(group, ErrorCode)
+    assert commit(world, 5, member, group.generation) == [ErrorCode.NONE]
+    alive(world, 1_000_000, member, group.generation)
+    expire(world)
+    assert offsets_of(world) == {"t"}
 
 
 def test_an_empty_group_without_offsets_goes_and_leaves_a_tombstone() -> None:

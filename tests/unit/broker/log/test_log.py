@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, OffsetsOutOfOrder
 from actors.ports import DiskFull
 from fastpath import batch
@@ -368,3 +369,13 @@ def test_a_new_beginning_knows_nothing_of_the_producers_of_before(synced: bool) 
     again = reopen(log).log
     assert again.producers.equals(log.producers)
     put(again, build(producer_id=7, producer_epoch=0, base_sequence=21))
+
+
+def test_indexes_that_left_memory_before_a_flush_are_synced_with_it() -> None:
+    log = new(IndexCache(1), segment_bytes=100)
+    for _ in range(5):
+        put(log, build())
+    assert [segment.index is None for segment in log.segments] == [True, True, True, False, False]
+    flushed = {file.path for file in log.flush().files}
+    for segment in log.segments:
+        assert {segment.path(suffix) for suffix in (".log", ".index", ".timeindex")} <= flushed

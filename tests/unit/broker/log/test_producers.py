@@ -16,7 +16,8 @@ from actors.broker.log.producers import (
 )
 from fastpath import batch
 from fastpath.crc32c import crc32c
-from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
+from tests.simulator.disk import VirtualDisk, VirtualFile
+from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
 
 
 def send(log: PartitionLog, sequence: int, count: int = 1, epoch: int = 0, producer: int = 9, **more: Any) -> Any:
@@ -209,8 +210,8 @@ def test_a_snapshot_with_batches_of_nobody_is_not_believed(rows: list[tuple[int,
         Producers.parse(struct.pack(">hI", 1, crc32c(body)) + body)
 
 
-def test_a_log_without_producers_writes_no_snapshot() -> None:
-    log = new(segment_bytes=100)
+def test_a_log_without_producers_that_never_rolled_writes_no_snapshot() -> None:
+    log = new()
     put(log, build())
     put(log, build())
     stop(log)
@@ -286,3 +287,117 @@ def test_transactions_leave_their_mark_in_the_snapshot() -> None:
     assert log.producers.open_transaction_offset() == -1
     assert log.producers.by_id[9].coordinator_epoch == 7
     assert reopen(log, recovery_point=0).log.producers.by_id[9].coordinator_epoch == 7
+
+
+def test_a_log_without_producers_has_a_snapshot_at_every_roll() -> None:
+    """Without it, a cut would not know where there was nobody, and read the log from its start."""
+    log = new(segment_bytes=100)
+    for _ in range(5):
+        put(log, build())
+    flush(log)
+    assert log.snapshots == [segment.base_offset for segment in log.segments[1:]]
+    assert not Producers.parse(log.disk.open(log._snapshot_path(1)).read_cold(0, 1 << 20)).by_id
+    stop(log)
+    assert reopen(log, clean=True).log.snapshots == [1, 2, 3, 4, 5]
+
+
+class Counted(VirtualDisk):
+    """It counts the bytes that are read from it, by those who wait for the disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cold_bytes = 0
+
+    def open(self, path: str, *, create: bool = False) -> VirtualFile:
+        file = super().open(path, create=create)
+        return CountedFile(file.disk, file.inode)
+
+
+class CountedFile(VirtualFile):
+    def read_cold(self, position: int, size: int) -> memoryview:
+        data = super().read_cold(position, size)
+        self.disk.cold_bytes += len(data)  # type: ignore[attr-defined]
+        return data
+
+
+def with_one_late_producer(snapshots: bool, size: int = 20_000) -> tuple[PartitionLog, Counted]:
+    """64 segments of 20 batches, the last batch by a producer that nobody has heard of before."""
+    disk = Counted()
+    log = PartitionLog(disk, "topic-0", settings(segment_bytes=20 * size + 5_000), bytes(16))
+    for _ in range(20 * 64 - 1):
+        put(log, build(size=size))
+    send(log, 0, size=size)
+    flush(log)
+    assert len(log.segments) == 64
+    if not snapshots:
+        log.drop_snapshots_above(-1)
+    disk.cold_bytes = 0
+    return log, disk
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_what_a_cut_reads_inside_the_loop_is_bounded(snapshots: bool) -> None:
+    """One batch is cut. From the log's start, as old versions left it, 25 MB lie before it."""
+    log, disk = with_one_late_producer(snapshots)
+    target = log.log_end_offset - 1
+    job = log.prepare_cut(target)
+    assert job is not None and len(job.segments) == (1 if snapshots else 64)
+    assert disk.cold_bytes == 0
+    prepared = job()
+    assert (disk.cold_bytes > 20_000_000) is not snapshots
+    disk.cold_bytes = 0
+    assert log.fits(job)
+    log.truncate_to(target, prepared)
+    assert disk.cold_bytes < 100_000
+    assert log.log_end_offset == target and not log.producers.by_id
+
+
+def test_a_log_without_snapshots_is_read_from_its_start_once() -> None:
+    log, _ = with_one_late_producer(False)
+    job = log.prepare_cut(log.log_end_offset - 1)
+    assert job is not None
+    log.truncate_to(log.log_end_offset - 1, job())
+    send(log, 0, size=20_000)
+    again = log.prepare_cut(log.log_end_offset - 1)
+    assert again is not None and len(again.segments) == 1
+
+
+def test_a_cut_that_reads_little_is_made_at_once() -> None:
+    log = new(segment_bytes=4000)
+    for sequence in range(10):
+        send(log, sequence, producer=sequence + 1, size=100)
+    assert all(log.prepare_cut(offset) is None for offset in range(12))
+
+
+@pytest.mark.parametrize("target", [0, 1, 7, 20, 33, 39])
+@pytest.mark.parametrize("flushed", [True, False])
+def test_a_prepared_cut_leaves_what_any_cut_leaves(target: int, flushed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> PartitionLog:
+        log = new(segment_bytes=700)
+        for sequence in range(40):
+            send(log, sequence // 3, producer=sequence % 3 + 1, size=100)
+        if flushed:
+            flush(log)
+        return log
+
+    plain, log = made(), made()
+    for one in (plain, log):
+        one.producers.by_id[1].transaction_offset = 0  # memory cannot go back
+    plain.truncate_to(target)
+    monkeypatch.setattr("actors.broker.log.log.INSIDE_BYTES_MAX", -1)
+    job = log.prepare_cut(target)
+    assert job is not None
+    log.truncate_to(target, job())
+    assert log.producers.equals(plain.producers)
+    assert log.log_end_offset == plain.log_end_offset == target
+    log.check()
+
+
+def test_a_prepared_cut_of_another_log_does_not_fit() -> None:
+    log, _ = with_one_late_producer(True, 20_000)
+    job = log.prepare_cut(log.log_end_offset - 1)
+    assert job is not None and log.fits(job)
+    put(log, build())
+    assert not log.fits(job)
+    log.truncate_to(log.log_end_offset - 1)
+    assert not log.fits(job)

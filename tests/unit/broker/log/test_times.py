@@ -62,6 +62,28 @@ def test_the_largest_timestamp_is_one_of_the_records_that_are_left(seed: int) ->
         assert _search(log, -3) == max(left, key=lambda record: (record.timestamp, -record.offset))
 
 
+def test_the_largest_timestamp_of_a_log_with_deleted_records_reads_each_batch_once() -> None:
+    """The first segment was searched for its largest time, and then once more."""
+    log = new(segment_bytes=1 << 20, index_interval_bytes=0)
+    for number in range(20):
+        put(log, build(3, 60, timestamp_ms=1000 + number))
+    log.delete_records(7)
+    segment, reads = log.segments[0], 0
+    read_cold = segment.log.read_cold
+
+    class Counted:
+        size = segment.log.size
+
+        def read_cold(self, position: int, size: int) -> memoryview:
+            nonlocal reads
+            reads += 1
+            return read_cold(position, size)
+
+    segment.log = Counted()  # type: ignore[assignment]
+    assert _search(log, -3) == TimeOffset(57, 1019, 0)
+    assert reads == 1
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_times_are_found_after_a_restart_where_every_batch_was_flushed(clean: bool) -> None:
     """All of a segment is on the disk before the next one begins, save what its time index gets when it is sealed."""

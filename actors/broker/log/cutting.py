@@ -1,0 +1,83 @@
+"""What a cut of a log has to read first, as a job for a thread.
+
+A cut takes batches away that the producers' state has counted. Where memory cannot go back so far, the state is read anew:
+from the newest producer snapshot at or below the cut, and the batches between. Behind a roll that is at most a segment,
+as every roll writes a snapshot. A log of an older version may have none; then it is read from its start, once, and the
+state at the cut's segment is kept as a snapshot.
+
+This file alone decides how much a cut may read inside the loop: `INSIDE_BYTES_MAX`. The log stays as it is while the job
+runs, and is cut when the result is there: `PartitionLog.truncate_to`.
+"""
+
+from typing import NamedTuple
+
+from actors.broker.log.history import learn_producers, pieces
+from actors.broker.log.producers import Producers
+from actors.broker.log.segment import Segment
+from actors.ports import Disk
+from fastpath.batch import CorruptBatch
+from fastpath.segment import SegmentIndex
+
+INSIDE_BYTES_MAX = 256 << 10
+"""A cut that reads more than this is prepared by a job."""
+
+
+class Prepared(NamedTuple):
+    """What the files say below a cut."""
+
+    producers: Producers
+    snapshot: tuple[int, bytes] | None
+    """(offset, content) of a producer snapshot at the begin of the cut's segment, where there was none."""
+    segment_index: SegmentIndex | None
+    """Of the cut's segment, where it was not in memory."""
+    damaged: str | None
+    """Why the batches could not be read to the end; `producers` is short of what follows."""
+
+
+class Preparation(NamedTuple):
+    """The job. Its result is a Prepared; it raises DiskFailed, CorruptSnapshot, or FileNotFoundError
+    when a file went meanwhile."""
+
+    offset: int
+    """Where the log is to be cut."""
+    segments: tuple[Segment, ...]
+    """From the one that holds `start` to the one that holds `offset`."""
+    start: int
+    """Offset of the snapshot, or the log's start."""
+    position: int
+    """A batch's begin in the first segment, at or before `start`."""
+    content: bytes | None
+    """Of the snapshot, where it is not on the disk yet."""
+    disk: Disk
+    path: str | None
+    """Of the snapshot, where it is on the disk; None without `content`: there is no snapshot."""
+    generation: int
+    end_offset: int
+    """Of the log when the job was made."""
+
+    def __call__(self) -> Prepared:
+        producers = self._snapshot()
+        last = self.segments[-1]
+        kept, damaged = None, None
+        try:
+            for place, segment in enumerate(self.segments):
+                if segment is last and place:
+                    kept = segment.base_offset, producers.snapshot()
+                for data, found in pieces(segment, 0 if place else self.position):
+                    if found["base_offset"][0] >= self.offset:
+                        break
+                    if found["producer_id"].max() >= 0:
+                        learn_producers(producers, data, self.start, -1, self.offset)
+        except CorruptBatch as error:
+            kept, damaged = None, error.reason
+        return Prepared(producers, kept, last.load_index(cold=True) if last.index is None else None, damaged)
+
+    def _snapshot(self) -> Producers:
+        content = self.content
+        if content is None and self.path is not None:
+            file = self.disk.open(self.path)
+            try:
+                content = bytes(file.read_cold(0, file.size))
+            finally:
+                file.close()
+        return Producers() if content is None else Producers.parse(content)

@@ -1,0 +1,140 @@
+"""Threads for what takes long: `Work` in, (token, result) out.
+
+This file alone decides who waits for whom. Rules:
+
+1. Each kind of work has threads of its own: what clients ask for never delays the node's own reads and unlinking.
+2. Owners take turns: first the hosts, then the connections of a host. An owner has one job running; its others wait.
+3. A job that says `More` goes to the end of its owner's turn, unless all that such jobs hold would then pass
+   `HELD_BYTES_MAX`: it goes on at once, until it holds little again.
+4. The exception of a job loses its traceback here: frames of a job hold buffers.
+"""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from actors.ports import More, Owner, Work, WorkKind
+
+THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2}
+HELD_BYTES_MAX = 256 << 20
+"""Of jobs that wait for their next slice."""
+
+
+class Turns:
+    """Jobs in the order in which they may run. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._hosts: OrderedDict[str, OrderedDict[Owner, deque[Work]]] = OrderedDict()
+        """Owners that wait. Invariant: no empty queue, no host without an owner."""
+        self._running: dict[Owner, deque[Work]] = {}
+        """What waits behind the running job of each owner."""
+
+    def put(self, work: Work) -> None:
+        """A new job, behind the others of its owner."""
+        owner = work.owner or ("", work.token)
+        waiting = self._running.get(owner)
+        if waiting is None:
+            waiting = self._hosts.setdefault(owner[0], OrderedDict()).setdefault(owner, deque())
+        waiting.append(work)
+
+    def take(self) -> Work | None:
+        """The next job; its owner has no other until `back`."""
+        if not self._hosts:
+            return None
+        host, owners = self._hosts.popitem(last=False)
+        owner, waiting = owners.popitem(last=False)
+        if owners:
+            self._hosts[host] = owners
+        work = waiting.popleft()
+        self._running[owner] = waiting
+        return work
+
+    def back(self, work: Work, *, more: bool) -> None:
+        """A job that was taken has ended, or wants another slice."""
+        owner = work.owner or ("", work.token)
+        waiting = self._running.pop(owner)
+        if more:
+            waiting.appendleft(work)
+        if waiting:
+            self._hosts.setdefault(owner[0], OrderedDict())[owner] = waiting
+
+
+class Pool:
+    """The threads of one kind of work."""
+
+    def __init__(self, name: str, threads: int, ended: Callable[[int, object], None]) -> None:
+        self._ended = ended
+        self._there = threading.Condition()
+        self._turns = Turns()
+        self._held: dict[int, int] = {}
+        """Bytes that each job holds that waits for its next slice, by token."""
+        self._closing = self._dropping = False
+        self._threads = [threading.Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Work) -> None:
+        """Run it when its turn comes."""
+        with self._there:
+            self._turns.put(work)
+            self._there.notify()
+
+    def close(self, *, finish: bool) -> None:
+        """End the threads, when all is done or at the end of the slices that run."""
+        with self._there:
+            self._closing = True
+            self._dropping = not finish
+            self._there.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._there:
+                while self._dropping or (work := self._turns.take()) is None:
+                    if self._closing:
+                        return
+                    self._there.wait()
+                self._held.pop(work.token, None)
+            result = _slice(work)
+            while isinstance(result, More) and not self._wait(work, result):
+                result = _slice(work)
+            if not isinstance(result, More):
+                self._ended(work.token, result)
+                with self._there:
+                    self._turns.back(work, more=False)
+                    self._there.notify()
+
+    def _wait(self, work: Work, more: More) -> bool:
+        """Let a job wait for its next slice, if what it holds meanwhile has room."""
+        with self._there:
+            if more.held_bytes and sum(self._held.values()) + more.held_bytes > HELD_BYTES_MAX:
+                return False
+            self._held[work.token] = more.held_bytes
+            self._turns.back(work, more=True)
+            self._there.notify()
+            return True
+
+
+class Workers:
+    """All pools. `ended(token, result or exception)` is called from their threads."""
+
+    def __init__(self, ended: Callable[[int, object], None]) -> None:
+        self._pools = {kind: Pool(f"work-{kind.value}", count, ended) for kind, count in THREADS.items()}
+
+    def submit(self, work: Work) -> None:
+        """Start a job."""
+        self._pools[work.kind].submit(work)
+
+    def close(self) -> None:
+        """Finish the node's own jobs, and drop those of clients. Idempotent."""
+        for kind, pool in self._pools.items():
+            pool.close(finish=kind is WorkKind.DISK)
+
+
+def _slice(work: Work) -> object:
+    try:
+        return work.job()
+    except BaseException as error:
+        error.__cause__ = error.__context__ = None
+        return error.with_traceback(None)

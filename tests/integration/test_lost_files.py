@@ -1,0 +1,92 @@
+"""Real brokers whose files go: of one partition, and of one of two log directories."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import rayft
+from actors.config import node_config, properties
+from actors.host import plan as plans
+from actors.host import storage
+from tests.integration.conftest import until
+
+CONFIG = {"registration.lease.timeout.ms": "3000", "registration.heartbeat.interval.ms": "500"}
+
+
+def created(servers: dict[str, object], name: str, assignment: list[list[int]]) -> AdminClient:
+    admin = AdminClient(servers)
+    topic = NewTopic(name, len(assignment), replica_assignment=assignment, config={"min.insync.replicas": "1"})
+    admin.create_topics([topic])[name].result(30)
+    return admin
+
+
+def produced(servers: dict[str, object], name: str, partitions: int) -> int:
+    """How many of a hundred records are not acknowledged by everybody in sync."""
+    producer = Producer(servers | {"acks": "all", "message.timeout.ms": "30000"})
+    for number in range(100):
+        producer.produce(name, b"%d" % number, partition=number % partitions)
+    return int(producer.flush(60))
+
+
+@pytest.mark.timeout(200)
+def test_a_partition_that_is_removed_under_its_broker_does_not_come_back_empty(tmp_path: Path) -> None:
+    with rayft.Cluster(controllers=1, brokers=1, dir=tmp_path / "c", config=CONFIG) as cluster:
+        servers: dict[str, object] = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        admin = created(servers, "orders", [[1]])
+        assert produced(servers, "orders", 1) == 0
+
+        def leader() -> int:
+            return admin.list_topics("orders", timeout=20).topics["orders"].partitions[0].leader
+
+        until(lambda: "orders 0 100" in (tmp_path / "c/broker-1/replication-offset-checkpoint").read_text())
+        shutil.rmtree(tmp_path / "c" / "broker-1" / "orders-0")
+        until(lambda: "ERROR orders-0 is offline" in cluster.log(1))
+        until(lambda: leader() == -1)
+        cluster.restart(1)
+        until(lambda: "this broker had files of it, and they are not there" in cluster.log(1))
+        assert leader() == -1
+        admin.delete_topics(["orders"])["orders"].result(30)
+        created(servers, "orders", [[1]])
+        assert produced(servers, "orders", 1) == 0
+
+
+@pytest.mark.timeout(200)
+def test_a_broker_goes_on_without_one_of_its_directories(tmp_path: Path) -> None:
+    home = tmp_path / "c"
+    plan = plans.create(home, 1, 2, common=CONFIG)
+    cluster_id = storage.check(plan.members[0].config)[0].cluster_id
+    file = home / "broker-1.properties"
+    own = properties(file.read_text("latin-1")) | {"log.dirs": f"{home / 'broker-1'},{home / 'second'}"}
+    file.write_text("".join(f"{name}={value}\n" for name, value in own.items()), "latin-1")
+    storage.format_node(node_config(own), cluster_id, voters=None, ignore_formatted=True)
+    with rayft.Cluster(dir=home) as cluster:
+        servers: dict[str, object] = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        admin = created(servers, "orders", [[1, 2]] * 4)
+        assert produced(servers, "orders", 4) == 0
+        here = [path.name for path in (home / "second").glob("orders-*")]
+        assert len(here) == 2
+        pid = cluster.pids[1]
+        (home / "second").rename(home / "gone")
+        (home / "second").write_bytes(b"")  # so that every name in it is an error
+        assert produced(servers, "orders", 4) == 0
+        until(lambda: f"log directory {home / 'second'} is offline" in cluster.log(1))
+
+        def leaders() -> list[int]:
+            topic = admin.list_topics("orders", timeout=20).topics["orders"]
+            return [topic.partitions[number].leader for number in range(4)]
+
+        wanted = [2 if f"orders-{number}" in here else 1 for number in range(4)]
+        until(lambda: leaders() == wanted)
+        assert produced(servers, "orders", 4) == 0
+        assert cluster.pids[1] == pid, "it is the same process"
+        offsets = admin.list_offsets({TopicPartition("orders", number): _latest() for number in range(4)})
+        assert [one.result(30).offset for one in offsets.values()] == [75] * 4
+
+
+def _latest() -> object:
+    from confluent_kafka.admin import OffsetSpec
+
+    return OffsetSpec.latest()

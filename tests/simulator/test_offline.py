@@ -1,0 +1,215 @@
+"""Replicas whose files cannot be used: their directory failed, somebody removed it, or the disk was replaced.
+
+And a leader that has no room: another member of the ISR leads.
+"""
+
+from typing import Any
+
+import pytest
+
+from actors.config import node_config
+from actors.controller import elections
+from actors.node.broker_storage import BrokerStorage
+from actors.node.storage import Storage
+from actors.wire.messages import message
+from tests.simulator.cluster import CLUSTER_ID, directory_id
+from tests.simulator.disk import VirtualDisk
+from tests.simulator.one_topic import DIRECTORY, OneTopic
+from tests.simulator.planted.registry import instead
+from tests.simulator.world import Process
+
+STORAGE_ERROR = 56
+
+
+def metadata_first(t: OneTopic, id: int) -> list[VirtualDisk]:
+    """Start a broker again, on its disk for the metadata log and two new ones for partitions."""
+    process = t.cluster.brokers[id]
+    t.stop(id)
+    disks = [VirtualDisk(), VirtualDisk()]
+    given = dict(process.config.given)
+    given.pop("log.dir", None)
+    given |= {"metadata.log.dir": "meta", "log.dirs": "one,two"}
+    process.config = node_config(given)
+    ids = [directory_id(100 * id + number) for number in range(3)]
+    process._storage = lambda first: Storage(CLUSTER_ID, "drafts", 2, [first, *disks], ids, ["meta", "one", "two"])
+    for path in [path for path in process.disk.files if path.startswith(f"{DIRECTORY}/")]:
+        del process.disk.files[path]
+    process.start()
+    t.until(lambda: id in t.isr)
+    t.world.run_for(6_000)
+    return disks
+
+
+def move_to(t: OneTopic, id: int) -> None:
+    """The preferred replica leads."""
+    kind = message("ElectLeadersRequest")
+    wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
+    t.client.call("b2", "ElectLeaders", 2, kind(election_type=elections.PREFERRED, topic_partitions=wanted))
+    t.until(lambda: t.leader == id)
+    t.world.run_for(1_000)
+
+
+def role(process: Process) -> Any:
+    assert process.node is not None and process.node.broker is not None
+    return process.node.broker
+
+
+def elect(t: OneTopic, at: str) -> int:
+    """An unclean election; its error."""
+    kind = message("ElectLeadersRequest")
+    wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
+    request = kind(election_type=elections.UNCLEAN, topic_partitions=wanted)
+    reply = t.client.call(at, "ElectLeaders", 2, request)
+    return int(reply.replica_election_results[0].partition_result[0].error_code)
+
+
+@pytest.mark.parametrize("what", ["append", "sync"])
+def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={"flush.messages": "1"} if what == "sync" else {})
+    disks = metadata_first(t, 1)
+    move_to(t, 1)
+    t.produce(b"before")
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    process = t.cluster.brokers[1]
+    if what == "append":
+        home.append_fails = lambda path: True
+    else:
+        home.sync_fails = lambda path: True
+    answer = t.send(b"during", acks=1)
+    assert answer is None or what == "sync" or answer.error_code == STORAGE_ERROR
+    t.until(lambda: t.leader in (2, 3) and 1 not in t.isr)
+    t.produce(b"after")
+    assert process.alive and process.stopped_with is None
+    assert role(process).replicas.get("t", 0) is None
+    reply = t.client.call("b1", "DescribeLogDirs", 4, message("DescribeLogDirsRequest")(topics=None))
+    bad = "one" if home is disks[0] else "two"
+    assert {one.log_dir: one.error_code for one in reply.results} == {"one": 0, "two": 0} | {bad: STORAGE_ERROR}
+    samples = {one.mbean: one.value for one in process.node.metrics()}
+    assert samples["kafka.log:type=LogManager,name=OfflineLogDirectoryCount"] == 1
+    (other,) = [disk for disk in disks if disk is not home]
+    other.append_fails = lambda path: True
+    t.drop()
+    t.create([1, 2, 3])
+    if t.leader == 1:
+        t.send(b"on the other one", acks=1)
+    t.until(lambda: process.stopped_with is not None)  # the last one
+
+
+def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
+    t = OneTopic(replicas=[1], settings={})
+    t.produce(b"value")
+    t.world.run_for(10_000)
+    process = t.cluster.brokers[1]
+    for path in [path for path in process.disk.files if path.startswith(f"{DIRECTORY}/")]:
+        del process.disk.files[path]
+    t.until(lambda: t.leader == -1, 12_000)
+    assert t.isr == {1}
+    t.world.run_for(6_000)
+    for _ in range(2):
+        process.kill()
+        process.start()
+        t.world.run_for(40_000)
+        assert t.leader == -1 and t.isr == {1}
+        assert role(process).replicas.get("t", 0) is None
+    t.drop()
+    t.create([1])
+    t.produce(b"anew")
+
+
+def test_a_replica_whose_files_are_removed_is_fetched_again_from_another() -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    t.produce(b"value")
+    t.world.run_for(10_000)
+    process = t.cluster.brokers[1]
+    for path in [path for path in process.disk.files if path.startswith(f"{DIRECTORY}/")]:
+        del process.disk.files[path]
+    t.until(lambda: process.stopped_with is not None, 30_000)
+    assert process.stopped_with[1].startswith("t-0 was removed here and was given up")
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
+    assert t.log(1).log_end_offset == 1
+
+
+def test_the_last_member_of_an_isr_does_not_lead_with_an_empty_disk() -> None:
+    t = OneTopic(replicas=[1, 2], settings={"min.insync.replicas": "1"})
+    t.produce(b"value")
+    t.world.run_for(6_000)
+    t.cluster.brokers[2].kill()
+    t.until(lambda: t.isr == {1})
+    process = t.cluster.brokers[1]
+    process.kill()
+    t.until(lambda: t.leader == -1)
+    process.disk = VirtualDisk()
+    process.disk.id = directory_id(77)
+    process.start()
+    t.cluster.brokers[2].start()
+    t.world.run_for(60_000)
+    assert t.leader == -1 and t.isr == {1}, "as long as nobody says otherwise"
+    process.kill()
+    process.start()
+    t.world.run_for(30_000)
+    assert t.leader == -1 and t.isr == {1}, "and after one more start"
+    assert elect(t, "b2") == 0
+    t.until(lambda: t.leader == 2 and t.isr == {1, 2})
+    assert t.log(1).log_end_offset == t.log(2).log_end_offset == 1
+
+
+def test_an_empty_partition_leads_again_after_a_restart() -> None:
+    t = OneTopic(replicas=[1], settings={})
+    t.world.run_for(10_000)
+    t.cluster.brokers[1].kill()
+    t.world.run_for(1_000)
+    t.cluster.brokers[1].start()
+    t.until(lambda: t.leader == 1)
+    t.world.run_for(1_000)
+    t.produce(b"value")
+
+
+def test_a_leader_without_room_gives_its_leadership_away() -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    t.produce(b"before")
+    disk = t.cluster.brokers[1].disk
+    disk.room = 0
+    assert t.send(b"refused").error_code == STORAGE_ERROR
+    t.until(lambda: t.leader in (2, 3), 1_000)
+    assert t.isr == {1, 2, 3}, "what is committed is there"
+    t.world.run_for(1_000)
+    assert t.send(b"after", acks=1).error_code == 0
+    t.until(lambda: 1 not in t.isr, 60_000)
+    t.produce(b"and committed")
+    disk.room = None
+    t.until(lambda: 1 in t.isr, 60_000)
+    move_to(t, 1)
+    t.produce(b"back")
+    assert list(t.read().values()) == [b"before", b"after", b"and committed", b"back"]
+
+
+def test_leaderships_do_not_go_round_where_nobody_has_room() -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    t.produce(b"before")
+    for process in t.cluster.brokers.values():
+        process.disk.room = 20_000  # for the metadata, and not for a batch
+    before = t.image.leader_epoch(t._row)
+    for _ in range(40):
+        assert t.send(bytes(25_000), acks=1).error_code == STORAGE_ERROR
+        t.world.run_for(500)
+    assert 1 <= t.image.leader_epoch(t._row) - before <= 4
+
+
+@pytest.mark.parametrize("mistake", ["an empty only ISR member leads", "a failed directory ends the broker"])
+def test_a_mistake_is_noticed(mistake: str) -> None:
+    """The stories above do not hold where it is planted."""
+    if mistake == "an empty only ISR member leads":
+        planted, story = instead(BrokerStorage, "lost", lambda *_, **__: False), _last_member
+    else:
+        planted, story = instead(BrokerStorage, "fail", lambda *_: False), _failed_directory
+    with planted, pytest.raises(AssertionError):
+        story()
+
+
+def _last_member() -> None:
+    test_the_last_member_of_an_isr_does_not_lead_with_an_empty_disk()
+
+
+def _failed_directory() -> None:
+    test_a_failed_directory_goes_offline_and_the_broker_goes_on("append")
