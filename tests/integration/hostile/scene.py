@@ -137,13 +137,15 @@ def framed(data: bytes) -> bytes:
 
 
 @contextlib.contextmanager
-def attackers(function: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> Iterator[None]:
-    """Run `function(*one)` for each of `arguments` in a process of its own, to their ends, 60 s at most."""
+def attackers(
+    function: Callable[..., None], arguments: Sequence[tuple[Any, ...]], seconds_max: float = ATTACK_SECONDS_MAX
+) -> Iterator[None]:
+    """Run `function(*one)` for each of `arguments` in a process of its own, to their ends or for `seconds_max`."""
     context = multiprocessing.get_context("fork")
     running = [context.Process(target=_quietly, args=(function, one), daemon=True) for one in arguments]
     for one in running:
         one.start()
-    end = time.monotonic() + ATTACK_SECONDS_MAX
+    end = time.monotonic() + seconds_max
     try:
         yield
         for one in running:
