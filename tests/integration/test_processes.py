@@ -47,6 +47,7 @@ def test_who_is_there(cluster: Cluster) -> None:
     assert (cluster.controller_ids, cluster.broker_ids) == ([1001, 1002, 1003], [1, 2, 3])
     assert len(cluster.bootstrap_servers.split(",")) == 3
     assert set(cluster.pids) == {1, 2, 3, 1001, 1002, 1003}
+    assert len(set(cluster.pids.values())) == 6, "each has a process of its own"
     assert cluster.leader_id() in cluster.controller_ids
     assert "has no effect" not in cluster.log(1), "of what was written for them, no node complains"
     described = json.loads((cluster.dir / "cluster.json").read_text())

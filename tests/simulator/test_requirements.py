@@ -258,6 +258,25 @@ def test_r631_048_098_nobody_but_the_active_controller_is_ahead_of_what_is_commi
     assert lab.create("t9").error_code == 0
 
 
+def test_r631_100_r497_41_the_controllers_answer_leaves_only_once_a_majority_has_the_record() -> None:
+    lab = Lab()
+    active: Any = lab.cluster.active()
+    others = [one.name for one in lab.cluster.controllers.values() if one is not active]
+    for name in others:
+        lab.world.block(name, active.name)
+        lab.world.block(active.name, name)
+    box: list[Any] = []
+    kind = message("CreateTopicsRequest")
+    request = kind(topics=[kind.CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+    lab.client.ask(active.name, "CreateTopics", 7, request, box.append)
+    lab.settle(lambda: active.node.controller.image.topic("t") >= 0, 500)
+    lab.world.run_for(1000)
+    assert active.node.controller.active and not box
+    lab.world.heal()
+    lab.settle(lambda: bool(box), 20_000)
+    assert active.node.quorum.is_leader and box[0].topics[0].error_code == 0
+
+
 def test_r631_102_103_what_was_not_committed_is_gone_everywhere_and_was_never_acknowledged() -> None:
     lab = Lab()
     old: Any = lab.cluster.active()

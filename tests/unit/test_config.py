@@ -167,6 +167,14 @@ def test_a_combined_node_has_three_kinds_of_listener() -> None:
     }
 
 
+def test_r291_23_names_of_listeners_compare_in_upper_case() -> None:
+    made = config(
+        THREE, listeners="internal://h1:9092,Cp://h1:9091,controller://h1:9093", control_plane_listener_name="cP"
+    )
+    assert [listener.name for listener in made.listeners] == ["INTERNAL", "CP", "CONTROLLER"]
+    assert made.control_plane_listener == "CP"
+
+
 def test_control_plane_and_controller_listener_must_differ() -> None:
     refused(THREE, "control.plane.listener.name=CONTROLLER", "controller.listeners=CONTROLLER", "two names",
             control_plane_listener_name="CONTROLLER")  # fmt: skip
@@ -386,6 +394,8 @@ def test_the_inter_broker_listener_is_given_or_derived() -> None:
     assert config(two, security_inter_broker_protocol="SSL").inter_broker_listener == "A"
     assert config(two, inter_broker_listener_name="a").inter_broker_listener == "A"
     refused(two, "add C://host:port", inter_broker_listener_name="C")
+    plane = BROKER | {"listeners": "CP://h:1,B://h:2", "listener.security.protocol.map": "CP:PLAINTEXT,B:PLAINTEXT"}
+    assert config(plane, control_plane_listener_name="CP").inter_broker_listener == "B"
 
 
 @pytest.mark.parametrize(

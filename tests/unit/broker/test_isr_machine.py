@@ -102,6 +102,18 @@ def test_an_illegal_move_is_an_assertion_and_changes_nothing(stage: Stage, event
     assert before == (isr.stage, isr.isr, isr.maximal, isr.wish)
 
 
+@pytest.mark.parametrize("stage", [Stage.SENT, Stage.ACKNOWLEDGED, Stage.REFUSED])
+def test_r497_34_no_second_wish_before_the_first_one_is_settled(stage: Stage) -> None:
+    isr = at(stage)
+    wish = isr.wish
+    assert wish is not None and wish.want == {1, 2, 3}
+    for want in ((1,), (1, 2)):
+        assert not isr.decide(frozenset(want), {})
+        assert isr.stage is stage and isr.wish is wish
+    isr.updated((1, 2, 3), isr.version + 1)
+    assert isr.decide(frozenset((1, 2)), {})
+
+
 def test_r497_35_a_sent_wish_is_not_changed_a_queued_one_is() -> None:
     isr = at(Q)
     isr.decide(frozenset((1,)), {})

@@ -321,6 +321,17 @@ def test_r500_45_a_second_signal_changes_nothing() -> None:
     assert story.life.stopping and story.after(0) is None
 
 
+def test_r500_45_a_second_signal_gives_no_more_time() -> None:
+    story = Story().active()
+    story.life.stop(story.now)
+    at = story.mono
+    while story.life.stop_at is None and story.mono - at < 2 * STOP_LIMIT_MS:
+        story.life.stop(story.now)
+        if story.after(250) is not None:
+            story.answer(State.ACTIVE, 50)
+    assert story.mono - at == STOP_LIMIT_MS
+
+
 def test_a_rival_for_three_lease_periods_ends_the_process_for_good() -> None:
     story = Story().active()
     while story.life.stop_at is None:

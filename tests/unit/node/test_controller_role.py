@@ -1,5 +1,6 @@
 """The controller role around its operations: batches, holding, undo, bulk work in portions, leases, the dead-broker hint."""
 
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from actors.config import node_config
 from actors.controller import fencing
 from actors.controller.configs import incremental_alter_configs
+from actors.controller.isr import alter_isr
 from actors.controller.options import options
 from actors.controller.producer_ids import allocate_producer_ids
 from actors.controller.registration import broker_heartbeat
@@ -248,6 +250,37 @@ def test_r631_104_a_topic_is_never_seen_with_part_of_its_partitions():
         assert rows == dict.fromkeys(topics.values(), 9_900)
         assert {op.topic_id for op in ops if isinstance(op, PartitionsSet)} == set(topics.values())
         assert {op.resource_name for op in ops if isinstance(op, ConfigSet)} == set(topics)
+
+
+def test_r497_27_what_one_alter_isr_changes_is_one_append():
+    """Whoever replays batch by batch meets all of a request's partitions in one, however full it is by then."""
+    host = Host()
+    host.lead()
+    epochs = joined(host, 1, 2)
+    kind = message("CreateTopicsRequest")
+    topics = [kind.CreatableTopic(name="t", num_partitions=9_000, replication_factor=2)]
+    assert host.controller.submit(create_topics, kind(topics=topics), call(19)).reply.topics[0].error_code == 0
+    host.turn()
+    image = host.controller.image
+    led = [image.number(row) for row in image.topic_partitions(image.topic("t")) if image.leader(row) == 1]
+    kind = message("AlterIsrRequest")
+    for epoch in range(10):  # out and in again
+        isr = [1, 2] if epoch % 2 else [1]
+        entries = [
+            kind.PartitionData(partition_id=one, leader=1, leader_epoch=epoch, isr=isr, current_zk_version=epoch)
+            for one in led
+        ]
+        topic_data = [kind.TopicData(topic="t", partitions=entries)]
+        request = kind(broker_id=1, broker_epoch=epochs[1], topics=topic_data)
+        reply = host.controller.submit(alter_isr, request, call(56)).reply
+        assert not any(one.error_code for one in reply.topics[0].partitions)
+    batches = host.turn()
+    assert len(batches) > 1
+    found = []
+    for batch in batches:
+        changes = [op for _, op in dialect(2).decode(batch) if isinstance(op, PartitionsChanged)]
+        found += Counter(one.leader_epoch for op in changes for one in op.block).items()
+    assert sorted(found) == [(epoch, len(led)) for epoch in range(1, 11)]
 
 
 def test_r631_084_a_standby_builds_the_same_image():

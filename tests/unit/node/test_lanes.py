@@ -52,9 +52,10 @@ class Lab:
         self.node.connected(self.conns, listener, "127.0.0.1")
         return self.conns
 
-    def send(self, conn: int, name: str, version: int, request: Any) -> None:
+    def send(self, conn: int, name: str, version: int, request: Any) -> bool:
+        """Whether the node reads on from that connection."""
         frame = b"".join(framing.encode_request(name, version, 1, "c", request))[4:]
-        self.node.received(conn, memoryview(bytearray(frame)))
+        return bool(self.node.received(conn, memoryview(bytearray(frame))))
 
     def turn(self, budget: int = LONG_NS) -> Any:
         """One turn of the node; its effects, which nobody carries out."""
@@ -86,7 +87,7 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     paused = lab.turn(0)
     assert set(paused.pause) >= set(data) and control not in paused.pause
     assert len(lab.answered(paused)) == 1
-    lab.send(control, "ApiVersions", 3, versions())
+    assert lab.send(control, "ApiVersions", 3, versions()), "it is read on"
     after = lab.turn(0)
     assert lab.answered(after)[0] == control and len(lab.answered(after)) == 2
     assert lab.node.mailbox.size(Lane.DATA) == 508
@@ -262,6 +263,29 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     lab.node.mailbox.take = kept
     sent = [b"".join(parts) for conn, parts in lab.turn().send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
+
+
+def test_r291_07_r497_04_a_turn_applies_what_it_has_pulled_before_it_answers_clients() -> None:
+    """A client asks in every turn, so also in the one whose fetch brings the new topic."""
+    lab = Lab()
+    conn, whole = lab.connect(PLAIN), lab.node.turn
+    seen: set[tuple[bool, bool]] = set()
+
+    def turn(now: Any, budget: int) -> Any:
+        lab.send(conn, "Metadata", 9, topics())
+        effects = whole(now, LONG_NS)
+        (answer,) = [b"".join(parts) for to, parts in effects.send if to == conn]
+        effects.send[:] = [pair for pair in effects.send if pair[0] != conn]
+        seen.add((lab.node.broker.image.topic("new") >= 0, b"new" in answer))
+        return effects
+
+    lab.node.turn = turn
+    kind = message("CreateTopicsRequest")
+    request = kind(topics=[kind.CreatableTopic(name="new", num_partitions=1, replication_factor=1)])
+    created: list[Any] = []
+    Client(lab.world, "client").ask("c1001", "CreateTopics", 7, request, created.append)
+    assert lab.world.run_until(lambda: len(seen) > 1, 5000)
+    assert seen == {(False, False), (True, True)}
 
 
 def test_a_request_that_waits_is_let_go_with_its_connection() -> None:

@@ -50,6 +50,10 @@ BOTH = [
      {"error_code": 0, "topics": [("TopicData", {"topic": "t", "partitions": [("PartitionData", {
          "partition_id": 0, "error_code": 0})]})]},
      "00000202740200000000" "0000000000"),
+    ("AlterIsrResponse",
+     {"error_code": 0, "topics": [("TopicData", {"topic": "t", "partitions": [("PartitionData", {
+         "partition_id": 1, "error_code": 95})]})]},
+     "00000202740200000001" "005f000000"),
 ]  # fmt: skip
 LEVEL = [
     ("v28:DeleteBrokerRecord", {"id": 1}, "0000000100"),
