@@ -170,11 +170,14 @@ def test_r631_217_the_level_is_raised_on_a_running_cluster():
     lab.create("t")
     lab.world.run_for(5000)
     epochs = {broker.id: broker.epoch for broker in lab.role.image.brokers()}
+    connections = {id: lease.connection for id, lease in lab.role.soft.leases.items()}
     kind = message("UpdateFeaturesRequest")
     update = kind.FeatureUpdateKey(feature="metadata.format", max_version_level=2, upgrade_type=1)
     assert lab.client.call("b1", "UpdateFeatures", 1, kind(feature_updates=[update])).error_code == 0
     lab.world.run_for(30_000)
     assert {broker.id: broker.epoch for broker in lab.role.image.brokers()} == epochs
+    kept = {id: lease.connection for id, lease in lab.role.soft.leases.items()}
+    assert kept == connections, "a broker closes a connection on which it cannot read an answer"
     kind = message("DeleteTopicsRequest")
     reply = lab.client.call("b2", "DeleteTopics", 6, kind(topics=[kind.DeleteTopicState(name="t")]))
     assert reply.responses[0].error_code == 0

@@ -121,6 +121,14 @@ def test_r631_156_serves_only_when_the_own_replay_has_reached_the_epoch() -> Non
     assert story.life.serving(story.now, 121)
 
 
+def test_r631_191_initial_serves_nobody() -> None:
+    story = Story()
+    assert not story.life.serving(story.now, 1000)
+    story.beat()
+    story.answer(State.INITIAL)
+    assert story.life.state is State.INITIAL and not story.life.serving(story.now, 1000)
+
+
 def test_r631_129_minus_one_until_an_epoch_is_given_then_that_one() -> None:
     story = Story()
     assert story.beat().epoch == -1

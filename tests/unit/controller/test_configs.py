@@ -314,6 +314,16 @@ def test_r631_219_steps_that_do_not_exist(feature, level, upgrade_type, code):
     assert update(upgradable(), (feature, level, upgrade_type)).error_code == code
 
 
+def test_r631_219_a_level_above_2_is_refused_also_where_everybody_says_that_it_supports_it():
+    c = Cluster(level=2, brokers=1)
+    feature = message("v28:BrokerHeartbeatRequest").Feature
+    c.beat(1, features=[feature(name="metadata.format", min_supported_version=1, max_supported_version=3)])
+    for id in (1002, 1003):
+        report(c.state, id, -1, (("metadata.format", 1, 3),), c.now)
+    reply = update(c, ("metadata.format", 3, 1))
+    assert reply.error_code == 95 and "only supports versions 1-2" in reply.error_message and c.ops == []
+
+
 def test_r631_091_everybody_must_support_the_level():
     c = Cluster(level=1, brokers=2)
     assert "Controller 1002" in update(c, ("metadata.format", 2, 1)).error_message
