@@ -235,7 +235,8 @@ class Partition:
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
         """
-        log, rules = self.log, self.rules(wall_ms)
+        log, settings = self.log, self.settings
+        oldest_ms, newest_ms = self._times(wall_ms)
         end, heard = log.log_end_offset, self.cluster.heard_ms
         for follower in self.followers.values():
             # Whoever has everything until now is caught up as of its last fetch.
@@ -248,16 +249,16 @@ class Partition:
                 end,
                 self.leader_epoch,
                 now_ms=wall_ms,
-                append_time=self.settings.message_timestamp_type == APPEND_TIME,
+                append_time=settings.message_timestamp_type == APPEND_TIME,
                 client=client,
-                keyed=rules.keyed,
-                oldest_ms=rules.oldest_ms,
-                newest_ms=rules.newest_ms,
+                keyed=settings.compact,
+                oldest_ms=oldest_ms,
+                newest_ms=newest_ms,
             )
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
             return appended
         except CorruptBatch as error:
-            raise refusal(record_errors(data, rules) if error.of_records else error) from None
+            raise refusal(record_errors(data, self.rules(wall_ms)) if error.of_records else error) from None
         except ProducerFault as error:
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
@@ -268,12 +269,16 @@ class Partition:
     def rules(self, wall_ms: int) -> Rules:
         """What each record of a client must keep to now."""
         settings = self.settings
-        output_bytes_max = max(OUTPUT_BYTES_MAX, settings.max_message_bytes)
+        return Rules(settings.compact, *self._times(wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes))
+
+    def _times(self, wall_ms: int) -> tuple[int, int]:
+        """The first and the last timestamp that a record of a client may have now."""
+        settings = self.settings
         if settings.message_timestamp_type == APPEND_TIME:
-            return Rules(settings.compact, BEFORE, AFTER, output_bytes_max)
-        oldest = max(wall_ms - settings.message_timestamp_before_max_ms, BEFORE)
-        newest = min(wall_ms + settings.message_timestamp_after_max_ms, AFTER)
-        return Rules(settings.compact, oldest, newest, output_bytes_max)
+            return BEFORE, AFTER
+        oldest_ms = wall_ms - settings.message_timestamp_before_max_ms
+        newest_ms = wall_ms + settings.message_timestamp_after_max_ms
+        return oldest_ms if oldest_ms > BEFORE else BEFORE, newest_ms if newest_ms < AFTER else AFTER
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.node.connections import Connection, Slot
 from actors.node.forwarding import Forwarder
-from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked, Sliced
+from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked, Sliced, Subject
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -103,7 +103,7 @@ class _Run:
         except Exception as error:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
-        if self._api.writes and type(answer) not in (Done, Close):
+        if type(answer) not in (Done, Close) and self._api.writes is not Subject.NOTHING:
             self._node.connections.writes(self._slot, self._api)
         self._settle(answer)
 

@@ -39,6 +39,10 @@ class _Place(Enum):
     ASIDE = "its first request waits for `go_on`"
 
 
+IN_LINE, DATA = _Place.IN_LINE, Lane.DATA
+"""To look a member up in its class takes longer than the rest of `Line.put`."""
+
+
 class _Queue:
     """What one connection has in a lane. `used_ns` is the time that it has had, or where the others were when it came
     back. `lined`: whether it stands in the line or is at work, where it is passed over unless its place is IN_LINE.
@@ -48,7 +52,7 @@ class _Queue:
 
     def __init__(self) -> None:
         self.items: deque[Item] = deque()
-        self.place = _Place.IN_LINE
+        self.place = IN_LINE
         self.lined = False
         self.used_ns = 0
 
@@ -62,7 +66,8 @@ class Line:
         self._line: list[tuple[int, bool, int, _Queue]] = []
         """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
         self._arrivals = 0
-        self._at_work: _Queue | None = None
+        self.at_work: _Queue | None = None
+        """Whose turn it is; until another `take`, also when it has nothing left."""
         self._share_ns = 0
         """How long that one has been at work."""
         self._now_ns = 0
@@ -76,32 +81,32 @@ class Line:
         if queue is None:
             queue = self._queues[item[0]] = _Queue()
         queue.items.append(item)
-        if not queue.lined and queue.place is _Place.IN_LINE:
+        if not queue.lined and queue.place is IN_LINE:
             self._push(queue)
         self.size += 1
 
     def take(self) -> Item | None:
         """The first request of the connection whose turn it is, or None."""
-        queue = self._at_work
-        while queue is None or not queue.items or queue.place is not _Place.IN_LINE:
+        queue = self.at_work
+        while queue is None or not queue.items or queue.place is not IN_LINE:
             if queue is not None:
-                queue.lined, self._at_work = False, None
+                queue.lined, self.at_work = False, None
             if not self._line:
                 return None
             self._now_ns, _, _, queue = heapq.heappop(self._line)
-            self._at_work, self._share_ns = queue, 0
+            self.at_work, self._share_ns = queue, 0
         self.size -= 1
         return queue.items.popleft()
 
     def charge(self, spent_ns: int) -> None:
         """The request that was taken last took so long."""
-        queue = self._at_work
+        queue = self.at_work
         if queue is not None:
             queue.used_ns += spent_ns
             self._share_ns += spent_ns
-            if self._share_ns >= SHARE_NS and queue.items and queue.place is _Place.IN_LINE:
-                self._at_work = None
-                self._push(queue, rested=False)
+            if self._share_ns >= SHARE_NS and queue.items and queue.place is IN_LINE:
+                self.at_work = None
+                self._push(queue, False)
 
     def back(self, item: Item, place: _Place) -> None:
         """Put a request before the others of its connection, which all wait with it."""
@@ -136,16 +141,17 @@ class Line:
 
     def ready(self) -> bool:
         """Whether a request can run now or in the next turn."""
-        return bool(self._line or self._resting or (self._at_work is not None and self._at_work.items))
+        return bool(self._line or self._resting or (self.at_work is not None and self.at_work.items))
 
     def _stand_in_line(self, queue: _Queue) -> None:
-        queue.place = _Place.IN_LINE
+        queue.place = IN_LINE
         if queue.items and not queue.lined:
             self._push(queue)
 
-    def _push(self, queue: _Queue, *, rested: bool = True) -> None:
+    def _push(self, queue: _Queue, rested: bool = True) -> None:
         queue.lined = True
-        queue.used_ns = max(queue.used_ns, self._now_ns)
+        if queue.used_ns < self._now_ns:
+            queue.used_ns = self._now_ns
         self._arrivals += 1
         heapq.heappush(self._line, (queue.used_ns, not rested, self._arrivals, queue))
 
@@ -158,13 +164,16 @@ class Mailbox:
         """Requests of the control-plane listener."""
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (Line(),))
         """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
+        self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
         self._last = self._plane
         """Where the last request came from."""
+        self._rests = False
+        """Whether a request was told to go on in the next turn."""
         self.data_requests_max = data_requests_max
 
     def put(self, lane: Lane, connection: int, frame: memoryview, slot: Slot | None) -> None:
         """Queue one frame."""
-        line = self._lines[lane][0 if slot is None or lane is Lane.DATA else 1]
+        line = self._lines[lane][0 if slot is None or lane is DATA else 1]
         line.put((connection, frame, slot))
 
     def put_control_request(self, connection: int, frame: memoryview, slot: Slot) -> None:
@@ -173,6 +182,7 @@ class Mailbox:
 
     def rest(self, lane: Lane, item: Item, *, plane: bool) -> None:
         """A request has done a slice of its work: it goes on in the next turn, before the others of its connection."""
+        self._rests = True
         self._line(lane, plane).back(item, _Place.RESTING)
 
     def set_aside(self, lane: Lane, item: Item, *, plane: bool) -> None:
@@ -181,23 +191,25 @@ class Mailbox:
 
     def begin_turn(self) -> None:
         """Requests that work in slices may go on."""
-        for lines in self._lines:
-            for line in lines:
+        if self._rests:
+            self._rests = False
+            for line in self._all:
                 line.begin_turn()
 
     def go_on(self, connection: int) -> None:
         """What the first request of a connection waited for may have come."""
-        for lines in self._lines:
-            for line in lines:
+        for line in self._all:
+            if line.size:
                 line.go_on(connection)
 
     def take(self, lane: Lane) -> Item | None:
         """What is handled next in a lane, or None."""
         for line in self._lines[lane]:
-            item = line.take()
-            if item is not None:
-                self._last = line
-                return item
+            if line.size or line.at_work is not None:
+                item = line.take()
+                if item is not None:
+                    self._last = line
+                    return item
         return None
 
     def charge(self, spent_ns: int) -> None:
@@ -206,11 +218,17 @@ class Mailbox:
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
-        return sum(line.size for line in self._lines[lane])
+        size = 0
+        for line in self._lines[lane]:
+            size += line.size
+        return size
 
-    def ready(self, lane: Lane) -> bool:
-        """Whether something in a lane can run now or in the next turn."""
-        return any(line.ready() for line in self._lines[lane])
+    def ready(self) -> bool:
+        """Whether something can run now or in the next turn."""
+        for line in self._all:  # noqa: SIM110 - every turn asks, and a generator takes three times as long
+            if line.size and line.ready():
+                return True
+        return False
 
     @property
     def control_requests(self) -> int:
@@ -224,9 +242,8 @@ class Mailbox:
 
     def drop(self, connection: int) -> None:
         """Forget what a closed connection had sent and nobody has looked at."""
-        for lines in self._lines:
-            for line in lines:
-                line.drop(connection)
+        for line in self._all:
+            line.drop(connection)
 
     def _line(self, lane: Lane, plane: bool) -> Line:
-        return self._plane if plane else self._lines[lane][0 if lane is Lane.DATA else 1]
+        return self._plane if plane else self._lines[lane][0 if lane is DATA else 1]

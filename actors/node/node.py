@@ -211,7 +211,7 @@ class Node:
 
     def deadline_ms(self) -> int:
         """When the next turn is due if nothing comes; 0: at once."""
-        if self.mailbox.ready(Lane.CONTROL) or self.mailbox.ready(Lane.DATA):
+        if self.mailbox.ready():
             return 0
         due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
         for role in self._roles:

@@ -98,10 +98,11 @@ def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) 
         for entry in added:
             role.replicas.attach(entry)
         kept = role.sessions.grew(session, len(added)) and kept
-        if len(portion) == ENTRIES_A_SLICE:
-            yield
-            if session.epoch != epoch:
-                return
+        if len(portion) < ENTRIES_A_SLICE:
+            break
+        yield
+        if session.epoch != epoch:
+            return
     if request.forgotten_topics_data:
         forgotten = _forgotten(request, uses_ids)
         while keys := list(islice(forgotten, ENTRIES_A_SLICE)):
@@ -232,7 +233,7 @@ class _Fetch:
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
             _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
-        _clean(session, looks[clean:])
+        _clean(session, looks[clean:] if clean else looks)
         return (yield from self._reply(looks))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:

@@ -23,7 +23,7 @@ from actors.broker.partition import Partition, Refused
 from actors.controller.names import INTERNAL_TOPICS
 from actors.node.inspections import BATCH_COST_MAX, Inspection, rest
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
-from actors.node.slices import Pace, Steps, go_on
+from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
 from actors.node.waiting import FAR_MS
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
@@ -90,7 +90,24 @@ def produce(node: "Node", request: Any, call: Call) -> Answer:
     assert role is not None
     if not role.serving:
         return Close("this broker is fenced")
+    if role.produced.free(call.connection) and _plain(request):
+        return go_on(_appended(node, role, request, call, {}))
     return _Request(node, role, request, call).begin()
+
+
+def _plain(request: Any) -> bool:
+    """Whether no batch of a request is compressed. A long request is not looked through at once."""
+    entries = 0
+    for topic in request.topic_data:
+        for one in topic.partition_data:
+            entries += 1
+            if entries == ENTRIES_A_SLICE or _compressed(one.records):
+                return False
+    return True
+
+
+def _compressed(records: Any) -> bool:
+    return records is not None and len(records) >= HEADER_BYTES and records[22] & CODECS != 0
 
 
 class _Request:
@@ -155,7 +172,7 @@ class _Request:
                 if pace.over():
                     yield
                 records = one.records
-                if records is None or len(records) < HEADER_BYTES or not records[22] & CODECS:
+                if not _compressed(records):
                     continue
                 name = topic.topic_id if version >= IDS_FROM else topic.name
                 try:
@@ -193,15 +210,16 @@ def _appended(
             answer = _RESPONSE.TopicProduceResponse(name=name, partition_responses=[])
         response.responses.append(answer)
         for one in topic.partition_data:
-            partition = role.replicas.get(name, one.index)
             try:
                 data = _append(role, name, one, request, version, verdicts, pending)
                 failed = failed or data.error_code != ErrorCode.NONE
             except Refused as refused:
                 failed = True
                 data = _refusal(one.index, refused)
-                if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and partition is not None:
-                    _name_leader(data, partition, moved)
+                if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    partition = role.replicas.get(name, one.index)
+                    if partition is not None:
+                        _name_leader(data, partition, moved)
             answer.partition_responses.append(data)
             if pace.over():
                 role.signal()

@@ -39,7 +39,7 @@ def test_connections_share_the_time_and_not_the_requests() -> None:
     put(line, 1, 1000)
     put(line, 2, 1000)
     for _ in range(300):
-        cost = SHARE_NS if line._at_work is None else SHARE_NS // 10
+        cost = SHARE_NS if line.at_work is None else SHARE_NS // 10
         conn = taken(line, cost)
         assert conn is not None
         spent[conn] += cost
@@ -82,4 +82,4 @@ def test_a_connection_that_goes_costs_what_it_had_queued() -> None:
     for conn in range(1, 41):
         assert mailbox.size(Lane.DATA) == 17 * (41 - conn)
         mailbox.drop(conn)
-    assert mailbox.take(Lane.DATA) is None and not mailbox.ready(Lane.DATA)
+    assert mailbox.take(Lane.DATA) is None and not mailbox.ready()
