@@ -31,7 +31,8 @@ def fill(address: Address, first: int) -> None:
     batch = bytes(builder.build())
     with Peer(address, 60) as peer:
         for number in range(first, first + BATCHES):
-            asked(peer, "Produce", PRODUCE, produce_request("filled", [(number % PARTITIONS, batch)]))
+            answer = asked(peer, "Produce", PRODUCE, produce_request("filled", [(number % PARTITIONS, batch)]))
+            assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
 
 @pytest.mark.timeout(180)
@@ -53,4 +54,6 @@ def test_topics_are_created_while_records_are_flushed(combined: Scene) -> None:
     cost = combined.measured(attack)
     print(cost, f"\nCreateTopics: median {sorted(took_s)[15] * 1000:.0f} ms, longest {max(took_s) * 1000:.0f} ms")
     assert not cost.lost and not cost.broken, cost
+    written = sum(path.stat().st_size for path in Path(combined.cluster.dir).glob("node-1/filled-*/*.log"))
+    assert written > SENDERS * BATCHES * 900_000, "the attack did not happen"
     assert max(took_s) < LATENCY_MAX_S
