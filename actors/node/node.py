@@ -147,6 +147,8 @@ class Node:
             slot = self.connections.begin(connection, frame)
             if slot is not None:
                 self._queue(connection, frame, slot)
+            elif connection.kind is Listener.CONTROL_PLANE:  # 16 of its own are under way
+                self._outside[conn] = None
         return not connection.paused
 
     def done(self, token: int, result: object) -> None:
@@ -186,6 +188,8 @@ class Node:
                 self.channels.closed(conn, refused)
             else:
                 self.connections.gone(conn)
+        if self._outside:  # a connection that was closed leaves its places to others
+            self._let_in()
         self.quorum.advance()
         self._follow_controller()
         self.waiting.timers.run(now.mono_ms)

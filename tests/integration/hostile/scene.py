@@ -59,9 +59,11 @@ class Ping:
         self.took_ms: list[float] = []
         self.failed = 0
         self._address = address
-        self._ended = threading.Event()
+        self._frame = encoded("ApiVersions", 0, request("ApiVersions"))
+        self._began, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
         self._thread.start()
+        self._began.wait(5)  # it holds no lock of the imports or of the resolver when attackers are forked
 
     def end(self) -> None:
         """Ask no more."""
@@ -70,17 +72,17 @@ class Ping:
 
     def _run(self) -> None:
         peer: Peer | None = None
-        frame = encoded("ApiVersions", 0, request("ApiVersions"))
         while not self._ended.wait(PING_EVERY_S):
             began = time.monotonic()
             try:
                 peer = peer or Peer(self._address)
-                peer.send(frame)
+                peer.send(self._frame)
                 peer.read()
             except OSError:
                 self.failed += 1
                 peer = None
             self.took_ms.append((time.monotonic() - began) * 1000)
+            self._began.set()
 
 
 class Peer:

@@ -1,6 +1,6 @@
 """Requests of eight megabytes that name a thing a million times: refused while they are read, before the names are made.
 
-Before there was a bound, a Produce request with 1.4 million empty partitions took 9 s of a broker's time in one turn.
+Before there was a bound, a Produce request with 1.4 million empty partitions cost 18.2 s of CPU, and the broker was fenced.
 """
 
 from collections.abc import Callable
@@ -205,11 +205,10 @@ def test_a_controller_refuses_a_request_with_a_million_entries(small: Scene, nam
 
 @pytest.mark.parametrize("name", LONG)
 def test_the_longest_requests_that_are_taken_keep_nobody_waiting(small: Scene, name: str) -> None:
-    """All in one turn they took a broker 0.3 to 2 s each."""
     api, version, count = LONG[name]
     body = BROKER[name][3](count)
     _name_each(body)
-    _attack(small, small.brokers()[0], f"long {name}", encoded(api, version, body), LONG_PING_LONGEST_MS)
+    _attack(small, small.brokers()[0], f"long {name}", encoded(api, version, body), LONG_PING_LONGEST_MS, 1)
 
 
 def _name_each(body: Any) -> None:
@@ -227,15 +226,20 @@ def _name_each(body: Any) -> None:
 
 
 def _attack(
-    scene: Scene, address: tuple[str, int], name: str, frame: bytes, ping_longest_ms: float = PING_LONGEST_MS
+    scene: Scene,
+    address: tuple[str, int],
+    name: str,
+    frame: bytes,
+    ping_longest_ms: float = PING_LONGEST_MS,
+    senders: int = SENDERS,
 ) -> None:
     assert len(frame) <= BYTES * 1.3, len(frame)
 
     def attack() -> None:
-        with attackers(_send, [(address, frame)] * SENDERS):
+        with attackers(_send, [(address, frame)] * senders):
             pass
 
-    cost = scene.measured(attack)
-    print(f"{name}: {len(frame) / 1e6:.1f} MB twice: {cost}")
+    cost = scene.measured(attack, settle_s=0.1)
+    print(f"{name}: {len(frame) / 1e6:.1f} MB, {senders} times: {cost}")
     assert not cost.lost and not cost.broken, cost
     assert cost.ping_max_ms < ping_longest_ms, cost

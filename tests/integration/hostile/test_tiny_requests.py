@@ -15,7 +15,7 @@ from actors.wire.messages import message
 from tests.integration.hostile.scene import Address, Peer, Scene, attackers, encoded, framed
 
 CONNECTIONS = 40
-BYTES_EACH = 64 << 10
+BYTES_EACH = 16 << 10
 TINY = framed(b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff")
 """ApiVersions 0 of ten bytes, without a client id."""
 

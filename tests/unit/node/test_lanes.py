@@ -134,6 +134,21 @@ def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -
     assert not any(waiting)
 
 
+def test_r291_33_one_connection_with_more_requests_than_may_be_under_way_is_answered_to_the_end() -> None:
+    lab = Lab()
+    conn = lab.connect(CONTROL)
+    frame = b"".join(framing.encode_request("ApiVersions", 3, 1, "c", versions()))[4:]
+    left, answered, reading = 40, 0, True
+    for _ in range(100):
+        while left and reading:
+            left -= 1
+            reading = lab.node.received(conn, memoryview(bytearray(frame)))
+        effects = lab.turn()
+        answered += lab.answered(effects).count(conn)
+        reading = reading or conn in effects.resume
+    assert (left, answered) == (0, 40)
+
+
 def test_r291_33_a_closed_connection_leaves_the_line_before_the_queue() -> None:
     lab = Lab()
     controls = [lab.connect(CONTROL) for _ in range(23)]
