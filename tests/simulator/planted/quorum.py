@@ -146,8 +146,8 @@ def controller_answers_before_commit() -> Sequence[Patch]:
     """A reply leaves as soon as its operation has run."""
     submit = ControllerRole.submit
 
-    def at_once(role: ControllerRole, operation: Any, request: Any, call: Any) -> Any:
-        answer = submit(role, operation, request, call)
+    def at_once(role: ControllerRole, operation: Any, request: Any, call: Any, cut: Any = None) -> Any:
+        answer = submit(role, operation, request, call, cut)
         return Done(answer.reply) if type(answer) is Held else answer
 
     return [instead(ControllerRole, "submit", at_once)]
