@@ -20,7 +20,7 @@ from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
-from actors.broker.log.producers import ProducerFault
+from actors.broker.log.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
 from actors.broker.sessions import Entry
 from actors.config import TopicSettings
@@ -31,6 +31,7 @@ from fastpath.inspection import AFTER, BEFORE, Rules, record_errors
 
 CODES = {int(code): code for code in ErrorCode}
 APPEND_TIME = "LogAppendTime"
+UNWRITTEN_MAX = 1000
 NO_LEADER = -1
 NEVER_MS = -(1 << 62)
 
@@ -92,6 +93,7 @@ class Partition:
     """State of one replica here. Keyed by (topic id, number): rows of the image never reach this file."""
 
     __slots__ = (
+        "_unwritten",
         "alone",
         "cluster",
         "committed",
@@ -143,6 +145,10 @@ class Partition:
         """Log end when the leader epoch began here."""
         self.led_from = 0
         """Log end when the present unbroken leadership began: a leader before it may have shown all that is below."""
+        self._unwritten: dict[int, None] = {}
+        """Producers whose last batch found no room, `UNWRITTEN_MAX` at most. What they sent behind it is refused for the
+        same reason and not as out of order: librdkafka answers OUT_OF_ORDER_SEQUENCE_NUMBER with a new producer epoch, and
+        under that it repeats records which other partitions may hold already."""
         self.led_since = -1
         """Leader epoch with which the present unbroken leadership began."""
         self.removed = False
@@ -256,15 +262,25 @@ class Partition:
                 newest_ms=newest_ms,
             )
             appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
+            if self._unwritten:
+                self._unwritten.pop(accepted.headers[0].producer_id, None)
             return appended
         except CorruptBatch as error:
             raise refusal(record_errors(data, self.rules(wall_ms)) if error.of_records else error) from None
         except ProducerFault as error:
+            if isinstance(error, OutOfOrderSequence) and accepted.headers[0].producer_id in self._unwritten:
+                raise self._no_room() from None
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
-            # The error names a file of this machine, which is for the log and not for a client.
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk") from None
+            self._unwritten[accepted.headers[0].producer_id] = None
+            if len(self._unwritten) > UNWRITTEN_MAX:
+                del self._unwritten[next(iter(self._unwritten))]
+            raise self._no_room() from None
+
+    def _no_room(self) -> Refused:
+        # What the system says names a file of this machine, which is for the log and not for a client.
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk")
 
     def rules(self, wall_ms: int) -> Rules:
         """What each record of a client must keep to now."""

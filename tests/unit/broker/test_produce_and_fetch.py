@@ -155,6 +155,27 @@ def test_a_full_disk_answers_storage_error_and_recovers_when_there_is_room() -> 
     assert outcome(lab.produce(1, b"c")).base_offset == 1
 
 
+def test_what_is_in_flight_behind_a_batch_without_room_is_not_out_of_order() -> None:
+    """librdkafka begins a new producer epoch when it hears OUT_OF_ORDER_SEQUENCE_NUMBER. Under that epoch it repeats
+    what another broker has appended and could not acknowledge, and those records are there twice."""
+    lab = Lab(1)
+    lab.topic([1])
+
+    def sent(sequence: int, producer: int = 7) -> ErrorCode:
+        return code(lab.produce(1, b"x" * 50, producer_id=producer, producer_epoch=0, base_sequence=sequence))
+
+    assert sent(0) is sent(0, producer=8) is ErrorCode.NONE
+    lab.disks[1].room = 0
+    assert sent(1) is ErrorCode.KAFKA_STORAGE_ERROR
+    lab.disks[1].room = None
+    assert sent(2) is sent(3) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert sent(2, producer=8) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, (
+        "nothing of this one was refused for want of room"
+    )
+    assert sent(1) is sent(2) is sent(3) is ErrorCode.NONE
+    assert sent(9) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 def test_partitions_of_a_session_take_turns_when_an_answer_has_no_room_for_all() -> None:
     lab = Lab(1)
     lab.topic([1], partitions=3)
