@@ -81,5 +81,5 @@ def test_twenty_requests_wait_and_others_are_served(probed: tuple[Scene, Address
     cost = scene.measured(attack)
     print(cost, f"\nqueued: {max(seen):.0f} of {QUEUE} at most, seen {len(seen)} times")
     assert not cost.lost and not cost.broken, cost
-    assert cost.ping_p99_ms < 250
+    assert cost.ping_p99_ms < 2000
     assert max(seen) <= QUEUE

@@ -42,7 +42,7 @@ def attacked(scene: Scene, address: Address, connections: int, claimed: int, sen
 def test_twenty_beginnings_of_large_frames_hold_no_more_than_is_allowed(small: Scene) -> None:
     cost = attacked(small, small.brokers()[0], 20, 95 * MIB, 90 * MIB)
     assert max(cost.resident_bytes.values()) < HELD_BYTES_MAX
-    assert cost.ping_p99_ms < 1000
+    assert cost.ping_p99_ms < 5000
 
 
 @pytest.mark.timeout(120)

@@ -45,4 +45,4 @@ def test_unsent_answers_are_bounded_for_each_connection(small: Scene) -> None:
     print(cost)
     assert not cost.lost and not cost.broken
     assert max(cost.resident_bytes.values()) < UNSENT_BYTES_MAX
-    assert cost.ping_p99_ms < 1000
+    assert cost.ping_p99_ms < 5000
