@@ -96,7 +96,7 @@ def test_checks_of_what_is_produced_do_not_starve_searches(small: Scene) -> None
     print(cost, f"\ngood searches: longest {max(took_s):.2f} s")
     assert not cost.lost and not cost.broken, cost
     assert max(cost.resident_bytes.values()) < MEMORY_MAX, cost
-    assert max(took_s) < 5
+    assert max(took_s) < 15
 
 
 def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> None:
@@ -133,4 +133,4 @@ def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> 
     print(cost, f"\ngood searches: {len(took_s)}, longest {max(took_s):.2f} s")
     assert not cost.lost and not cost.broken, cost
     assert max(cost.resident_bytes.values()) < MEMORY_MAX, cost
-    assert max(took_s) < 5
+    assert max(took_s) < 15
