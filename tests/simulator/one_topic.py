@@ -133,7 +133,7 @@ class OneTopic:
     def produce(self, *values: bytes, acks: int = -1, leader: int | None = None, **producer: int) -> int:
         """One batch, acknowledged; its base offset."""
         answer = self.send(*values, acks=acks, leader=leader, **producer)
-        assert answer.error_code == 0
+        assert answer.error_code == 0, answer
         return int(answer.base_offset)
 
     def delete_records(self, offset: int) -> None:
@@ -158,10 +158,10 @@ class OneTopic:
         found: dict[int, bytes] = {}
         position = self.log(self.leader).log_start_offset
         while (answer := self.fetch(position)).records:
-            assert answer.error_code == 0
+            assert answer.error_code == 0, answer
             for header in batches.headers(answer.records):
                 for record in batches.records(answer.records, header.position):
                     found[record.offset] = record.value
                 position = header.last_offset + 1
-        assert answer.error_code == 0
+        assert answer.error_code == 0, answer
         return found
