@@ -24,7 +24,7 @@ from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import Sample, samples
 from actors.node.quorum import Quorum
-from actors.node.registry import CLIENTS_OWN, TABLE, Lane, Listener
+from actors.node.registry import CLIENTS_OWN, TABLE, Api, Lane, Listener
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
 from actors.ports import Buffer, Disk, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
@@ -273,7 +273,7 @@ class Node:
             self.dispatch.run(slot.connection, slot, frame)
 
     def _behind(self, slot: Slot, frame: memoryview) -> bool:
-        api = TABLE.get((slot.connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
+        api = _row(slot.connection, frame)
         return api is not None and self.connections.behind(slot, api)
 
     def _place(self, connection: Connection, frame: memoryview) -> tuple[Lane, bool]:
@@ -399,5 +399,10 @@ class Node:
 
 
 def _lane(connection: Connection, frame: memoryview) -> Lane:
-    api = TABLE.get((connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
+    api = _row(connection, frame)
     return api.lane if api is not None else Lane.DATA
+
+
+def _row(connection: Connection, frame: memoryview) -> Api | None:
+    """The row of the table for a request that has not been decoded; None: its listener does not serve it."""
+    return TABLE.get((connection.kind, int.from_bytes(frame[:2], "big", signed=True)))
