@@ -3,8 +3,8 @@
 This file alone decides how bytes become frames. A frame is a length of four bytes and that many bytes more. Small frames
 are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
 memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
-claimed: a fresh block takes no page before it is written, and above `CLAIM_BYTES_MAX` the buffer doubles as it fills.
-What unfinished frames of inbound connections may hold together is decided in `partial.py`.
+claimed: a fresh block takes no page before it is written. What unfinished frames of inbound connections may hold together
+is decided in `partial.py`.
 
 When the node has enough of a connection, what was read and not handed over stays here, 64 KiB at most, and the socket is
 not read; when the node goes on, it gets that first. The same holds while the peer does not read its answers: above
@@ -22,7 +22,6 @@ from actors.node.meters import Idle
 from fastpath.buffer import Pool
 
 SCRATCH_BYTES = 64 << 10
-CLAIM_BYTES_MAX = 4 << 20
 SPARE_BYTES_MAX = 32 << 20
 UNSENT_BYTES_HIGH = 1 << 20
 UNSENT_BYTES_LOW = 256 << 10
@@ -137,8 +136,8 @@ class Link(asyncio.BufferedProtocol):
                     self._enough()
             else:
                 self.moved_ms = _now_ms()
-                if self._have == self._room:
-                    self._grow()
+                if self._outside and self._have == self._room:
+                    self._read_or_not()
         else:
             self._cut(self.reader.scratch, len(self._head) + nbytes)
 
@@ -232,34 +231,25 @@ class Link(asyncio.BufferedProtocol):
         """A frame that is not whole yet: memory of its own."""
         self.moved_ms = _now_ms()
         self._outside = self.conn > 0 and size > FREE_BYTES and not self.reader.room.ask(self, size, self.moved_ms)
-        room = FREE_BYTES if self._outside else min(size, CLAIM_BYTES_MAX)
-        self._size, self._have, self._room = size, len(start), room
+        self._size, self._have, self._room = size, len(start), FREE_BYTES if self._outside else size
         self._frame = self.reader.pool.take(self._room)
         self._frame[: self._have] = start
-
         if self._outside:
             self.owner.waits(self)
 
     def let_in(self) -> None:
         """There is room for the frame that has begun."""
-        self._outside = False
-        if self._have == self._room:
-            self._grow()
+        assert self._frame is not None
+        full = self._have == self._room
+        whole = self.reader.pool.take(self._size)
+        whole[: self._have] = self._frame[: self._have]
+        self._outside, self._frame, self._room = False, whole, self._size
+        if full:
             self._read_or_not()
 
     def held_up(self) -> bool:
         """Whether this side does not read it at the moment."""
         return self._paused_by_node
-
-    def _grow(self) -> None:
-        assert self._frame is not None
-        if self._outside:
-            self._read_or_not()
-            return
-        room = min(self._size, max(CLAIM_BYTES_MAX, 2 * self._room))
-        larger = self.reader.pool.take(room)
-        larger[: self._have] = self._frame
-        self._frame, self._room = larger, room
 
     def _read_or_not(self) -> None:
         if not (self._dead or self._paused()) and self._kept is not None:

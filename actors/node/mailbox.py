@@ -8,6 +8,8 @@ This file alone decides what is handled next. Rules:
    requests took, and one that comes back from a rest counts from where the others are. So a client that asks now and then
    waits for one request of the others, however many these are and however long theirs take. A connection may go on for
    `SHARE_NS`, since answers that leave together cost one call of the kernel.
+   The connections of a host share what one connection of another host gets: their time counts as many times over as the
+   host has connections with something queued.
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
 4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
@@ -16,6 +18,7 @@ This file alone decides what is handled next. Rules:
 
 import heapq
 from collections import deque
+from collections.abc import Hashable
 from enum import Enum
 
 from actors.node.connections import Slot
@@ -43,14 +46,26 @@ IN_LINE, DATA = _Place.IN_LINE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
 
-class _Queue:
-    """What one connection has in a lane. `used_ns` is the time that it has had, or where the others were when it came
-    back. `lined`: whether it stands in the line or is at work, where it is passed over unless its place is IN_LINE.
-    Invariant: it stands there once at most."""
+class _Host:
+    """The connections of one host in a lane. `queues` of it are known. Invariant: `lined` is the number of those that are
+    lined."""
 
-    __slots__ = ("items", "lined", "place", "used_ns")
+    __slots__ = ("lined", "queues")
 
     def __init__(self) -> None:
+        self.lined = self.queues = 0
+
+
+class _Queue:
+    """What one connection has in a lane. `used_ns` is the time that it has had, each part of it multiplied by `host.lined`,
+    or where the others were when it came back. `lined`: whether it stands in the line or is at work, where it is passed
+    over unless its place is IN_LINE. Invariant: it stands there once at most."""
+
+    __slots__ = ("host", "items", "lined", "name", "place", "used_ns")
+
+    def __init__(self, name: Hashable, host: _Host) -> None:
+        self.name = name
+        self.host = host
         self.items: deque[Item] = deque()
         self.place = IN_LINE
         self.lined = False
@@ -63,6 +78,8 @@ class Line:
     def __init__(self) -> None:
         self._queues: dict[int, _Queue] = {}
         """Of every connection that has ever had something here, until it is dropped."""
+        self._hosts: dict[Hashable, _Host] = {}
+        """By address; a peer that this node dialled counts as a host of its own."""
         self._line: list[tuple[int, bool, int, _Queue]] = []
         """A heap by (used_ns, not rested, arrival). A queue without items was dropped, and is passed over."""
         self._arrivals = 0
@@ -79,9 +96,10 @@ class Line:
         """Queue one frame behind the others of its connection."""
         queue = self._queues.get(item[0])
         if queue is None:
-            queue = self._queues[item[0]] = _Queue()
+            queue = self._open(item)
         queue.items.append(item)
         if not queue.lined and queue.place is IN_LINE:
+            queue.host.lined += 1
             self._push(queue)
         self.size += 1
 
@@ -91,6 +109,7 @@ class Line:
         while queue is None or not queue.items or queue.place is not IN_LINE:
             if queue is not None:
                 queue.lined, self.at_work = False, None
+                queue.host.lined -= 1
             if not self._line:
                 return None
             self._now_ns, _, _, queue = heapq.heappop(self._line)
@@ -102,7 +121,7 @@ class Line:
         """The request that was taken last took so long."""
         queue = self.at_work
         if queue is not None:
-            queue.used_ns += spent_ns
+            queue.used_ns += spent_ns * queue.host.lined
             self._share_ns += spent_ns
             if self._share_ns >= SHARE_NS and queue.items and queue.place is IN_LINE:
                 self.at_work = None
@@ -112,7 +131,7 @@ class Line:
         """Put a request before the others of its connection, which all wait with it."""
         queue = self._queues.get(item[0])
         if queue is None:
-            queue = self._queues[item[0]] = _Queue()
+            queue = self._open(item)
         queue.items.appendleft(item)
         self.size += 1
         if queue.place is not _Place.RESTING:
@@ -138,6 +157,9 @@ class Line:
         if queue is not None:
             self.size -= len(queue.items)
             queue.items.clear()
+            queue.host.queues -= 1
+            if not queue.host.queues:
+                del self._hosts[queue.name]
 
     def ready(self) -> bool:
         """Whether a request can run now or in the next turn."""
@@ -146,7 +168,18 @@ class Line:
     def _stand_in_line(self, queue: _Queue) -> None:
         queue.place = IN_LINE
         if queue.items and not queue.lined:
+            queue.host.lined += 1
             self._push(queue)
+
+    def _open(self, item: Item) -> _Queue:
+        conn, _, slot = item
+        name = conn if slot is None else slot.connection.peer_host
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = _Host()
+        host.queues += 1
+        queue = self._queues[conn] = _Queue(name, host)
+        return queue
 
     def _push(self, queue: _Queue, rested: bool = True) -> None:
         queue.lined = True

@@ -99,6 +99,12 @@ class Stage:
         assert active is not None and active.node is not None, "no controller is active"
         return active.name, active.node.quorum.epoch
 
+    def active_image(self) -> Any:
+        """The metadata as the active controller has it."""
+        active = self.cluster.active()
+        assert active is not None and active.node is not None and active.node.controller is not None
+        return active.node.controller.image
+
     def create(self, name: str) -> None:
         """A topic on both brokers, whoever else has registered."""
         places = [{"partition_index": 0, "broker_ids": [1, 2]}]
@@ -129,6 +135,8 @@ class Stage:
         self.world.run_for(8_000)
         self.unbroken()
         assert self._quorum() == self.quorum
+        if self.active_image().topic("there") < 0:  # to delete it is allowed
+            self.create("there")
         self.created += 1
         name = f"after-{self.created}"
         self.create(name)
@@ -178,9 +186,7 @@ def inner() -> list[bytes]:
 
 def vocabulary(stage: Stage, name: str) -> Vocabulary:
     """Values that mean something to this cluster."""
-    active = stage.cluster.active()
-    assert active is not None
-    image = active.node.controller.image  # type: ignore[union-attr]
+    image = stage.active_image()
 
     def narrow(field: Any) -> Any:
         if (name, field.attribute) in ONLY_STRANGERS:
@@ -200,7 +206,7 @@ def vocabulary(stage: Stage, name: str) -> Vocabulary:
             "group",
             "range",
         ),
-        uuids=(TOPIC_ID, *(image.topic_id(image.topic(topic)) for topic in ("there",))),
+        uuids=(TOPIC_ID, image.topic_id(image.topic("there"))),
         blobs=(*records(), *inner()),
         narrow=narrow,
     )

@@ -86,10 +86,12 @@ class Ping:
 
 
 class Peer:
-    """A raw connection."""
+    """A raw connection. `host`: the address that it comes from, of every one that this process makes from now on."""
+
+    host = "127.0.0.1"
 
     def __init__(self, address: Address, seconds: float = 30.0) -> None:
-        self.socket = socket.create_connection(address, seconds)
+        self.socket = socket.create_connection(address, seconds, (self.host, 0))
 
     def __enter__(self) -> "Peer":
         return self

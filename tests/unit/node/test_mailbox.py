@@ -9,8 +9,8 @@ from actors.node.registry import Lane, Listener
 LONG_NS = 30_000_000
 
 
-def put(line: Line, conn: int, count: int = 1) -> None:
-    connection = Connection(conn, Listener.CLIENT, "PLAINTEXT", "h")
+def put(line: Line, conn: int, count: int = 1, host: str = "h") -> None:
+    connection = Connection(conn, Listener.CLIENT, "PLAINTEXT", host)
     for number in range(count):
         line.put((conn, memoryview(bytes([number % 256])), Slot(connection, 1)))
 
@@ -43,6 +43,33 @@ def test_connections_share_the_time_and_not_the_requests() -> None:
         conn = taken(line, cost)
         assert conn is not None
         spent[conn] += cost
+    assert abs(spent[1] - spent[2]) <= 2 * SHARE_NS
+
+
+def test_hosts_share_the_time_however_many_connections_each_has() -> None:
+    line, spent = Line(), {"one": 0, "many": 0}
+    put(line, 0, 1000, "one")
+    for conn in range(1, 51):
+        put(line, conn, 100, "many")
+    for _ in range(1000):
+        conn = taken(line, SHARE_NS)
+        spent["many" if conn else "one"] += SHARE_NS
+    assert abs(spent["one"] - spent["many"]) <= 51 * SHARE_NS
+
+
+def test_a_host_whose_other_connections_are_silent_or_gone_has_its_whole_share() -> None:
+    line, spent = Line(), {1: 0, 2: 0}
+    for conn in range(10, 40):
+        put(line, conn, 1, "one")
+        taken(line, 1000)
+        if conn % 2:
+            line.drop(conn)
+    put(line, 1, 1000, "one")
+    put(line, 2, 1000, "two")
+    for _ in range(200):
+        conn = taken(line, SHARE_NS)
+        assert conn is not None
+        spent[conn] += SHARE_NS
     assert abs(spent[1] - spent[2]) <= 2 * SHARE_NS
 
 
