@@ -104,6 +104,8 @@ class BrokerRole:
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
         self.isr_meters = {name: Meter() for name in ("IsrExpandsPerSec", "IsrShrinksPerSec", "FailedIsrUpdatesPerSec")}
+        self._isr_changes = 0
+        """The sum of their counts."""
 
     # ---- the node's inputs
 
@@ -157,7 +159,7 @@ class BrokerRole:
             return
         self._catch_up()
         self._tick_lifecycle(now)
-        if self._caught_up and self._was_serving:
+        if self._caught_up and self._was_serving and self.storage.unclaimed:
             self.storage.retire_unclaimed()
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
@@ -413,6 +415,9 @@ class BrokerRole:
 
     def _mark(self) -> None:
         replicas = self.replicas
+        if (changes := replicas.isr_expands + replicas.isr_shrinks + replicas.isr_failures) == self._isr_changes:
+            return
+        self._isr_changes = changes
         counts = (replicas.isr_expands, replicas.isr_shrinks, replicas.isr_failures)
         for of, count in zip(self.isr_meters.values(), counts, strict=True):
             if count > of.count:

@@ -243,6 +243,11 @@ class BrokerStorage:
         partition.log.forget_indexes()
         replicas.take_offline(partition, why)
 
+    @property
+    def unclaimed(self) -> bool:
+        """Whether the start found what nobody has claimed."""
+        return bool(self._found)
+
     def retire_unclaimed(self) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
         partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""

@@ -20,7 +20,7 @@ and its kernel sends records from the files.
 from collections import deque
 from collections.abc import Callable
 
-from actors.node.registry import Api, Listener
+from actors.node.registry import SERVED, Api, Listener
 from actors.ports import Buffer
 
 IN_FLIGHT_MAX = 16
@@ -35,10 +35,12 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "bytes_held", "connection", "parked", "parts", "sliced", "writer")
+    __slots__ = ("answer_bytes", "api", "bytes_held", "connection", "parked", "parts", "sliced", "writer")
 
-    def __init__(self, connection: "Connection", bytes_held: int) -> None:
+    def __init__(self, connection: "Connection", bytes_held: int, api: Api | None = None) -> None:
         self.connection = connection
+        self.api = api
+        """The row of the request; None: its listener does not serve it."""
         self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
         self.answer_bytes = 0
@@ -60,6 +62,7 @@ class Connection:
     """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
 
     __slots__ = (
+        "apis",
         "closed",
         "congested",
         "id",
@@ -80,6 +83,7 @@ class Connection:
     def __init__(self, id: int, kind: Listener, listener_name: str, peer_host: str) -> None:
         self.id = id
         self.kind = kind
+        self.apis = SERVED[kind]
         self.listener_name = listener_name
         self.peer_host = peer_host
         self.principal = "User:ANONYMOUS"
@@ -202,14 +206,17 @@ class Connections:
         self._read_on(connection)
         return frame, slot
 
-    def writes(self, slot: Slot, api: Api) -> None:
+    def writes(self, slot: Slot) -> None:
         """A request that writes what others read is under way."""
         if slot.writer is None and slot.parts is None and not slot.connection.closed:
-            slot.writer = api
+            slot.writer = slot.api
             slot.connection.writing += 1
 
-    def behind(self, slot: Slot, api: Api) -> bool:
+    def behind(self, slot: Slot) -> bool:
         """Whether a request must wait for an earlier one of its connection."""
+        api = slot.api
+        if api is None:
+            return False
         subjects = api.reads | api.writes
         for earlier in slot.connection.slots:
             if earlier is slot:
@@ -297,7 +304,8 @@ class Connections:
         return True
 
     def _place(self, connection: Connection, frame: memoryview) -> Slot:
-        slot = Slot(connection, len(frame))
+        api = connection.apis.get(int.from_bytes(frame[:2], "big", signed=True))
+        slot = Slot(connection, len(frame), api)
         self.bytes_held += len(frame)
         connection.slots.append(slot)
         return slot

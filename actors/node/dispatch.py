@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.node.connections import Connection, Slot
 from actors.node.forwarding import Forwarder
-from actors.node.registry import TABLE, Answer, Api, Call, Close, Done, Forward, Held, Later, Parked, Sliced, Subject
+from actors.node.registry import Answer, Api, Call, Close, Done, Forward, Held, Later, Parked, Sliced, Subject
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -33,7 +33,7 @@ class Dispatch:
         except WireError as error:
             node.close_connection(connection, f"unreadable request header: {error}")
             return
-        api = TABLE.get((connection.kind, header.api_key))
+        api = slot.api
         if api is None:
             node.close_connection(
                 connection, f"API {header.api_key} is not served on listener {connection.listener_name}"
@@ -62,7 +62,7 @@ class Dispatch:
         )
         try:
             if version == header.api_version:
-                request = framing.decode_request(_layout(api.name), version, frame, position)
+                request = framing.decode_request(api.name, version, frame, position)
             else:
                 request = None
         except WireError as error:
@@ -104,7 +104,7 @@ class _Run:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
         if type(answer) not in (Done, Close) and self._api.writes is not Subject.NOTHING:
-            self._node.connections.writes(self._slot, self._api)
+            self._node.connections.writes(self._slot)
         self._settle(answer)
 
     def _again(self, function: Any, *arguments: Any) -> None:
@@ -170,11 +170,6 @@ class _Run:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
         self._node.answer(self._slot, parts)
-
-
-def _layout(name: str) -> str:
-    """The schema of a request; the drafts' requests are equal at both levels."""
-    return f"v28:{name}" if framing.is_draft(name) else name
 
 
 def _span(versions: range) -> str:

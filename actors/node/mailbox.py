@@ -185,6 +185,10 @@ class Line:
         queue.lined = True
         if queue.used_ns < self._now_ns:
             queue.used_ns = self._now_ns
+        if self.at_work is None and not self._line:
+            self._now_ns = queue.used_ns
+            self.at_work, self._share_ns = queue, 0
+            return
         self._arrivals += 1
         heapq.heappush(self._line, (queue.used_ns, not rested, self._arrivals, queue))
 
@@ -198,8 +202,8 @@ class Mailbox:
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (Line(),))
         """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
         self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
-        self._last = self._plane
-        """Where the last request came from."""
+        self.last = self._plane
+        """Where the last request came from: it is charged for it."""
         self._rests = False
         """Whether a request was told to go on in the next turn."""
         self.data_requests_max = data_requests_max
@@ -241,13 +245,9 @@ class Mailbox:
             if line.size or line.at_work is not None:
                 item = line.take()
                 if item is not None:
-                    self._last = line
+                    self.last = line
                     return item
         return None
-
-    def charge(self, spent_ns: int) -> None:
-        """The request that was taken last took so long."""
-        self._last.charge(spent_ns)
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""

@@ -24,12 +24,14 @@ from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import Sample, samples
 from actors.node.quorum import Quorum
-from actors.node.registry import CLIENTS_OWN, TABLE, Api, Lane, Listener
+from actors.node.registry import CLIENTS_OWN, Lane, Listener
 from actors.node.storage import Storage
 from actors.node.waiting import Waiting
 from actors.ports import Buffer, Disk, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
 
 REQUEST_BYTES_MAX = 256 << 20
+NOTE_EVERY_MS = 1000
+"""How often the share of idle time is looked at."""
 
 rpc.load()
 
@@ -87,6 +89,7 @@ class Node:
         """Listeners about which this turn decided last: keep what arrives, or turn it away."""
         self._stop: Stop | None = None
         self._stopping = False
+        self._noted_ms = -NOTE_EVERY_MS
         self._active_controller = -1
         self.controller = ControllerRole(self) if "controller" in config.roles else None
         self.broker = BrokerRole(self) if "broker" in config.roles else None
@@ -171,6 +174,10 @@ class Node:
         self.now = now
         self.connections.begin_turn()
         self.mailbox.begin_turn()
+        if now.mono_ms >= self._noted_ms + NOTE_EVERY_MS:
+            self._noted_ms, at_ns = now.mono_ms, self.stopwatch()
+            self.control_handler.note(at_ns)
+            self.data_handler.note(at_ns)
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
@@ -178,9 +185,7 @@ class Node:
                 then(result)
         while self._connected:
             self.channels.connected(self._connected.popleft())
-        began_ns = self.stopwatch()
-        self.control_handler.note(began_ns)
-        self.control_handler.busy_ns += self._run_lane(Lane.CONTROL, began_ns, budget) - began_ns
+        self._run_lane(Lane.CONTROL, self.control_handler, budget)
         while self._closed:
             conn, refused = self._closed.popleft()
             self.mailbox.drop(conn)
@@ -196,9 +201,7 @@ class Node:
         self.quorum.tick(now)
         for role in self._roles:
             role.tick(now)
-        began_ns = self.stopwatch()
-        self.data_handler.note(began_ns)
-        self.data_handler.busy_ns += self._run_lane(Lane.DATA, began_ns, budget) - began_ns
+        self._run_lane(Lane.DATA, self.data_handler, budget)
         if self.controller is not None:
             for batch in self.controller.flush():
                 self.quorum.append(batch)
@@ -228,19 +231,24 @@ class Node:
             self._active_controller = leader
             self.channels.controller_moved()
 
-    def _run_lane(self, lane: Lane, began_ns: int, budget: int) -> int:
-        """Handle what waits in a lane until it is empty or its time is over; when that was."""
-        take, charge, handle, stopwatch = self.mailbox.take, self.mailbox.charge, self._handle, self.stopwatch
-        at_ns = began_ns
-        while (item := take(lane)) is not None:
+    def _run_lane(self, lane: Lane, handler: Idle, budget: int) -> None:
+        """Handle what waits in a lane until it is empty or its time is over."""
+        take = self.mailbox.take
+        item = take(lane)
+        if item is None:
+            return
+        mailbox, handle, stopwatch = self.mailbox, self._handle, self.stopwatch
+        at_ns = began_ns = stopwatch()
+        while item is not None:
             handle(*item)
             if self._outside:
                 self._let_in()
             since_ns, at_ns = at_ns, stopwatch()
-            charge(at_ns - since_ns)
+            mailbox.last.charge(at_ns - since_ns)
             if at_ns - began_ns >= budget:
                 break
-        return at_ns
+            item = take(lane)
+        handler.busy_ns += at_ns - began_ns
 
     def _let_in(self) -> None:
         """Fill the queue of the control-plane listener with what waits outside, first come, first served."""
@@ -258,7 +266,8 @@ class Node:
         if connection.kind is Listener.CONTROL_PLANE:
             self.mailbox.put_control_request(connection.id, frame, slot)
         else:
-            self.mailbox.put(_lane(connection, frame), connection.id, frame, slot)
+            api = slot.api
+            self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
 
     def _handle(self, conn: int, frame: memoryview, slot: Slot | None) -> None:
         if slot is None:
@@ -266,20 +275,17 @@ class Node:
         elif slot.sliced is not None:
             go_on, slot.sliced = slot.sliced, None
             go_on()
-        elif slot.connection.congested or (slot.connection.writing and self._behind(slot, frame)):
-            lane, plane = self._place(slot.connection, frame)
+        elif slot.connection.congested or (slot.connection.writing and self.connections.behind(slot)):
+            lane, plane = self._place(slot)
             self.mailbox.set_aside(lane, (conn, frame, slot), plane=plane)
         elif not slot.connection.closed:
             self.dispatch.run(slot.connection, slot, frame)
 
-    def _behind(self, slot: Slot, frame: memoryview) -> bool:
-        api = _row(slot.connection, frame)
-        return api is not None and self.connections.behind(slot, api)
-
-    def _place(self, connection: Connection, frame: memoryview) -> tuple[Lane, bool]:
+    def _place(self, slot: Slot) -> tuple[Lane, bool]:
         """The lane of a request, and whether it is in the queue of the control-plane listener."""
-        plane = connection.kind is Listener.CONTROL_PLANE
-        return (Lane.CONTROL if plane else _lane(connection, frame)), plane
+        if slot.connection.kind is Listener.CONTROL_PLANE:
+            return Lane.CONTROL, True
+        return (slot.api.lane if slot.api is not None else Lane.DATA), False
 
     def _effects(self) -> Effects:
         self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
@@ -291,8 +297,8 @@ class Node:
             sync=self._syncs,
             work=self._works,
             dial=channels.dials,
-            listen=[name for name, keep in self._listens.items() if keep],
-            turn_away=[name for name, keep in self._listens.items() if not keep],
+            listen=[name for name, keep in self._listens.items() if keep] if self._listens else (),
+            turn_away=[name for name, keep in self._listens.items() if not keep] if self._listens else (),
             close=[*channels.closes, *connections.closes],
             pause=list(connections.pauses),
             resume=list(connections.resumes),
@@ -336,7 +342,7 @@ class Node:
         """Call `slot.sliced` in the next turn, before any later request of its connection."""
         connection = slot.connection
         if not connection.closed:
-            lane, plane = self._place(connection, frame)
+            lane, plane = self._place(slot)
             self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
@@ -396,13 +402,3 @@ class Node:
 
     def _controller_address(self) -> tuple[str, int] | None:
         return self.quorum.leader_address()
-
-
-def _lane(connection: Connection, frame: memoryview) -> Lane:
-    api = _row(connection, frame)
-    return api.lane if api is not None else Lane.DATA
-
-
-def _row(connection: Connection, frame: memoryview) -> Api | None:
-    """The row of the table for a request that has not been decoded; None: its listener does not serve it."""
-    return TABLE.get((connection.kind, int.from_bytes(frame[:2], "big", signed=True)))

@@ -132,6 +132,8 @@ class Api(NamedTuple):
 
 
 TABLE: dict[tuple[Listener, int], Api] = {}
+SERVED: dict[Listener, dict[int, Api]] = {listener: {} for listener in Listener}
+"""The same rows, by listener and then by API key."""
 CLIENTS_OWN: set[int] = set()
 """What a separate inter-broker listener serves to clients only: those that live beside the brokers use it too."""
 
@@ -155,11 +157,11 @@ def rpc(
         for listener in listeners:
             if (listener, key) in TABLE:
                 raise ValueError(f"{listener} {key} is served by {TABLE[listener, key].name} already")
-            TABLE[listener, key] = Api(
+            TABLE[listener, key] = SERVED[listener][key] = Api(
                 key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined
             )
         if Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners:
-            TABLE[Listener.INTER_BROKER, key] = TABLE[Listener.CLIENT, key]
+            TABLE[Listener.INTER_BROKER, key] = SERVED[Listener.INTER_BROKER][key] = TABLE[Listener.CLIENT, key]
             CLIENTS_OWN.add(key)
         return handler
 

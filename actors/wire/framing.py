@@ -16,7 +16,18 @@ from typing import Any, NamedTuple
 
 from actors.wire import limits
 from actors.wire.errors import WireError
-from actors.wire.messages import API_VERSIONS, Buffer, Rpc, decode, decode_exact, encode_parts, head, names, requests
+from actors.wire.messages import (
+    API_VERSIONS,
+    Buffer,
+    Rpc,
+    decode,
+    decode_exact,
+    encode_parts,
+    head,
+    message,
+    names,
+    requests,
+)
 from fastpath.layout import Message
 
 _REQUEST = struct.Struct(">hhih")
@@ -82,7 +93,10 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     if size >= 0:
         if position + size > len(view):
             raise WireError("RequestHeader.client_id", "cut short", position)
-        client_id = _text(view[position : position + size], position)
+        try:
+            client_id = str(view[position : position + size], "utf-8")
+        except UnicodeDecodeError:
+            client_id = _repaired(view[position : position + size], position)
         position += size
     elif size < -1:
         raise WireError("RequestHeader.client_id", "negative length", position - 2)
@@ -92,24 +106,29 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     return RequestHeader(key, version, correlation_id, client_id), position
 
 
-def _text(data: memoryview, position: int) -> str:
-    try:
-        return str(data, "utf-8")
-    except UnicodeDecodeError:
-        text = str(data, "utf-8", "replace")
-        if len(text.encode()) > STRING_BYTES_MAX:  # groups write it into their records
-            raise WireError("RequestHeader.client_id", "string longer than 32767 bytes", position) from None
-        return text
+def _repaired(data: memoryview, position: int) -> str:
+    text = str(data, "utf-8", "replace")
+    if len(text.encode()) > STRING_BYTES_MAX:  # groups write it into their records
+        raise WireError("RequestHeader.client_id", "string longer than 32767 bytes", position)
+    return text
 
 
 def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
     """The request at `position`. Bytes left over are an error in the drafts, whose layouts differ in length only (A02);
     released RPCs may have some, as for Kafka's own broker. Raises WireError, also for more entries than `limits` allows."""
-    prefixed = f"v28:{name}" if name in _DRAFTS else name
-    entries_max = limits.entries_max(name)
-    if ":" in prefixed:
-        return decode_exact(f"{prefixed}Request", version, frame, position, entries_max)
-    return decode(f"{name}Request", version, frame, position, entries_max)[0]
+    kind, whole, entries_max = _request(name)
+    if whole:
+        return decode_exact(kind, version, frame, position, entries_max)
+    return decode(kind, version, frame, position, entries_max)[0]
+
+
+@cache
+def _request(name: str) -> tuple[type[Any], bool, int]:
+    """The message of a request, whether bytes left over are an error, and how many entries it may have. The drafts' are
+    equal at both levels of `metadata.format`."""
+    draft = ":" in name or name in _DRAFTS
+    kind = message(f"v28:{name}Request" if draft and ":" not in name else f"{name}Request")
+    return kind, draft, limits.entries_max(name)
 
 
 def encode_request(name: str, version: int, correlation_id: int, client_id: str | None, body: Any) -> list[Buffer]:

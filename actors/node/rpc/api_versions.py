@@ -8,9 +8,10 @@ Errors: UNSUPPORTED_VERSION, INVALID_REQUEST (software name or version that is n
 """
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from actors.node.registry import TABLE, Answer, Call, Done, Lane, Listener, rpc
+from actors.node.registry import SERVED, Answer, Call, Done, Lane, Listener, rpc
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -28,7 +29,7 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
     """Say what this listener serves."""
     response = message("ApiVersionsResponse")
     if request is None:
-        own = TABLE[call.listener, KEY].advertised
+        own = SERVED[call.listener][KEY].advertised
         return Done(
             response(
                 error_code=ErrorCode.UNSUPPORTED_VERSION,
@@ -39,15 +40,10 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     ):
         return Done(response(error_code=ErrorCode.INVALID_REQUEST))
-    served = sorted(api.key for (listener, _), api in TABLE.items() if listener is call.listener)
-    keys = []
-    for key in served:
-        span = TABLE[call.listener, key].advertised
-        keys.append(response.ApiVersion(api_key=key, min_version=span.start, max_version=span.stop - 1))
     epoch, finalized = _finalized(node, call)
     return Done(
         response(
-            api_keys=keys,
+            api_keys=_served(call.listener),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -59,6 +55,16 @@ def api_versions(node: "Node", request: Any, call: Call) -> Answer:
             ],
         )
     )
+
+
+@cache
+def _served(listener: Listener) -> list[Any]:
+    """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
+    kind = message("ApiVersionsResponse").ApiVersion
+    rows = sorted(SERVED[listener].items())
+    return [
+        kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1) for key, api in rows
+    ]
 
 
 def _finalized(node: "Node", call: Call) -> tuple[int, dict[str, int]]:

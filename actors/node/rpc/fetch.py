@@ -21,7 +21,7 @@ from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
-from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
+from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -41,8 +41,7 @@ _RESPONSE = message("FetchResponse")
 @rpc(
     1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
 )
-@in_slices
-def fetch(node: "Node", request: Any, call: Call) -> Steps:
+def fetch(node: "Node", request: Any, call: Call) -> Answer:
     """Answer at once, or park until enough bytes have come."""
     role = node.broker
     assert role is not None
@@ -71,8 +70,7 @@ def fetch(node: "Node", request: Any, call: Call) -> Steps:
                 role.replicas.end_session(old)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
     attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
-    yield from _update(role, opened.session, request, uses_ids)
-    return (yield from attempt.steps(False))
+    return go_on(attempt.first(request))
 
 
 def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
@@ -118,8 +116,6 @@ def _update(role: "BrokerRole", session: Session, request: Any, uses_ids: bool) 
         for entry in session.entries.values():
             role.replicas.detach(entry)
             role.replicas.attach(entry)
-    # A request that is parked in this session is answered now: this one takes its place.
-    role.node.waiting.signal(session.key)
 
 
 def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
@@ -192,6 +188,14 @@ class _Fetch:
         wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
         self._deadline_ms = node.now.mono_ms + wait_ms
 
+    def first(self, request: Any) -> Steps:
+        """Take in what the request says, then look for the first time."""
+        if request.topics or request.forgotten_topics_data:
+            yield from _update(self._role, self._session, request, self._uses_ids)
+        # A request that is parked in this session is answered now: this one takes its place.
+        self._node.waiting.signal(self._session.key)
+        return (yield from self.steps(False))
+
     def attempt(self, expired: bool) -> Answer:
         """Look at whatever is dirty; answer, or wait."""
         return go_on(self.steps(expired))
@@ -234,7 +238,7 @@ class _Fetch:
             _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
         _clean(session, looks[clean:] if clean else looks)
-        return (yield from self._reply(looks))
+        return (yield from self._reply(looks, pace))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -275,12 +279,11 @@ class _Fetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _reply(self, looks: Iterable[Look]) -> Steps:
+    def _reply(self, looks: Iterable[Look], pace: Pace) -> Steps:
         session = self._session
         topics: dict[bytes | str, Any] = {}
         moved: dict[int, None] = {}
         sent: list[Entry] = []
-        pace = Pace()
         for found in looks:
             entry = found.entry
             if not self._incremental or found.news:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors.config import node_config
+from actors.node.connections import Connection, Slot
 from actors.node.metrics import Sample
 from actors.node.registry import Lane
 from actors.wire import framing
@@ -173,16 +174,15 @@ def test_r291_12_15_each_handler_has_its_own_idle_share() -> None:
     lab.node.stopwatch = lambda: clock[0]
     for handler in (lab.node.control_handler, lab.node.data_handler):
         handler.__init__()
-    lab.turn()
-    lanes = lab.node.mailbox
-    take = lanes.take
+    lab.node.control_handler.note(0)
+    lab.node.data_handler.note(0)
+    run = lab.node.dispatch.run
 
-    def slow(lane: Lane) -> Any:
-        item = take(lane)
-        clock[0] += 25_000_000 if item is not None and lane is Lane.CONTROL else 0
-        return item
+    def slow(connection: Connection, slot: Slot, frame: memoryview) -> None:
+        clock[0] += 25_000_000
+        run(connection, slot, frame)
 
-    lanes.take = slow
+    lab.node.dispatch.run = slow
     lab.send(lab.connect(CONTROL), "ApiVersions", 3, versions())
     lab.turn()
     clock[0] = 100_000_000

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.node.registry import TABLE, Answer, Call, Done, Listener, Parked, Subject
+from actors.node.registry import SERVED, TABLE, Answer, Call, Done, Listener, Parked, Subject
 from actors.wire.messages import message
 from tests.unit.node.test_lanes import PLAIN, Lab
 
@@ -29,7 +29,7 @@ class Scene:
         self.started: list[int] = []
         for key in REQUESTS:
             row = TABLE[Listener.CLIENT, key]
-            monkeypatch.setitem(TABLE, (Listener.CLIENT, key), row._replace(handler=self.handler))
+            monkeypatch.setitem(SERVED[Listener.CLIENT], key, row._replace(handler=self.handler))
 
     def handler(self, node: Any, request: Any, call: Call) -> Answer:
         key = call.api_key

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.node.answers import mapped
-from actors.node.registry import TABLE, Answer, Call, Done, Listener, Sliced
+from actors.node.registry import SERVED, Answer, Call, Done, Listener, Sliced
 from actors.wire.messages import message
 from tests.unit.node.test_lanes import PLAIN, Lab, topics, versions
 
@@ -28,7 +28,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
         return piece(1)
 
-    monkeypatch.setitem(TABLE, METADATA, TABLE[METADATA]._replace(handler=handler))
+    listener, key = METADATA
+    monkeypatch.setitem(SERVED[listener], key, SERVED[listener][key]._replace(handler=handler))
     return ran
 
 
