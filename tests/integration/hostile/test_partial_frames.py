@@ -3,6 +3,7 @@
 Before, 20 beginnings of 90 MB held 1,282 MB.
 """
 
+import contextlib
 import struct
 import time
 
@@ -17,12 +18,13 @@ HELD_BYTES_MAX = 320 * MIB
 
 
 def begin(address: Address, claimed: int, sent: int, seconds: float) -> None:
-    """Send the beginning of a frame, as fast as it is taken, and stay."""
-    with Peer(address, seconds) as peer:
+    """Send the beginning of a frame, as fast as it is taken, and hold the connection until the time is over."""
+    end = time.monotonic() + seconds
+    with Peer(address) as peer, contextlib.suppress(TimeoutError):
         peer.send(struct.pack(">i", claimed))
         part = bytes(min(sent, MIB))
-        end = time.monotonic() + seconds
         for _ in range(sent // len(part)):
+            peer.socket.settimeout(max(0.001, end - time.monotonic()))
             peer.send(part)
         time.sleep(max(0.0, end - time.monotonic()))
 
