@@ -13,6 +13,7 @@ from actors.wire.messages import message
 from tests.integration.hostile.scene import Address, Cost, Peer, Scene, attackers, encoded
 
 MIB = 1 << 20
+HOLD_S = 4.0
 HELD_BYTES_MAX = 320 * MIB
 """Half of 256 MiB for large frames, as much for ordinary ones, and what the allocator and 64 KiB a connection add."""
 
@@ -31,7 +32,7 @@ def begin(address: Address, claimed: int, sent: int, seconds: float) -> None:
 
 def attacked(scene: Scene, address: Address, connections: int, claimed: int, sent: int) -> Cost:
     def attack() -> None:
-        with attackers(begin, [(address, claimed, sent, 5.0)] * connections):
+        with attackers(begin, [(address, claimed, sent, HOLD_S)] * connections):
             pass
 
     cost = scene.measured(attack)
