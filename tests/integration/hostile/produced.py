@@ -61,11 +61,13 @@ def offsets_request(topic: str, partitions: Sequence[int], timestamp: int) -> An
     return request("ListOffsets", replica_id=-1, topics=[{"name": topic, "partitions": asked}])
 
 
-def bomb(codec: int, value_bytes: int, timestamp_ms: int, claims_ms: int = 0) -> bytes:
-    """One record of zeros; its header claims a largest timestamp that is later by `claims_ms`."""
+def bomb(codec: int, value_bytes: int, timestamp_ms: int, later_ms: int = 0) -> bytes:
+    """One record of zeros. With `later_ms` a small one behind it, later by so much: a search for it reads all of both."""
     builder = Builder(attributes=codec, timestamp_ms=timestamp_ms)
     builder.append(None, bytes(value_bytes))
-    return claiming(builder.build(), max_timestamp=timestamp_ms + claims_ms)
+    if later_ms:
+        builder.append(None, b"later", timestamp_ms + later_ms)
+    return bytes(builder.build())
 
 
 def claiming(batch: bytes | bytearray, *, max_timestamp: int | None = None, count: int | None = None) -> bytes:

@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import os
 import re
+import reprlib
 import socket
 import struct
 import threading
@@ -142,11 +143,23 @@ def framed(data: bytes) -> bytes:
 
 @contextlib.contextmanager
 def attackers(
-    function: Callable[..., None], arguments: Sequence[tuple[Any, ...]], seconds_max: float = ATTACK_SECONDS_MAX
+    function: Callable[..., object],
+    arguments: Sequence[tuple[Any, ...]],
+    seconds_max: float = ATTACK_SECONDS_MAX,
+    *,
+    endless: bool = False,
 ) -> Iterator[None]:
-    """Run `function(*one)` for each of `arguments` in a process of its own, to their ends or for `seconds_max`."""
+    """Run `function(*one)` for each of `arguments` in a process of its own, to their ends.
+
+    Raises AssertionError where an attack has not ended after `seconds_max`, or has ended with an exception. That the node
+    closes the connection of an attacker is an end like any other. `endless`: the attacks have no end, and are killed after
+    `seconds_max`.
+    """
     context = multiprocessing.get_context("fork")
-    running = [context.Process(target=_quietly, args=(function, one), daemon=True) for one in arguments]
+    running = [
+        context.Process(target=_until_closed, args=(function, one), name=_called(function, one), daemon=True)
+        for one in arguments
+    ]
     for one in running:
         one.start()
     end = time.monotonic() + seconds_max
@@ -154,16 +167,28 @@ def attackers(
         yield
         for one in running:
             one.join(max(0.0, end - time.monotonic()))
+        late = [one.name for one in running if one.is_alive()]
+        failed = [one.name for one in running if one.exitcode]
     finally:
         for one in running:
             if one.is_alive():
                 one.kill()
             one.join()
+    assert endless or not late, (
+        f"{late[0]} has not ended after {seconds_max:g} s: {len(late)} of {len(running)} attacks"
+    )
+    assert not failed, f"{failed[0]} failed, and says why above: {len(failed)} of {len(running)} attacks"
 
 
-def _quietly(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    with contextlib.suppress(OSError):  # the node may close the connection of an attacker
+def _until_closed(function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    with contextlib.suppress(ConnectionError):
         function(*arguments)
+
+
+def _called(function: Callable[..., object], arguments: tuple[Any, ...]) -> str:
+    """The attack as a reader of the test names it, long arguments cut."""
+    shown = ", ".join(one.__name__ if callable(one) else reprlib.repr(one) for one in arguments)
+    return f"the attack {function.__name__}({shown})"
 
 
 class Scene:

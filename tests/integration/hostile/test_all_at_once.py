@@ -117,13 +117,12 @@ class GoodClients:
         consumer.close()
 
 
-def again_and_again(seconds: float, attack: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    """One attack until the time is over, at the lowest priority and from another address than good clients."""
+def again_and_again(attack: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    """One attack without an end, at the lowest priority and from another address than good clients."""
     os.nice(LOWEST_PRIORITY)
     Peer.host = ATTACKERS_HOST
-    end = time.monotonic() + seconds
     choose = random.Random(os.getpid())
-    while time.monotonic() < end:
+    while True:
         time.sleep(choose.uniform(0, 2 * REST_S))
         with contextlib.suppress(OSError):
             attack(*arguments)
@@ -235,8 +234,7 @@ def test_all_attacks_at_once_cost_the_attackers_and_nobody_else(whole: Scene) ->
         time.sleep(0.1)
 
     def attack() -> None:
-        arguments = [(SECONDS, function, given) for function, given in attacks(whole)]
-        with attackers(again_and_again, arguments, SECONDS + 15):
+        with attackers(again_and_again, attacks(whole), SECONDS, endless=True):
             pass
 
     first = len(good.took_ms)

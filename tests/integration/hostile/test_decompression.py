@@ -19,7 +19,7 @@ from tests.integration.hostile.produced import (
 )
 from tests.integration.hostile.scene import Address, Peer, Scene, attackers, encoded
 
-PARTITIONS = 30
+PARTITIONS = 10
 MEMORY_MAX = 400 * MEBIBYTE
 LATER_MS = 3_600_000
 
@@ -28,24 +28,23 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _planted(address: Address, topic: str, data: bytes, batches: int = 1) -> int:
+def _planted(address: Address, topic: str, data: bytes, partitions: int = PARTITIONS) -> int:
     """Send the same batch to every partition; how many were taken."""
-    create(address, topic, PARTITIONS, **{"max.message.bytes": str(16 * MEBIBYTE)})
+    create(address, topic, partitions, **{"max.message.bytes": str(16 * MEBIBYTE)})
     taken = 0
     with Peer(address, 120) as peer:
-        for _ in range(batches):
-            for index in range(PARTITIONS):
-                answer = asked(peer, "Produce", PRODUCE, produce_request(topic, [(index, data)]))
-                taken += answer.responses[0].partition_responses[0].error_code == 0
+        for index in range(partitions):
+            answer = asked(peer, "Produce", PRODUCE, produce_request(topic, [(index, data)]))
+            taken += answer.responses[0].partition_responses[0].error_code == 0
     return taken
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("mebibytes", [64, 128])
 def test_searches_by_time_hold_no_more_than_a_piece_of_a_batch(small: Scene, codec: str, mebibytes: int) -> None:
-    """30 partitions, each with a batch that grows to 64 or 128 MiB. Before: 2.6 GB held, by exceptions too."""
+    """10 partitions, each with a batch that grows to 64 or 128 MiB. Before, with 30: 2.6 GB held, by exceptions too."""
     address, topic, now_ms = small.brokers()[0], f"bombs-{codec}-{mebibytes}", _now_ms()
-    planted = bomb(CODECS[codec], mebibytes * MEBIBYTE, now_ms - LATER_MS, claims_ms=LATER_MS)
+    planted = bomb(CODECS[codec], mebibytes * MEBIBYTE, now_ms - LATER_MS, later_ms=LATER_MS)
 
     def attack() -> None:
         taken = _planted(address, topic, planted)
@@ -54,7 +53,8 @@ def test_searches_by_time_hold_no_more_than_a_piece_of_a_batch(small: Scene, cod
             for _ in range(2):
                 body = offsets_request(topic, range(PARTITIONS), now_ms - 1)
                 answer = asked(peer, "ListOffsets", LIST_OFFSETS, body)
-                assert {one.error_code for one in answer.topics[0].partitions} == {0}
+                found = {(one.error_code, one.offset) for one in answer.topics[0].partitions}
+                assert found == {(0, 1 if taken else -1)}, "the second record, or nothing"
 
     cost = small.measured(attack)
     print(cost)
@@ -62,9 +62,9 @@ def test_searches_by_time_hold_no_more_than_a_piece_of_a_batch(small: Scene, cod
     assert max(cost.resident_bytes.values()) < MEMORY_MAX, cost
 
 
-def _search(address: Address, topic: str, at_ms: int) -> None:
+def _search(address: Address, topic: str, at_ms: int, partitions: int = PARTITIONS) -> None:
     with Peer(address, 60) as peer:
-        peer.send(encoded("ListOffsets", LIST_OFFSETS, offsets_request(topic, range(PARTITIONS), at_ms)))
+        peer.send(encoded("ListOffsets", LIST_OFFSETS, offsets_request(topic, range(partitions), at_ms)))
         peer.read()
 
 
@@ -75,7 +75,7 @@ def _produced(address: Address, topic: str, data: bytes, index: int) -> None:
 
 
 def test_checks_of_what_is_produced_do_not_starve_searches(small: Scene) -> None:
-    """30 connections produce gzip batches that grow to 90 MiB. Before: nothing was checked."""
+    """10 connections produce gzip batches that grow to 90 MiB. Before: nothing was checked."""
     address, now_ms = small.brokers()[0], _now_ms()
     planted = bomb(CODECS["gzip"], 90 * MEBIBYTE, now_ms)
     for topic, partitions in (("checked", PARTITIONS), ("beside", 1)):
@@ -88,7 +88,7 @@ def test_checks_of_what_is_produced_do_not_starve_searches(small: Scene) -> None
         with attackers(_produced, [(address, "checked", planted, index) for index in range(PARTITIONS)]):
             for _ in range(20):
                 began = time.monotonic()
-                _search(address, "beside", now_ms)
+                _search(address, "beside", now_ms, 1)
                 took_s.append(time.monotonic() - began)
                 time.sleep(0.05)
 
@@ -100,10 +100,10 @@ def test_checks_of_what_is_produced_do_not_starve_searches(small: Scene) -> None
 
 
 def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> None:
-    """32 connections search partitions of gzip batches that grow to 90 MiB. Before: 7.3 GB held, others waited 29 s."""
+    """32 connections search a gzip batch that grows to 90 MiB. Before, with 30 batches: 7.3 GB held, others waited 29 s."""
     address, now_ms = small.brokers()[0], _now_ms()
-    planted = bomb(CODECS["gzip"], 90 * MEBIBYTE, now_ms - LATER_MS, claims_ms=LATER_MS)
-    print(f"{_planted(address, 'slow', planted)} of {PARTITIONS} taken")
+    planted = bomb(CODECS["gzip"], 90 * MEBIBYTE, now_ms - LATER_MS, later_ms=LATER_MS)
+    assert _planted(address, "slow", planted, 1) == 1
     create(address, "good", 1)
     with Peer(address) as peer:
         asked(peer, "Produce", PRODUCE, produce_request("good", [(0, bomb(CODECS["gzip"], 10, now_ms))]))
@@ -123,7 +123,7 @@ def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> 
         client = threading.Thread(target=good)
         client.start()
         try:
-            with attackers(_search, [(address, "slow", now_ms - LATER_MS // 2)] * 32):
+            with attackers(_search, [(address, "slow", now_ms - LATER_MS // 2, 1)] * 32):
                 pass
         finally:
             ended.set()
@@ -133,4 +133,4 @@ def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> 
     print(cost, f"\ngood searches: {len(took_s)}, longest {max(took_s):.2f} s")
     assert not cost.lost and not cost.broken, cost
     assert max(cost.resident_bytes.values()) < MEMORY_MAX, cost
-    assert max(took_s) < 15
+    assert max(took_s) < cost.seconds / 2, "it does not wait behind them all"

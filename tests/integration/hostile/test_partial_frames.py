@@ -3,6 +3,7 @@
 Before, 20 beginnings of 90 MB held 1,282 MB.
 """
 
+import contextlib
 import struct
 import time
 
@@ -12,24 +13,26 @@ from actors.wire.messages import message
 from tests.integration.hostile.scene import Address, Cost, Peer, Scene, attackers, encoded
 
 MIB = 1 << 20
+HOLD_S = 4.0
 HELD_BYTES_MAX = 320 * MIB
 """Half of 256 MiB for large frames, as much for ordinary ones, and what the allocator and 64 KiB a connection add."""
 
 
 def begin(address: Address, claimed: int, sent: int, seconds: float) -> None:
-    """Send the beginning of a frame, as fast as it is taken, and stay."""
-    with Peer(address, seconds) as peer:
+    """Send the beginning of a frame, as fast as it is taken, and hold the connection until the time is over."""
+    end = time.monotonic() + seconds
+    with Peer(address) as peer, contextlib.suppress(TimeoutError):
         peer.send(struct.pack(">i", claimed))
         part = bytes(min(sent, MIB))
-        end = time.monotonic() + seconds
         for _ in range(sent // len(part)):
+            peer.socket.settimeout(max(0.001, end - time.monotonic()))
             peer.send(part)
         time.sleep(max(0.0, end - time.monotonic()))
 
 
 def attacked(scene: Scene, address: Address, connections: int, claimed: int, sent: int) -> Cost:
     def attack() -> None:
-        with attackers(begin, [(address, claimed, sent, 5.0)] * connections):
+        with attackers(begin, [(address, claimed, sent, HOLD_S)] * connections):
             pass
 
     cost = scene.measured(attack)

@@ -19,12 +19,13 @@ UNSENT_BYTES_MAX = 200 << 20
 
 
 def ask_and_read_nothing(address: Address, frame: bytes, times: int, seconds: float) -> None:
-    """Send as much as is taken in so many seconds."""
+    """Send as much as is taken in so many seconds, and hold the connection until they are over."""
+    end = time.monotonic() + seconds
     with Peer(address, seconds) as peer:
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        end = time.monotonic() + seconds
         with contextlib.suppress(TimeoutError):
             for _ in range(times):
+                peer.socket.settimeout(max(0.001, end - time.monotonic()))
                 peer.send(frame)
         time.sleep(max(0.0, end - time.monotonic()))
 
