@@ -5,7 +5,8 @@ This file alone decides how a request is cut. Rules:
 1. A request of at most `ENTRIES_A_PORTION` entries stays whole.
 2. What is named more than once stands in one portion, twice at most: so the operation finds it, and refuses it.
 3. A portion is applied before the next one is judged, so a later entry meets what an earlier one has done. A topic with all
-   its partitions is one entry.
+   its partitions is one entry. Topics that are only validated are not applied; the names that were accepted are handed
+   to `create_topics` again with each portion.
 4. Where no list means everything, the topics are named as they are when their portion comes.
 
 The cuts keep nothing between two portions but the reply.

@@ -36,15 +36,21 @@ class Assignment(NamedTuple):
     isr: Sequence[tuple[int, ...]]
 
 
-def create_topics(state: State, request: Any, now: Now, random: Random) -> Result:
-    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION."""
+def create_topics(
+    state: State, request: Any, now: Now, random: Random, accepted: dict[str, str] | None = None
+) -> Result:
+    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION.
+
+    `accepted`: names that earlier portions of the same request have accepted, by the name with '_' for '.'; those of this
+    portion are added. A portion that is only validated leaves nothing in the image, where the next one would find it.
+    """
     reply = message("CreateTopicsResponse")()
     seen: dict[str, int] = {}
     for topic in request.topics:
         seen[topic.name] = seen.get(topic.name, 0) + 1
     placement = Placement(state.soft.usable(state.image), random)
     groups: list[list[Any]] = []
-    marked: dict[str, str] = {}
+    accepted = {} if accepted is None else accepted
     partitions = 0
     for name, times in seen.items():
         if times > 1:
@@ -53,12 +59,12 @@ def create_topics(state: State, request: Any, now: Now, random: Random) -> Resul
         if seen[topic.name] > 1:
             continue
         try:
-            _check_neighbours(topic.name, marked)
+            _check_neighbours(topic.name, accepted)
             group, result = _create(state, topic, PARTITIONS_MAX - partitions, placement, random)
         except Refused as refused:
             reply.topics.append(_refusal(topic.name, refused.code, refused.text))
             continue
-        marked[topic.name.replace(".", "_")] = topic.name
+        accepted[topic.name.replace(".", "_")] = topic.name
         reply.topics.append(result)
         partitions += result.num_partitions
         if not request.validate_only:
@@ -133,11 +139,11 @@ def _check_name(state: State, name: str) -> None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
-def _check_neighbours(name: str, marked: dict[str, str]) -> None:
-    """Two new names of one request may not be rivals either."""
+def _check_neighbours(name: str, accepted: dict[str, str]) -> None:
+    """Two new names of one request may not be rivals either. The name itself is there when the request is asked anew."""
     if "." in name or "_" in name:
-        other = marked.get(name.replace(".", "_"))
-        if other is not None:
+        other = accepted.get(name.replace(".", "_"))
+        if other is not None and other != name:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with topic: {other}")
 
 

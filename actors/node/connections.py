@@ -35,7 +35,7 @@ class Slot:
     Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
     """
 
-    __slots__ = ("answer_bytes", "api", "bytes_held", "connection", "parked", "parts", "sliced", "writer")
+    __slots__ = ("answer_bytes", "api", "bytes_held", "connection", "frame", "parked", "parts", "sliced", "writer")
 
     def __init__(self, connection: "Connection", bytes_held: int, api: Api | None = None) -> None:
         self.connection = connection
@@ -48,6 +48,8 @@ class Slot:
         """Looks at the request again that waits; with the connection it goes, and with it the request."""
         self.writer: Api | None = None
         """The row of a request that is under way and writes what others read."""
+        self.frame: memoryview | None = None
+        """That request. Invariant: None where `writer` is None."""
         self.sliced: Callable[[], None] | None = None
         """Goes on with a request that has done a slice of its work, in a later turn."""
 
@@ -196,6 +198,13 @@ class Connections:
         self.bytes_held += len(frame)
         self._pause(connection)
 
+    def sift(self, connection: Connection, wanted: Callable[[memoryview], bool]) -> None:
+        """Drop what waits for a place but for the frames that are wanted."""
+        dropped = [frame for frame in connection.waiting if not wanted(frame)]
+        if dropped:
+            self.bytes_held -= sum(map(len, dropped))
+            connection.waiting = deque(frame for frame in connection.waiting if wanted(frame))
+
     def placed(self, connection: Connection) -> tuple[memoryview, Slot] | None:
         """The first frame that waits and the place that it has now, or None."""
         if not connection.waiting or len(connection.slots) >= IN_FLIGHT_MAX:
@@ -206,10 +215,11 @@ class Connections:
         self._read_on(connection)
         return frame, slot
 
-    def writes(self, slot: Slot) -> None:
+    def writes(self, slot: Slot, frame: memoryview) -> None:
         """A request that writes what others read is under way."""
         if slot.writer is None and slot.parts is None and not slot.connection.closed:
             slot.writer = slot.api
+            slot.frame = frame
             slot.connection.writing += 1
 
     def behind(self, slot: Slot) -> bool:
@@ -234,7 +244,7 @@ class Connections:
             return []
         slot.parts = parts
         if slot.writer is not None:
-            slot.writer = None
+            slot.writer = slot.frame = None
             connection.writing -= 1
         if len(parts) > 1:  # records are parts of their own
             slot.answer_bytes = sum(map(len, parts))

@@ -104,7 +104,7 @@ class _Run:
             self._node.failed(self._slot.connection, self._api.name, error)
             return
         if type(answer) not in (Done, Close) and self._api.writes is not Subject.NOTHING:
-            self._node.connections.writes(self._slot)
+            self._node.connections.writes(self._slot, self._call.frame)
         self._settle(answer)
 
     def _again(self, function: Any, *arguments: Any) -> None:

@@ -13,12 +13,13 @@ This file alone decides what is handled next. Rules:
 3. Requests of a connection run in the order in which they came. One that cannot run yet is put back, and its connection
    is passed over until `go_on`.
 4. A request that works in slices runs one slice a turn, and its connection's later requests stay behind it.
-5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued.
+5. Nothing is dropped unless its connection is gone, and that costs what this connection had queued. What is still handled
+   of a connection that its peer has closed, `farewell.py` decides.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from enum import Enum
 
 from actors.node.connections import Slot
@@ -151,6 +152,15 @@ class Line:
         if queue is not None and queue.place is _Place.ASIDE:
             self._stand_in_line(queue)
 
+    def sift(self, connection: int, wanted: Callable[[memoryview, Slot], bool]) -> None:
+        """Drop what a connection has queued but for the requests that are wanted."""
+        queue = self._queues.get(connection)
+        if queue is None:
+            return
+        kept = [item for item in queue.items if item[2] is not None and wanted(item[1], item[2])]
+        self.size -= len(queue.items) - len(kept)
+        queue.items = deque(kept)
+
     def drop(self, connection: int) -> None:
         """Forget a connection and what it has queued."""
         queue = self._queues.pop(connection, None)
@@ -272,6 +282,11 @@ class Mailbox:
     def control_requests_full(self) -> bool:
         """Whether that queue has no place."""
         return self._plane.size >= CONTROL_REQUESTS_MAX
+
+    def sift(self, connection: int, wanted: Callable[[memoryview, Slot], bool]) -> None:
+        """Drop what a closed connection had sent but for the requests that are wanted."""
+        for line in self._all:
+            line.sift(connection, wanted)
 
     def drop(self, connection: int) -> None:
         """Forget what a closed connection had sent and nobody has looked at."""

@@ -20,6 +20,7 @@ from actors.node.connections import Connection, Connections, Slot
 from actors.node.controller_role import ControllerRole
 from actors.node.dispatch import Dispatch
 from actors.node.effects import Effects, Stop
+from actors.node.farewell import Farewell
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import Sample, samples
@@ -71,6 +72,7 @@ class Node:
         queued_max = config.value("queued.max.request.bytes")
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
+        self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.channels = Channels(
             self.waiting.timers, lambda: self.now.mono_ms, f"rayft-{self.id}", self._controller_address
         )
@@ -188,11 +190,11 @@ class Node:
         self._run_lane(Lane.CONTROL, self.control_handler, budget)
         while self._closed:
             conn, refused = self._closed.popleft()
-            self.mailbox.drop(conn)
             if conn < 0:
+                self.mailbox.drop(conn)
                 self.channels.closed(conn, refused)
-            else:
-                self.connections.gone(conn)
+            elif not self.farewell.stays(conn):
+                self._forget(conn)
         if self._outside:  # a connection that was closed leaves its places to others
             self._let_in()
         self.quorum.advance()
@@ -210,6 +212,8 @@ class Node:
             pass
         for role in self._roles:
             role.end()
+        for conn in self.farewell.over():
+            self._forget(conn)
         return self._effects()
 
     def metrics(self) -> list[Sample]:
@@ -224,6 +228,11 @@ class Node:
         for role in self._roles:
             due = min(due, role.deadline_ms())
         return due
+
+    def _forget(self, conn: int) -> None:
+        """A peer's connection is closed, and nothing of it is handled any more."""
+        self.mailbox.drop(conn)
+        self.connections.gone(conn)
 
     def _follow_controller(self) -> None:
         leader = self.quorum.leader_id

@@ -197,19 +197,20 @@ def decode_response(name: str, version: int, frame: Buffer) -> Any:
 def _skip_tags(view: memoryview, position: int, name: str) -> int:
     """The position behind a tag section; headers have no tags that we know. As each costs time, few are taken."""
     start = position
-    count, position = _uvarint(view, position, name)
+    count, position = decode_uvarint(view, position, name)
     if count > HEADER_TAGS_MAX:
         raise WireError(name, f"{count} tags, more than {HEADER_TAGS_MAX}", start)
     for _ in range(count):
-        _, position = _uvarint(view, position, name)
-        size, position = _uvarint(view, position, name)
+        _, position = decode_uvarint(view, position, name)
+        size, position = decode_uvarint(view, position, name)
         position += size
         if position > len(view):
             raise WireError(name, "cut short", len(view))
     return position
 
 
-def _uvarint(view: memoryview, position: int, name: str) -> tuple[int, int]:
+def decode_uvarint(view: memoryview, position: int, name: str) -> tuple[int, int]:
+    """(number, position behind it) of an unsigned variable-length number. `name`: whose, for the WireError it raises."""
     value = 0
     for shift in range(0, 35, 7):
         if position >= len(view):

@@ -3,6 +3,7 @@
 Before requests waited for earlier writers, an OffsetFetch behind an OffsetCommit told of the offset before it.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,13 @@ def broker_of(scene: Scene, id: int) -> Peer:
     return Peer(scene.cluster.address(id))
 
 
+def leader_of(scene: Scene) -> int:
+    metadata = message("MetadataRequest")
+    with Peer(scene.brokers()[0]) as peer:
+        (reply,) = ask(peer, ("Metadata", 9, metadata(topics=[metadata.MetadataRequestTopic(name="t")])))
+    return int(reply.topics[0].partitions[0].leader_id)
+
+
 @pytest.mark.timeout(120)
 def test_a_committed_offset_is_fetched_by_the_request_behind_it(scene: Scene) -> None:
     find = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=["g"])
@@ -63,10 +71,6 @@ def test_a_committed_offset_is_fetched_by_the_request_behind_it(scene: Scene) ->
 
 @pytest.mark.timeout(120)
 def test_the_end_of_a_partition_is_behind_the_records_produced_before_it(scene: Scene) -> None:
-    metadata = message("MetadataRequest")
-    with Peer(scene.brokers()[0]) as peer:
-        (reply,) = ask(peer, ("Metadata", 9, metadata(topics=[metadata.MetadataRequestTopic(name="t")])))
-    leader = reply.topics[0].partitions[0].leader_id
     kind, other = message("ProduceRequest"), message("ListOffsetsRequest")
     builder = Builder(timestamp_ms=1_700_000_000_000)
     builder.append(None, b"x")
@@ -74,8 +78,37 @@ def test_the_end_of_a_partition_is_behind_the_records_produced_before_it(scene: 
     produce = kind(acks=-1, timeout_ms=5000, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
     asked = other.ListOffsetsTopic(name="t", partitions=[other.ListOffsetsPartition(partition_index=0, timestamp=-1)])
     latest = "ListOffsets", 5, other(replica_id=-1, topics=[asked])
-    with broker_of(scene, leader) as peer:
+    with broker_of(scene, leader_of(scene)) as peer:
         for _ in range(ROUNDS):
             first, wrote, end = ask(peer, ("Produce", 9, produce), ("Produce", 9, produce), latest)
             offsets = [one.responses[0].partition_responses[0].base_offset for one in (first, wrote)]
             assert end.topics[0].partitions[0].offset == offsets[1] + 1 == offsets[0] + 2
+
+
+@pytest.mark.timeout(120)
+def test_what_is_produced_without_acknowledgement_is_there_though_the_connection_was_closed_at_once(
+    scene: Scene,
+) -> None:
+    """Before, up to 16 requests of each connection were dropped."""
+    kind, other = message("ProduceRequest"), message("ListOffsetsRequest")
+    builder = Builder(timestamp_ms=1_700_000_000_000)
+    builder.append(None, b"x")
+    data = kind.PartitionProduceData(index=0, records=builder.build())
+    produce = kind(acks=0, timeout_ms=5000, topic_data=[kind.TopicProduceData(name="t", partition_data=[data])])
+    asked = other.ListOffsetsTopic(name="t", partitions=[other.ListOffsetsPartition(partition_index=0, timestamp=-1)])
+    latest = "ListOffsets", 5, other(replica_id=-2, topics=[asked])
+    leader = leader_of(scene)
+
+    def end() -> int:
+        with broker_of(scene, leader) as peer:
+            return int(ask(peer, latest)[0].topics[0].partitions[0].offset)
+
+    frames = encoded("Produce", 9, produce) * 25
+    before = end()
+    for _ in range(ROUNDS):
+        with broker_of(scene, leader) as peer:
+            peer.send(frames)
+    deadline = time.monotonic() + 30
+    while (found := end() - before) < 25 * ROUNDS and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == 25 * ROUNDS

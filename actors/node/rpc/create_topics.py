@@ -4,6 +4,7 @@ Brokers pass it on; the active controller does it (`controller/topics.py`). v5 a
 Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.controller.portions import TOPICS_MADE
@@ -20,7 +21,8 @@ def decide(node: "Node", request: Any, call: Call) -> Answer:
     role = node.controller
     assert role is not None
     fits = partitions_asked(request, role.options.partitions_default) <= PARTITIONS_MAX
-    return role.submit(create_topics if fits else refuse_topics, request, call, TOPICS_MADE)
+    operation = partial(create_topics, accepted={}) if fits else refuse_topics
+    return role.submit(operation, request, call, TOPICS_MADE)
 
 
 @rpc(

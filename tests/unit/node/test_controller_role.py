@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.config import node_config
-from actors.controller import fencing
+from actors.controller import fencing, portions
 from actors.controller.configs import incremental_alter_configs
 from actors.controller.isr import alter_isr
 from actors.controller.options import options
@@ -27,7 +27,7 @@ from actors.node.controller_role import SILENT_MS, ControllerRole
 from actors.node.mailbox import Mailbox
 from actors.node.meters import Idle
 from actors.node.metrics import samples
-from actors.node.registry import Call, Close, Done, Held, Lane, Listener, Parked
+from actors.node.registry import TABLE, Call, Close, Done, Held, Lane, Listener, Parked, Sliced
 from actors.node.rpc.envelope import unwrap
 from actors.node.waiting import Waiting
 from actors.ports import Batch, Now
@@ -448,6 +448,25 @@ def test_bulk_work_goes_in_portions(monkeypatch):
         host.turn()
         left.append(image.counts(1)[2])
     assert left == [*range(first - 10, 0, -10), 0] and len(left) > 3
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_two_new_names_of_one_request_may_not_collide_in_whatever_portions_they_are(monkeypatch, validate_only):
+    monkeypatch.setattr(portions, "ENTRIES_A_PORTION", 2)
+    host = Host()
+    host.lead()
+    joined(host, 1)
+    kind = message("CreateTopicsRequest")
+    names = ["a.b", "twice", "x", "twice", "y", "a_b", "z", "x.y"]
+    topics = [kind.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    request = kind(topics=topics, validate_only=validate_only)
+    answer, slices = TABLE[Listener.CONTROLLER, 19].handler(host, request, call(19)), 0
+    while isinstance(answer, Sliced):
+        answer, slices = answer.again(), slices + 1
+    assert isinstance(answer, Held) and slices > 2
+    codes = {one.name: one.error_code for one in answer.reply.topics}
+    assert codes == {"a.b": 0, "twice": 42, "x": 0, "y": 0, "a_b": 17, "z": 0, "x.y": 0}
+    assert (host.controller.image.topic("x") >= 0) is not validate_only
 
 
 @pytest.mark.parametrize("forwarded", [False, True])
