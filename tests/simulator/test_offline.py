@@ -95,6 +95,26 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
     t.until(lambda: process.stopped_with is not None)  # the last one
 
 
+def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
+    """Its leader knew it as caught up, and asked for it again after every heartbeat that took it out."""
+    t = OneTopic(replicas=[2, 1, 3], settings={})
+    disks = metadata_first(t, 1)
+    t.produce(b"before")
+    t.world.run_for(100)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    home.fail(reads=False)
+    t.until(lambda: 1 not in t.isr)  # the next checkpoint meets the failure
+    changes = t.image.leader_epoch(t._row)
+    for _ in range(60):
+        t.world.run_for(100)
+        assert t.isr == {2, 3}
+    assert t.image.leader_epoch(t._row) == changes
+    t.stop(1)
+    home.work()
+    t.cluster.brokers[1].start()
+    t.until(lambda: t.isr == {1, 2, 3})
+
+
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
     t = OneTopic(replicas=[1], settings={})
     t.produce(b"value")

@@ -5,16 +5,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from actors.controller.names import OFFSETS_TOPIC
+from tests.simulator import faults, simulation
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
+from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
+from tests.simulator.faults import Faults
 from tests.simulator.planted.aimed import AimedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
-from tests.simulator.strangers import Pushy
+from tests.simulator.strangers import Pushy, Strangers
 
 REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
 """Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
@@ -132,7 +135,20 @@ VOTING = Kind(
     sync_us=(3_000, 30_000),
 )
 
+GENERAL = Kind(
+    simulation.shape,
+    Faults,
+    faulty_ms=simulation.FAULTY_MS,
+    healthy_ms=simulation.HEALTHY_MS,
+    pause_ms=faults.PAUSE_MS,
+    producer=Producer,
+    pipeline=Pipeline,
+    strangers=Strangers,
+)
+"""The simulator's own worlds, as they are."""
+
 WORLDS: dict[str, Kind] = {
+    "general": GENERAL,
     "strange": VOTING._replace(shape=_shape("strange", [PAIR], {}, producers=1), strangers=Pushy),
     "rough": ROUGH,
     "deposed": Kind(
