@@ -14,6 +14,9 @@ This file alone decides when a directory fails and what is in it afterwards. Rul
 4. While it is away, the last member of an ISR has no files. Kafka's promise is then that nobody leads the partition; the old
    directory brings everything back. What was written into the empty one meanwhile goes when the old one returns, so this
    return is guarded too.
+5. A broker that misses a directory cannot know that a partition was never written to, and does not lead it where it is the
+   only member of the ISR, until somebody says otherwise. So a directory is not taken away where there is such a partition;
+   where one was made meanwhile, the first directory's note of the empty one goes when the old one returns.
 """
 
 from collections.abc import Callable
@@ -21,6 +24,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.directory import partition_name
+from actors.broker.log.losses import DIRECTORY_IDS
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process
 
@@ -63,7 +67,7 @@ class FailingDirectories:
             return False
         image = self._faults.metadata.image
         key = image.topic_id(image.topic_of(row)) or b"", image.number(row)
-        return key in process.node.broker.replicas.offline
+        return key in process.node.broker.replicas.offline or not self._has_files(process, row)
 
     def given_up(self, name: str) -> bool:
         """Whether the broker of that name is in no ISR any more with what is in its failed directory."""
@@ -124,13 +128,25 @@ class FailingDirectories:
 
     def _in_isr(self, process: Process, disk: VirtualDisk) -> bool:
         """Whether the broker counts as in sync with anything in that directory."""
+        return any(disk.exists(self._name(row)) for row in self._rows(process))
+
+    def _rows(self, process: Process) -> list[int]:
+        """Partitions whose ISR has this broker, which may be registered or not."""
         image, me = self._faults.metadata.image, int(process.name[1:])
-        if image.broker(me) is None:
-            return False
-        rows = [int(row) for row in image.rows_in_isr(me)]
-        return any(
-            disk.exists(partition_name(image.topic_name(image.topic_of(row)), image.number(row))) for row in rows
-        )
+        rows = [int(row) for topic in image.topics() for row in image.topic_partitions(topic)]
+        return [row for row in rows if me in image.isr(row)]
+
+    def _name(self, row: int) -> str:
+        image = self._faults.metadata.image
+        return partition_name(image.topic_name(image.topic_of(row)), image.number(row))
+
+    def _has_files(self, process: Process, row: int) -> bool:
+        return any(disk.exists(self._name(row)) for disk in process.disks)
+
+    def _bare(self, process: Process) -> bool:
+        """Whether the broker is the only member of an ISR of a partition that was never written to."""
+        image, me = self._faults.metadata.image, int(process.name[1:])
+        return any(set(image.isr(row)) == {me} and not self._has_files(process, row) for row in self._rows(process))
 
     # ---- the return
 
@@ -159,7 +175,9 @@ class FailingDirectories:
             return
         faults, (_, disk) = self._faults, self._failed
         losing = (self._losing and process.name in faults.guarded) or not self._in_isr(process, disk)
-        kinds = ["whole", "whole", "away", "away"] + (["cut", "cut", "new", "new"] if losing else [])
+        bare = self._bare(process)
+        kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
+        kinds += (["cut", "cut"] + ([] if bare else ["new", "new"])) if losing else []
         kind = "whole" if faults.over else kinds[self._choose.randrange(len(kinds))]
         self._failed, self._losing = None, False
         disk.work()
@@ -200,6 +218,8 @@ class FailingDirectories:
         """The old directory is there again, without what is in the first one by now."""
         assert self._away is not None
         _, disk = self._away
+        if self._bare(process):
+            process.disk.remove(DIRECTORY_IDS)
         self._away = None
         for name in disk.names(""):
             if process.disk.exists(f"{name}/partition.metadata"):

@@ -14,7 +14,8 @@ Deterministic: every choice comes from the seeded `Random` handed to `crash`, ev
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 
 from actors.ports import Buffer, DiskFailed, DiskFull, Sync
@@ -207,6 +208,16 @@ class VirtualDisk:
         """It was repaired, and has what it had."""
         self.failed = False
         self.append_fails = self.sync_fails = self.cold = self.unreadable = None
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """For the while every read succeeds at once: a checker looks at what is there."""
+        before = self.cold, self.unreadable
+        self.cold = self.unreadable = None
+        try:
+            yield
+        finally:
+            self.cold, self.unreadable = before
 
     def _works(self, path: str) -> None:
         if self.failed:

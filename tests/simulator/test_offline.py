@@ -3,6 +3,7 @@
 And a leader that has no room: another member of the ISR leads.
 """
 
+import errno
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from actors.config import node_config
 from actors.controller import elections
 from actors.node.broker_storage import BrokerStorage
 from actors.node.storage import Storage
+from actors.ports import DiskFailed
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk
@@ -93,6 +95,30 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
     if t.leader == 1:
         t.send(b"on the other one", acks=1)
     t.until(lambda: process.stopped_with is not None)  # the last one
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
+    """Its replicas were given up one by one, as damaged, and the broker stopped for each."""
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    move_to(t, 1)
+    t.produce(b"before")
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    process = t.cluster.brokers[1]
+
+    def failing(path: str, position: int, size: int) -> bool:
+        raise DiskFailed(errno.EIO, "read failed", path)
+
+    home.unreadable = failing
+    home.cold = failing if cached else lambda path, position, size: True
+    answer = t.fetch()
+    assert answer is None or answer.error_code == STORAGE_ERROR
+    t.until(lambda: t.leader in (2, 3) and 1 not in t.isr and t.partition(t.leader).leads)
+    t.produce(b"after")
+    t.world.run_for(10_000)
+    assert process.alive and process.stopped_with is None
+    assert role(process).replicas.get("t", 0) is None and role(process).storage.failed(home)
 
 
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
