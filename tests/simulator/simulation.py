@@ -168,7 +168,7 @@ class Simulation:
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
         ])  # fmt: skip
         if self.shape.directories > 1:
-            self.hooks.add([OfflineDirectories(self.metadata, self.world)])
+            self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)

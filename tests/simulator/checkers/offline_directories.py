@@ -12,7 +12,7 @@ from actors.broker.replicas import Offline
 from actors.metadata.image import Image
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
-from tests.simulator.world import World
+from tests.simulator.cluster import Cluster
 
 BOUND_MS = 3_000
 """How long before it was granted a lease must have been asked for after the failure: whoever grants it knows."""
@@ -21,23 +21,23 @@ BOUND_MS = 3_000
 class OfflineDirectories:
     name = "failed_directory_is_given_up"
 
-    def __init__(self, metadata: MetadataLog, world: World) -> None:
+    def __init__(self, metadata: MetadataLog, cluster: Cluster) -> None:
         self._metadata = metadata
-        self._world = world
+        self._cluster = cluster
         self._since_ms: dict[str, int] = {}
-        """Process -> when it was told that a directory of it failed, or the controller that it follows became another."""
-        self._controller: dict[str, int] = {}
-        """Process -> that controller."""
+        """Process -> when it was told that a directory of it failed, or another controller became active."""
+        self._active: dict[str, list[int]] = {}
+        """Process -> the controllers that were active then."""
 
     def turned(self, process: Any) -> None:
         """Only brokers have a second directory."""
         if not process.more or process.node is None:
             return
         if any(disk.refused for disk in process.more):
-            now_ms = self._world.time_us // 1000
-            first, controller = process.name not in self._since_ms, process.node._active_controller
-            if first or controller != self._controller[process.name]:
-                self._since_ms[process.name], self._controller[process.name] = now_ms, controller
+            now_ms = self._cluster.world.time_us // 1000
+            first, active = process.name not in self._since_ms, self._controllers()
+            if first or active != self._active[process.name]:
+                self._since_ms[process.name], self._active[process.name] = now_ms, active
             if first:
                 self._told(process)
             elif process.node.broker.lifecycle.lease_until_ms - process.node.broker.lifecycle.lease_ms > (
@@ -48,6 +48,10 @@ class OfflineDirectories:
     def ended(self, process: Any) -> None:
         """The next process finds a directory that works."""
         self._since_ms.pop(process.name, None)
+
+    def _controllers(self) -> list[int]:
+        controllers = self._cluster.controllers.items()
+        return [id for id, process in controllers if process.node is not None and process.node.quorum.active]
 
     def _told(self, process: Any) -> None:
         role = process.node.broker
