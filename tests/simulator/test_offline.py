@@ -10,14 +10,13 @@ import pytest
 
 from actors.config import node_config
 from actors.controller import elections
-from actors.node.broker_storage import BrokerStorage
 from actors.node.storage import Storage
 from actors.ports import DiskFailed
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
-from tests.simulator.planted.registry import instead
+from tests.simulator.planted import planted
 from tests.simulator.world import Process
 
 STORAGE_ERROR = 56
@@ -245,11 +244,8 @@ def test_leaderships_do_not_go_round_where_nobody_has_room() -> None:
 @pytest.mark.parametrize("mistake", ["an empty only ISR member leads", "a failed directory ends the broker"])
 def test_a_mistake_is_noticed(mistake: str) -> None:
     """The stories above do not hold where it is planted."""
-    if mistake == "an empty only ISR member leads":
-        planted, story = instead(BrokerStorage, "lost", lambda *_, **__: False), _last_member
-    else:
-        planted, story = instead(BrokerStorage, "fail", lambda *_: False), _failed_directory
-    with planted, pytest.raises(AssertionError):
+    story = _last_member if mistake == "an empty only ISR member leads" else _failed_directory
+    with planted(mistake), pytest.raises(AssertionError):
         story()
 
 
