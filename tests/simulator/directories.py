@@ -43,6 +43,8 @@ RETRY_MS = 500
 class FailingDirectories:
     """What fails and returns in one run."""
 
+    first_ms, back_ms = FIRST_MS, BACK_MS
+
     def __init__(self, faults: "Faults") -> None:
         self._faults = faults
         self._choose = Random(f"{faults.world.seed}-failing directories")
@@ -79,7 +81,7 @@ class FailingDirectories:
         """From now on directories fail, where brokers have a second one."""
         if any(process.more for process in self._faults.cluster.brokers.values()):
             self._left = self._choose.choice((1, 2, 2))
-            self._later(FIRST_MS, self._fail)
+            self._later(self.first_ms, self._fail)
 
     def end(self) -> None:
         """No failure any more; what has failed comes back soon."""
@@ -104,7 +106,7 @@ class FailingDirectories:
         faults = self._faults
         if not self._left or faults.over:
             return
-        brokers = [process for process in faults.cluster.brokers.values() if process.alive and not process.frozen]
+        brokers = self._candidates()
         if self._failed is not None or self._away is not None or not brokers:
             self._later((RETRY_MS, RETRY_MS), self._fail)
             return
@@ -117,7 +119,11 @@ class FailingDirectories:
         faults.counts["log directory fails"] += 1
         faults.world.say(process.name, f"FAULT the second log directory fails{', guarded' if self._losing else ''}")
         faults.world.after(NOTICED_MS * 1000, lambda: self._unnoticed(failed))
-        self._later(BACK_MS, lambda: self._failed is failed and self._restart(failed, self._back))
+        self._later(self.back_ms, lambda: self._failed is failed and self._restart(failed, self._back))
+
+    def _candidates(self) -> list[Process]:
+        """Brokers whose directory may fail now."""
+        return [one for one in self._faults.cluster.brokers.values() if one.alive and not one.frozen]
 
     def _unnoticed(self, failed: tuple[Process, VirtualDisk]) -> None:
         """Time is up for the broker to meet the failure."""
@@ -174,10 +180,7 @@ class FailingDirectories:
         if self._failed is None:
             return
         faults, (_, disk) = self._faults, self._failed
-        losing = (self._losing and process.name in faults.guarded) or not self._in_isr(process, disk)
-        bare = self._bare(process)
-        kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
-        kinds += (["cut", "cut"] + ([] if bare else ["new", "new"])) if losing else []
+        kinds = self._kinds(process, disk)
         kind = "whole" if faults.over else kinds[self._choose.randrange(len(kinds))]
         self._failed, self._losing = None, False
         disk.work()
@@ -190,9 +193,17 @@ class FailingDirectories:
             empty.id = self._choose.randbytes(15) + b"n"
         if kind == "away":
             self._away = away = process, disk
-            self._later(BACK_MS, lambda: self._restart(away, self._return))
+            self._later(self.back_ms, lambda: self._restart(away, self._return))
         elif self._left:
             self._later(AGAIN_MS, self._fail)
+
+    def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
+        """What the directory may be for the next process, the likelier the more often."""
+        losing = (self._losing and process.name in self._faults.guarded) or not self._in_isr(process, disk)
+        bare = self._bare(process)
+        kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
+        kinds += (["cut", "cut"] + ([] if bare else ["new", "new"])) if losing else []
+        return kinds
 
     def _may_return(self, process: Process) -> bool:
         """Whether what the empty directory holds may go: as for a power cut, of this broker."""

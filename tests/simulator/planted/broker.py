@@ -368,7 +368,7 @@ def produce_accepted_by_a_follower() -> Sequence[Patch]:
     return [instead(Partition, "admit", anyone), instead(Partition, "verdict", judged)]
 
 
-@mistake("general")
+@mistake("away")
 def an_empty_only_ISR_member_leads() -> Sequence[Patch]:
     """A replica whose files are gone begins anew, though it counts as in sync."""
     return [instead(BrokerStorage, "lost", lambda *_, **__: False)]

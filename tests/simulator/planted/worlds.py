@@ -13,7 +13,7 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.faults import Faults
-from tests.simulator.planted.aimed import AimedFaults
+from tests.simulator.planted.aimed import AimedFaults, AwayFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
@@ -126,6 +126,13 @@ QUIET = {
 THREE = _topic("t0", 1, 3, 2)
 PAIR = _topic("t1", 2, 2, 1)
 
+_paired = _shape("away", [PAIR, _topic("t2", 2, 2, 1)], BY_HALF)
+
+
+def _away(seed: int) -> Shape:
+    return _paired(seed)._replace(directories=2)
+
+
 VOTING = Kind(
     _shape("voters", [PAIR], {}, churn=True, producers=1),
     partial(AimedFaults, menu=VOTERS),
@@ -196,6 +203,11 @@ WORLDS: dict[str, Kind] = {
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
         piece_bytes=100,
+    ),
+    "away": Kind(
+        _away,
+        partial(AwayFaults, menu=MOVING),
+        faulty_ms=15_000,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),
