@@ -162,6 +162,8 @@ class FailingDirectories:
         if failed not in (self._failed, self._away):
             return
         faults = self._faults
+        if faults.over:
+            self._release()
         if then == self._return:
             if self._may_return(process):
                 faults.world.say(process.name, "FAULT killed, for the old log directory")
@@ -196,6 +198,13 @@ class FailingDirectories:
             self._later(self.back_ms, lambda: self._restart(away, self._return))
         elif self._left:
             self._later(AGAIN_MS, self._fail)
+
+    def _release(self) -> None:
+        """The faults are over: a guarded broker whose process goes on has lost nothing, and is guarded no more."""
+        for name, epoch in list(self._faults.guarded.items()):
+            process = self._faults.cluster.brokers[int(name[1:])]
+            if process.node is not None and process.node.broker.lifecycle.epoch == epoch and not self.ill(process):
+                del self._faults.guarded[name]
 
     def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
         """What the directory may be for the next process, the likelier the more often."""

@@ -26,8 +26,8 @@ class OfflineDirectories:
         self._cluster = cluster
         self._since_ms: dict[str, int] = {}
         """Process -> when it was told that a directory of it failed, or another controller became active."""
-        self._active: dict[str, list[int]] = {}
-        """Process -> the controllers that were active then."""
+        self._active: dict[str, tuple[list[int], int]] = {}
+        """Process -> the controllers that were active then, and its broker epoch: it leaves ISRs when it renews a lease."""
 
     def turned(self, process: Any) -> None:
         """Only brokers have a second directory."""
@@ -35,7 +35,10 @@ class OfflineDirectories:
             return
         if any(disk.refused for disk in process.more):
             now_ms = self._cluster.world.time_us // 1000
-            first, active = process.name not in self._since_ms, self._controllers()
+            first, active = (
+                process.name not in self._since_ms,
+                (self._controllers(), process.node.broker.lifecycle.epoch),
+            )
             if first or active != self._active[process.name]:
                 self._since_ms[process.name], self._active[process.name] = now_ms, active
             if first:
