@@ -78,7 +78,8 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     """Read for a machine inside the broker, to the log's end. `warm`: the result of the job that the last call gave, which
     is used once and only where the log still begins before it.
 
-    Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat says so. Raises any other OSError
+    Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat says so; where it was the device that
+    failed, `failed_reads` has it. Raises any other OSError
     of the disk as it is: nothing is known to be damaged."""
     log = partition.log
     start = max(offset, log.log_start_offset)
@@ -100,6 +101,7 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     except (DiskFailed, FileNotFoundError) as error:
         partition.unreadable = True
         replicas.unreadable[partition] = None
+        note_failure(replicas, partition, error)
         raise DiskFailed(f"{partition!r} cannot be read from offset {start} on: {error}") from error
     return Slice(start, warm.data)
 
@@ -127,7 +129,15 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
             replicas.reports.append(f"cannot read {partition!r}: {error}")
         if partition.unreadable:
             replicas.unreadable[partition] = None
+        note_failure(replicas, partition, error)
         return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR, reader)
+
+
+def note_failure(replicas: Replicas, partition: Partition, error: object) -> None:
+    """A read has failed. If it was the device that answered with an error, its whole directory is to go offline; that what
+    it gave is damaged concerns this replica alone."""
+    if isinstance(error, DiskFailed) and error.errno is not None:
+        replicas.failed_reads[partition.log.disk] = error
 
 
 def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:

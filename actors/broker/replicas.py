@@ -18,6 +18,7 @@ from actors.broker.isr import Effect, Stage
 from actors.broker.partition import Assignment, Became, Cluster, Partition
 from actors.broker.sender import Moved, Sender
 from actors.broker.sessions import FINAL_EPOCH, Entry, Session
+from actors.ports import Disk, DiskFailed
 
 OpenLog = Callable[[str, bytes, int], Any]
 """(topic, topic id, number) -> (log, settings, checkpointed high watermark)"""
@@ -62,6 +63,8 @@ class Replicas:
         self.reports: list[str] = []
         self.unreadable: dict[Partition, None] = {}
         """Partitions with a damaged segment, until they are gone from here."""
+        self.failed_reads: dict[Disk, DiskFailed] = {}
+        """Devices that have answered a read with an error in this turn. Damaged data is no such error."""
         self.offline: dict[tuple[bytes, int], Offline] = {}
         """(topic id, number) of replicas assigned here whose files cannot be used, and why. Invariant: none is kept
         here, so whoever asks for one is told KAFKA_STORAGE_ERROR."""

@@ -11,7 +11,7 @@ partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. LeaderEpoch 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.controller.changes import Change, changed
+from actors.controller.changes import Change, able, changed
 from actors.controller.reassignments import completed
 from actors.controller.state import Result, State, broker_epoch_holds
 from actors.metadata.ops import PartitionsSet
@@ -153,9 +153,10 @@ def _has_leader(state: State, wish: Wish) -> bool:
 
 def _eligible(state: State, wish: Wish) -> bool:
     """Members that are in the ISR already and in controlled shutdown may stay until the controller takes them out; the
-    leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen."""
+    leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it
+    cannot use its replica: the leader knows it as caught up until it has fetched nothing for long enough."""
     image = state.image
-    usable = state.soft.usable(image).ids
+    usable, healthy = state.soft.usable(image).ids, able(state, wish.row)
     present = image.isr(wish.row)
     epochs = wish.entry.isr_broker_epochs
     if epochs and len(epochs) != len(wish.entry.isr):
@@ -163,6 +164,8 @@ def _eligible(state: State, wish: Wish) -> bool:
     for index, member in enumerate(wish.entry.isr):
         broker = image.broker(member)
         if broker is None or (member not in usable and (member not in present or member not in state.soft.stopping)):
+            return False
+        if member not in present and member not in healthy:
             return False
         if epochs and epochs[index] not in (-1, broker.epoch):
             return False

@@ -175,6 +175,8 @@ class BrokerRole:
         if not self._started:
             return
         self.storage.end(self.replicas)
+        if self.replicas.failed_reads:
+            self._give_up_failed()
         if self.replicas.unreadable:
             self._give_up_unreadable()
         self._after_changes()
@@ -511,6 +513,13 @@ class BrokerRole:
         for topic_id, number in self.replicas.offline:
             topics.setdefault(topic_id, []).append(number)
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
+
+    def _give_up_failed(self) -> None:
+        """Directories whose device fails in reads go offline like those in which nothing can be written. Where this broker
+        cannot go on without one, it gives up only the replicas that it cannot read."""
+        failed, self.replicas.failed_reads = self.replicas.failed_reads, {}
+        for disk, error in failed.items():
+            self.storage.fail(self.replicas, disk, error)
 
     def _give_up_unreadable(self) -> None:
         """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.

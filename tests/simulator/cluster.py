@@ -14,6 +14,8 @@ CLUSTER_ID = "AAECAwQFBgcICQoLDA0ODw"
 FIRST_CHECKPOINT = "__kafka_metadata-0/00000000000000000000-0000000000.checkpoint"
 CONTROLLER, BROKER = 1000, 0
 PORT = 9000
+DIRECTORIES = ("data", "more")
+"""Paths of a broker's log directories; the first holds the metadata log too."""
 
 
 def directory_id(node: int) -> bytes:
@@ -31,7 +33,9 @@ class Cluster:
         brokers: int = 3,
         level: int = 2,
         config: Mapping[str, str] | None = None,
+        directories: int = 1,
     ) -> None:
+        """`directories`: how many log directories a broker has."""
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
@@ -60,11 +64,15 @@ class Cluster:
                 "controller.connect": connect,
                 "listeners": f"PLAINTEXT://b{id}:{PORT}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                "log.dirs": "data",
+                "log.dirs": ",".join(DIRECTORIES[:directories]),
                 "group.initial.rebalance.delay.ms": "0",
                 **(config or {}),
             }
-            self.brokers[id] = self._process(f"b{id}", node_config(settings), directory_id(id))
+            process = self.brokers[id] = self._process(f"b{id}", node_config(settings), directory_id(id))
+            for number in range(1, directories):
+                disk = VirtualDisk()
+                disk.id = directory_id(100 * id + number)
+                process.more.append(disk)
 
     def start(self) -> None:
         """Start every process."""
@@ -86,7 +94,10 @@ class Cluster:
 
     def _process(self, name: str, config: NodeConfig, id: bytes) -> Process:
         def storage(disk: VirtualDisk) -> Storage:
-            return Storage(CLUSTER_ID, "drafts", self.level, [disk], [disk.id or id], [f"{name}:data"])
+            if not process.more:
+                return Storage(CLUSTER_ID, "drafts", self.level, [disk], [disk.id or id], [f"{name}:data"])
+            ids = [one.id or id for one in process.disks]
+            return Storage(CLUSTER_ID, "drafts", self.level, process.disks, ids, DIRECTORIES[: len(ids)])
 
         process = Process(self.world, name, config, storage)
         self.world.add(process)

@@ -14,7 +14,8 @@ Deterministic: every choice comes from the seeded `Random` handed to `crash`, ev
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 
 from actors.ports import Buffer, DiskFailed, DiskFull, Sync
@@ -121,6 +122,8 @@ class VirtualDisk:
         """path -> whether a small file finds no room to be written."""
         self.sync_fails: Callable[[str], bool] | None = None
         """path -> whether its sync fails."""
+        self.failed = False
+        """The device does nothing any more: names cannot be changed either."""
         self.appended_bytes = 0
         self.syncs = 0
         self.failed_syncs = 0
@@ -135,6 +138,7 @@ class VirtualDisk:
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            self._works(path)
             inode = self.files[path] = Inode(path)
         return VirtualFile(self, inode)
 
@@ -146,6 +150,7 @@ class VirtualDisk:
         return path in self.files or any(name.startswith(f"{path}/") for name in self.files)
 
     def rename(self, old: str, new: str) -> None:
+        self._works(old)
         moved = {name: inode for name, inode in self.files.items() if name == old or name.startswith(f"{old}/")}
         if not moved:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
@@ -156,6 +161,7 @@ class VirtualDisk:
             self.files[inode.path] = inode
 
     def remove(self, path: str) -> None:
+        self._works(path)
         for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
             del self.files[name]
 
@@ -190,6 +196,33 @@ class VirtualDisk:
         self.files[path] = inode
 
     # -- faults -------------------------------------------------------------------------------------------------------
+
+    def fail(self, *, reads: bool) -> None:
+        """From now on nothing can be written, renamed, removed or synced. `reads`: nor read from the device."""
+        self.failed = True
+        self.append_fails = self.sync_fails = lambda path: True
+        if reads:
+            self.cold = self.unreadable = lambda path, position, size: True
+
+    def work(self) -> None:
+        """It was repaired, and has what it had."""
+        self.failed = False
+        self.append_fails = self.sync_fails = self.cold = self.unreadable = None
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """For the while every read succeeds at once: a checker looks at what is there."""
+        before = self.cold, self.unreadable
+        self.cold = self.unreadable = None
+        try:
+            yield
+        finally:
+            self.cold, self.unreadable = before
+
+    def _works(self, path: str) -> None:
+        if self.failed:
+            self.refused += 1
+            raise DiskFailed(errno.EIO, "the device failed", path)
 
     def take_room(self, file: VirtualFile, size: int) -> None:
         """Raises DiskFull when `size` bytes do not fit; nothing is kept then."""

@@ -12,6 +12,7 @@ This file alone decides which fault may begin when. Rules:
    What rots is committed: all members of the ISR have it. Who may soon be fenced, for want of an answer to its heartbeats,
    is no member to rely on: another one that loses power would be the last.
 3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
+4. Log directories beside the first one fail by rules of their own (`directories.py`).
 """
 
 from collections import Counter
@@ -25,6 +26,7 @@ from actors.ports import DiskFull
 from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
+from tests.simulator.directories import FailingDirectories
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import EPOCH_WALL_MS, Process, World
 
@@ -72,12 +74,14 @@ class Faults:
         """The same -> (disk, path, position, bits, value behind it) of every byte that rotted."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
+        self.directories = FailingDirectories(self)
         world.ended.append(self._ended)
 
     def begin(self) -> None:
         """From now on faults come."""
         self.over = False
         self._next()
+        self.directories.begin()
 
     def end(self) -> None:
         """No new ones; all that is still on ends."""
@@ -93,6 +97,7 @@ class Faults:
                 process.thaw()
             if not process.alive:
                 self._start(process)
+        self.directories.end()
 
     # ---- when
 
@@ -142,7 +147,7 @@ class Faults:
         image = self.metadata.image
         for name, epoch in list(self.guarded.items()):
             registration = image.broker(int(name[1:]))
-            if registration is None or registration.epoch != epoch:
+            if registration is None or registration.epoch != epoch or self.directories.given_up(name):
                 del self.guarded[name]
         return bool(self.guarded)
 
@@ -153,6 +158,8 @@ class Faults:
         registration = self.metadata.image.broker(int(process.name[1:]))
         if broker is None or process.frozen or broker.lifecycle.stopping or registration is None:
             return False
+        if self.directories.ill(process):
+            return False
         lease_left_ms = broker.lifecycle.lease_until_ms - self.world.time_us // 1000
         return registration.epoch == broker.lifecycle.epoch and lease_left_ms > broker.lifecycle.lease_ms // 2
 
@@ -161,6 +168,7 @@ class Faults:
             # What the kernel could not write it forgets: a restarted process finds only what is on the device.
             process.disk.sync_fails = None
             self.world.after(0, lambda: process.disk.crash(self.world.power))
+        self.directories.ended(process)
         self._later(50, 4_000, lambda: self._start(process))
 
     def _start(self, process: Process) -> None:
@@ -229,7 +237,8 @@ class Faults:
         image, me = self.metadata.image, int(process.name[1:])
         if image.broker(me) is None:
             return False
-        return all(self._sound(int(row)) - {me} for row in image.rows_in_isr(me))
+        rows = [int(row) for row in image.rows_in_isr(me)]
+        return all(self._sound(row) - {me} or self.directories.lacks(process, row) for row in rows)
 
     def _sound(self, row: int) -> set[int]:
         """Members of an ISR whose log is whole."""
@@ -246,7 +255,7 @@ class Faults:
         disk = self.rotten.get((name, directory))
         if disk is None:
             return False
-        if disk is not self.cluster.brokers[int(name[1:])].disk or not disk.exists(directory):
+        if disk not in self.cluster.brokers[int(name[1:])].disks or not disk.exists(directory):
             del self.rotten[name, directory]
             return False
         return True
@@ -257,11 +266,11 @@ class Faults:
 
         One that was fetched anew is not rotten, though its directory is there.
         """
-        here = self.cluster.brokers[int(name[1:])].disk
+        here = self.cluster.brokers[int(name[1:])].disks
         whole = []
         for disk, path, position, mask, value in reversed(self._flipped.get((name, directory), ())):
             inode = disk.files.get(path)
-            if disk is here and inode is not None and inode.data[position : position + 1] == bytes((value,)):
+            if disk in here and inode is not None and inode.data[position : position + 1] == bytes((value,)):
                 inode.data[position] ^= mask
                 whole.append((inode, position, mask))
         try:
@@ -392,15 +401,14 @@ class Faults:
     def rot(self) -> bool:
         """One bit of a sealed segment flips that is committed, where the ISR has two more members that can be relied on."""
         process = self._some(list(self.cluster.brokers.values()))
-        disk, me = process.disk, int(process.name[1:])
-        image = self.metadata.image
+        image, me = self.metadata.image, int(process.name[1:])
         if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
             return False
         rows = [int(row) for row in image.rows_in_isr(me) if len(self._reliable(int(row)) - {me}) > 1]
         files = [found for row in rows for found in self._committed_segments(process, row)]
         if not files:
             return False
-        directory, file = files[self.choose.randrange(len(files))]
+        disk, directory, file = files[self.choose.randrange(len(files))]
         size = len(disk.files[f"{directory}/{file}"].data)
         path, position, mask = f"{directory}/{file}", self.choose.randrange(size), 1 << self.choose.randrange(8)
         disk.corrupt(path, position, mask)
@@ -410,16 +418,17 @@ class Faults:
         self.world.say(process.name, f"FAULT rot in {directory}/{file}")
         return True
 
-    def _committed_segments(self, process: Process, row: int) -> list[tuple[str, str]]:
-        """(directory, file) of each sealed segment of a user's topic that is durable here and committed as a whole."""
-        image, disk = self.metadata.image, process.disk
+    def _committed_segments(self, process: Process, row: int) -> list[tuple[VirtualDisk, str, str]]:
+        """(disk, directory, file) of each sealed segment of a user's topic that is durable here and committed as a whole."""
+        image = self.metadata.image
         topic, number = image.topic_name(image.topic_of(row)), image.number(row)
         directory, replica = partition_name(topic, number), process.node.broker.replicas.get(topic, number)
         if topic[0] != "t" or replica is None:
             return []
+        disk = replica.log.disk
         logs = [file for file in disk.names(directory) if file.endswith(".log")]
         return [
-            (directory, file)
+            (disk, directory, file)
             for file, behind in pairwise(logs)
             if int(behind.split(".")[0]) <= replica.high_watermark and disk.files[f"{directory}/{file}"].durable
         ]

@@ -31,6 +31,7 @@ from tests.simulator.checkers.isr_wishes import IsrWishes
 from tests.simulator.checkers.log_epochs import LogEpochs
 from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
+from tests.simulator.checkers.offline_directories import OfflineDirectories
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
@@ -103,6 +104,8 @@ class Shape(NamedTuple):
     members: int
     purge: bool = False
     """Whether somebody deletes records."""
+    directories: int = 1
+    """Log directories of a broker; where there are two, the second one fails."""
 
 
 def shape(seed: int) -> Shape:
@@ -135,6 +138,7 @@ def shape(seed: int) -> Shape:
     return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
+        random.Random(f"{seed}-directories").choice((1, 1, 2)),
     )  # fmt: skip
 
 
@@ -146,8 +150,9 @@ class Simulation:
         self.shape = shape(seed)
         self.world = World(seed, keep_log=keep_log)
         self.cluster = Cluster(
-            self.world, self.shape.controllers, self.shape.brokers, self.shape.level, self.shape.config
-        )
+            self.world, self.shape.controllers, self.shape.brokers, self.shape.level, self.shape.config,
+            self.shape.directories,
+        )  # fmt: skip
         self.hooks = Hooks()
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
@@ -162,6 +167,8 @@ class Simulation:
             IsrWishes(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
         ])  # fmt: skip
+        if self.shape.directories > 1:
+            self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)

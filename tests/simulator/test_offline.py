@@ -3,19 +3,20 @@
 And a leader that has no room: another member of the ISR leads.
 """
 
+import errno
 from typing import Any
 
 import pytest
 
 from actors.config import node_config
 from actors.controller import elections
-from actors.node.broker_storage import BrokerStorage
 from actors.node.storage import Storage
+from actors.ports import DiskFailed
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.one_topic import DIRECTORY, OneTopic
-from tests.simulator.planted.registry import instead
+from tests.simulator.planted import planted
 from tests.simulator.world import Process
 
 STORAGE_ERROR = 56
@@ -93,6 +94,50 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
     if t.leader == 1:
         t.send(b"on the other one", acks=1)
     t.until(lambda: process.stopped_with is not None)  # the last one
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
+    """Its replicas were given up one by one, as damaged, and the broker stopped for each."""
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    move_to(t, 1)
+    t.produce(b"before")
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    process = t.cluster.brokers[1]
+
+    def failing(path: str, position: int, size: int) -> bool:
+        raise DiskFailed(errno.EIO, "read failed", path)
+
+    home.unreadable = failing
+    home.cold = failing if cached else lambda path, position, size: True
+    answer = t.fetch()
+    assert answer is None or answer.error_code == STORAGE_ERROR
+    t.until(lambda: t.leader in (2, 3) and 1 not in t.isr and t.partition(t.leader).leads)
+    t.produce(b"after")
+    t.world.run_for(10_000)
+    assert process.alive and process.stopped_with is None
+    assert role(process).replicas.get("t", 0) is None and role(process).storage.failed(home)
+
+
+def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
+    """Its leader knew it as caught up, and asked for it again after every heartbeat that took it out."""
+    t = OneTopic(replicas=[2, 1, 3], settings={})
+    disks = metadata_first(t, 1)
+    t.produce(b"before")
+    t.world.run_for(100)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    home.fail(reads=False)
+    t.until(lambda: 1 not in t.isr)  # the next checkpoint meets the failure
+    changes = t.image.leader_epoch(t._row)
+    for _ in range(60):
+        t.world.run_for(100)
+        assert t.isr == {2, 3}
+    assert t.image.leader_epoch(t._row) == changes
+    t.stop(1)
+    home.work()
+    t.cluster.brokers[1].start()
+    t.until(lambda: t.isr == {1, 2, 3})
 
 
 def test_a_replica_whose_files_are_removed_goes_offline_and_does_not_come_back_empty() -> None:
@@ -199,11 +244,8 @@ def test_leaderships_do_not_go_round_where_nobody_has_room() -> None:
 @pytest.mark.parametrize("mistake", ["an empty only ISR member leads", "a failed directory ends the broker"])
 def test_a_mistake_is_noticed(mistake: str) -> None:
     """The stories above do not hold where it is planted."""
-    if mistake == "an empty only ISR member leads":
-        planted, story = instead(BrokerStorage, "lost", lambda *_, **__: False), _last_member
-    else:
-        planted, story = instead(BrokerStorage, "fail", lambda *_: False), _failed_directory
-    with planted, pytest.raises(AssertionError):
+    story = _last_member if mistake == "an empty only ISR member leads" else _failed_directory
+    with planted(mistake), pytest.raises(AssertionError):
         story()
 
 

@@ -93,6 +93,9 @@ class Process:
         self.name = name
         self.config = config
         self.disk = VirtualDisk()
+        """Of the first log directory, which holds the metadata log."""
+        self.more: list[VirtualDisk] = []
+        """Of the other log directories."""
         self._storage = storage
         self.node: Node | None = None
         self.life = 0
@@ -113,6 +116,11 @@ class Process:
         self._replaced_us = dict.fromkeys(SyncClass, 0)
         """When the last sync of a class with small files, of those begun, is done."""
         self._inbox: list[Callable[[], None]] = []
+
+    @property
+    def disks(self) -> list[VirtualDisk]:
+        """Of all log directories."""
+        return [self.disk, *self.more]
 
     @property
     def alive(self) -> bool:
@@ -141,7 +149,8 @@ class Process:
     def crash(self) -> None:
         """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""
         self.kill()
-        self.disk.crash(self.world.power)
+        for disk in self.disks:
+            disk.crash(self.world.power)
 
     def kill(self) -> None:
         """kill -9: the page cache outlives the process."""

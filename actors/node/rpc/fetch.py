@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from actors.broker.log.log import Read
-from actors.broker.reading import Look, Reader, look
+from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
 from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
@@ -267,6 +267,7 @@ class _Fetch:
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._node.log.warning(f"cannot read {partition!r}: {result}")
                 partition.unreadable, entry.unread = True, offset
+                note_failure(self._role.replicas, partition, result)
             return self.attempt(expired)
 
         return warmed

@@ -96,7 +96,7 @@ class CommittedData:
         return offset
 
     def _compare(self, process: Any, partition: Partition, committed: Committed, offset: int, end: int) -> int:
-        with self.without_rot(process.name, partition.log.directory) as rotten:
+        with self.without_rot(process.name, partition.log.directory) as rotten, partition.log.disk.readable():
             while offset < end:
                 try:
                     read = partition.log.read(offset, READ_BYTES, end)

@@ -1,4 +1,5 @@
-"""A failed sync is final: who was told that a log file could not be made durable does not go on."""
+"""A failed sync is final: who was told that a log file could not be made durable does not go on, or does without the
+directory."""
 
 from typing import Any
 
@@ -12,7 +13,13 @@ class FailedSyncs:
         """The turn that heard of it has ended, and the node still runs."""
         if process.disk.failed_syncs:
             raise Violation(self.name, f"{process.name} goes on after {process.disk.failed_syncs} failed syncs")
+        for disk in process.more:
+            if disk.failed_syncs and not process.node.broker.storage.failed(disk):
+                raise Violation(
+                    self.name, f"{process.name} goes on with a directory after {disk.failed_syncs} failed syncs"
+                )
 
     def ended(self, process: Any) -> None:
         """It starts again from what is on the disk."""
-        process.disk.failed_syncs = 0
+        for disk in process.disks:
+            disk.failed_syncs = 0

@@ -1,6 +1,7 @@
 """A node stops by itself for a reason only: it was asked to, its disk refused something, or a replica of its was damaged.
 
 Whoever stops is started again, as a supervisor does, so one that stops for nothing would be taken for one that was hurt.
+That a directory beside the first one refused something is no reason: the broker goes on with the first one.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,13 @@ class StoppedNodes:
     def ended(self, process: Any) -> None:
         """It was killed, or it stopped: why?"""
         refused, process.disk.refused = process.disk.refused, 0
+        elsewhere = sum(disk.refused for disk in process.more)
+        for disk in process.more:
+            disk.refused = 0
         if process.stopped_with is None:
             return
+        if elsewhere and process.node._stopping:
+            return  # the last flush of a stop in order meets the failure
         code, sentence = process.stopped_with
         well = not process.node._stopping if code == 0 else not refused and not self.was_rotten(process.name)
         if well:

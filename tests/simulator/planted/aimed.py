@@ -8,6 +8,8 @@ from typing import Any
 
 from actors.broker.isr import Stage
 from actors.metadata.image import Image
+from tests.simulator.directories import FailingDirectories
+from tests.simulator.disk import VirtualDisk
 from tests.simulator.planted.rough import RoughFaults
 from tests.simulator.world import Process
 
@@ -396,3 +398,28 @@ class AimedFaults(RoughFaults):
         slow = [(other.name, process.name) for other in self.cluster.brokers.values() if other is not process]
         self._slow(slow, self.choose.randint(50_000, 400_000), self._between(500, 2_000))
         return True
+
+
+class LastMembers(FailingDirectories):
+    """A directory fails whose broker is the only member of an ISR, and is away for a while."""
+
+    first_ms = back_ms = (1_000, 2_000)
+
+    def _candidates(self) -> list[Process]:
+        return [one for one in super()._candidates() if one.more and self._last(one)]
+
+    def _last(self, process: Process) -> bool:
+        image, me = self._faults.metadata.image, int(process.name[1:])
+        rows = [row for row in self._rows(process) if process.more[0].exists(self._name(row))]
+        return any(set(image.isr(row)) == {me} for row in rows)
+
+    def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
+        return ["whole"] if self._bare(process) else ["away"]
+
+
+class AwayFaults(AimedFaults):
+    """Aimed faults, and such directories."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.directories = LastMembers(self)

@@ -13,7 +13,9 @@ from actors.broker.lifecycle import Lifecycle, State
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
 from actors.broker.partition import Assignment, Became, Partition, Refused
+from actors.controller import isr as controller_isr
 from actors.node.broker_role import BrokerRole
+from actors.node.broker_storage import BrokerStorage
 from actors.node.node import Node
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
@@ -364,3 +366,21 @@ def produce_accepted_by_a_follower() -> Sequence[Patch]:
         return code
 
     return [instead(Partition, "admit", anyone), instead(Partition, "verdict", judged)]
+
+
+@mistake("away")
+def an_empty_only_ISR_member_leads() -> Sequence[Patch]:
+    """A replica whose files are gone begins anew, though it counts as in sync."""
+    return [instead(BrokerStorage, "lost", lambda *_, **__: False)]
+
+
+@mistake("general")
+def a_failed_directory_ends_the_broker() -> Sequence[Patch]:
+    """It does not go on with its other directories."""
+    return [instead(BrokerStorage, "fail", lambda *_: False)]
+
+
+@mistake("general")
+def a_replica_that_is_offline_joins_the_ISR() -> Sequence[Patch]:
+    """The controller takes a member back that has just said that it cannot use its replica."""
+    return [instead(controller_isr, "able", lambda state, row: state.soft.usable(state.image).ids)]

@@ -5,16 +5,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from actors.controller.names import OFFSETS_TOPIC
+from tests.simulator import faults, simulation
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
+from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
-from tests.simulator.planted.aimed import AimedFaults
+from tests.simulator.faults import Faults
+from tests.simulator.planted.aimed import AimedFaults, AwayFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
-from tests.simulator.strangers import Pushy
+from tests.simulator.strangers import Pushy, Strangers
 
 REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
 """Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
@@ -123,6 +126,13 @@ QUIET = {
 THREE = _topic("t0", 1, 3, 2)
 PAIR = _topic("t1", 2, 2, 1)
 
+_paired = _shape("away", [PAIR, _topic("t2", 2, 2, 1)], BY_HALF)
+
+
+def _away(seed: int) -> Shape:
+    return _paired(seed)._replace(directories=2)
+
+
 VOTING = Kind(
     _shape("voters", [PAIR], {}, churn=True, producers=1),
     partial(AimedFaults, menu=VOTERS),
@@ -132,7 +142,20 @@ VOTING = Kind(
     sync_us=(3_000, 30_000),
 )
 
+GENERAL = Kind(
+    simulation.shape,
+    Faults,
+    faulty_ms=simulation.FAULTY_MS,
+    healthy_ms=simulation.HEALTHY_MS,
+    pause_ms=faults.PAUSE_MS,
+    producer=Producer,
+    pipeline=Pipeline,
+    strangers=Strangers,
+)
+"""The simulator's own worlds, as they are."""
+
 WORLDS: dict[str, Kind] = {
+    "general": GENERAL,
     "strange": VOTING._replace(shape=_shape("strange", [PAIR], {}, producers=1), strangers=Pushy),
     "rough": ROUGH,
     "deposed": Kind(
@@ -180,6 +203,11 @@ WORLDS: dict[str, Kind] = {
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
         piece_bytes=100,
+    ),
+    "away": Kind(
+        _away,
+        partial(AwayFaults, menu=MOVING),
+        faulty_ms=15_000,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

@@ -1,5 +1,6 @@
 """What a machine inside the broker reads of a log: verified batches to its end, wherever it begins by then."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -49,12 +50,15 @@ def test_a_log_that_begins_later_by_now_is_read_from_there_and_what_was_read_mea
     assert gone.cold is not None and not partition.unreadable
 
 
-@pytest.mark.parametrize("failure", [DiskFailed("the device"), FileNotFoundError("gone"), batch.CorruptBatch(0, "rot")])
+@pytest.mark.parametrize(
+    "failure", [DiskFailed(errno.EIO, "the device"), FileNotFoundError("gone"), batch.CorruptBatch(0, "rot")]
+)
 def test_a_replica_that_cannot_be_read_is_given_up(failure: Exception) -> None:
     replicas, partition = filled()
     with pytest.raises(DiskFailed):
         read_internal(replicas, partition, 0, ALL, failure)
     assert partition.unreadable and partition in replicas.unreadable
+    assert list(replicas.failed_reads) == ([partition.log.disk] if getattr(failure, "errno", None) == errno.EIO else [])
 
 
 def test_another_failure_says_nothing_about_the_replica() -> None:

@@ -140,6 +140,18 @@ def test_row_14_a_stopping_broker_does_not_join_and_may_stay():
     assert codes(wish(c, entry(epoch=1, isr=(1,)))) == [(0, 0)]
 
 
+def test_row_14_a_replica_that_its_broker_cannot_use_does_not_join():
+    c = cluster()
+    kind = message("v28:BrokerHeartbeatRequest")
+    offline = [kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("t")), partitions=[0])]
+    c.beat(3, unreadable=offline)
+    assert c.partition("t") == ((1, 2), 1, 1)
+    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 42)] and c.ops == []
+    assert codes(wish(c, entry(number=1, leader=2, isr=(2, 3)), sender=2)) == [(1, 0)], "another partition"
+    c.beat(3)
+    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 0)]
+
+
 def test_row_14_matching_epochs_pass():
     c = cluster()
     epochs = (c.epochs[1], c.epochs[2])

@@ -1,0 +1,250 @@
+"""Log directories of brokers that fail and come back: what `faults.py` does to a world whose brokers have two of them.
+
+This file alone decides when a directory fails and what is in it afterwards. Rules:
+
+1. Once or twice in a world the second directory of a broker fails: from then on every write, rename and sync in it raises,
+   in half of the failures every read from the disk too. Only one directory fails at a time. The first directory holds the
+   metadata log; a broker does not go on without it, and the other faults hit it.
+2. The directory comes back with a new process of its broker, whoever ended the old one. It is then one of four:
+   whole, with all that was written; cut, with what a power cut leaves; new, an empty one with an id of its own; or away,
+   an empty one now, and the old one again with a later process.
+3. What is cut or new has lost something. So the failure is guarded as a power cut is: every partition keeps another sound
+   member of its ISR, and nothing else is done to brokers until the broker has given up what is there. Where there is no
+   such guard, or the broker does not notice in time, nothing is lost: the directory is whole, or away.
+4. While it is away, the last member of an ISR has no files. Kafka's promise is then that nobody leads the partition; the old
+   directory brings everything back. What was written into the empty one meanwhile goes when the old one returns, so this
+   return is guarded too.
+5. A broker that misses a directory cannot know that a partition was never written to, and does not lead it where it is the
+   only member of the ISR, until somebody says otherwise. So a directory is not taken away where there is such a partition;
+   where one was made meanwhile, the first directory's note of the empty one goes when the old one returns.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from actors.broker.log.directory import partition_name
+from actors.broker.log.losses import DIRECTORY_IDS
+from tests.simulator.disk import VirtualDisk
+from tests.simulator.world import Process
+
+if TYPE_CHECKING:
+    from tests.simulator.faults import Faults
+
+FIRST_MS, AGAIN_MS = (2_000, 40_000), (5_000, 40_000)
+"""From the beginning of the faults to the first failure, and from the return of a directory to the second one."""
+BACK_MS = (1_000, 25_000)
+"""From the failure to the restart that brings the directory back."""
+NOTICED_MS = 10_000
+"""A broker that has not met the failure by then loses nothing by it: the others are not kept safe for longer."""
+RETRY_MS = 500
+
+
+class FailingDirectories:
+    """What fails and returns in one run."""
+
+    first_ms, back_ms = FIRST_MS, BACK_MS
+
+    def __init__(self, faults: "Faults") -> None:
+        self._faults = faults
+        self._choose = Random(f"{faults.world.seed}-failing directories")
+        self._left = 0
+        """Failures that are still to come."""
+        self._failed: tuple[Process, VirtualDisk] | None = None
+        """The broker whose directory has failed, and that directory."""
+        self._away: tuple[Process, VirtualDisk] | None = None
+        """The broker that has an empty directory, and the old one that it will have again."""
+        self._losing = False
+        """What is in the failed directory may be lost: the failure is guarded."""
+
+    # ---- what the other faults ask
+
+    def ill(self, process: Process) -> bool:
+        """Whether a directory of this broker has failed or is away: it is no member of an ISR to rely on."""
+        return any(one is not None and one[0] is process for one in (self._failed, self._away))
+
+    def lacks(self, process: Process, row: int) -> bool:
+        """Whether this broker has no files of a partition because the directory is away: it cannot lose any."""
+        if self._away is None or self._away[0] is not process or process.node is None:
+            return False
+        image = self._faults.metadata.image
+        key = image.topic_id(image.topic_of(row)) or b"", image.number(row)
+        return key in process.node.broker.replicas.offline or not self._has_files(process, row)
+
+    def given_up(self, name: str) -> bool:
+        """Whether the broker of that name is in no ISR any more with what is in its failed directory."""
+        return self._failed is not None and self._failed[0].name == name and not self._in_isr(*self._failed)
+
+    # ---- when
+
+    def begin(self) -> None:
+        """From now on directories fail, where brokers have a second one."""
+        if any(process.more for process in self._faults.cluster.brokers.values()):
+            self._left = self._choose.choice((1, 2, 2))
+            self._later(self.first_ms, self._fail)
+
+    def end(self) -> None:
+        """No failure any more; what has failed comes back soon."""
+        self._left = 0
+        if self._failed is not None:
+            self._restart(self._failed, self._back)
+        if self._away is not None:
+            self._restart(self._away, self._return)
+
+    def ended(self, process: Process) -> None:
+        """A process ends, however it does: the directory that failed comes back."""
+        if self._failed is not None and self._failed[0] is process:
+            self._faults.world.after(0, lambda: self._back(process))
+
+    def _later(self, between_ms: tuple[int, int], function: Callable[[], Any]) -> None:
+        self._faults.world.after(self._choose.randint(*between_ms) * 1000, function)
+
+    # ---- the failure
+
+    def _fail(self) -> None:
+        """The second directory of a broker fails, now or a little later."""
+        faults = self._faults
+        if not self._left or faults.over:
+            return
+        brokers = self._candidates()
+        if self._failed is not None or self._away is not None or not brokers:
+            self._later((RETRY_MS, RETRY_MS), self._fail)
+            return
+        self._left -= 1
+        process = brokers[self._choose.randrange(len(brokers))]
+        disk = process.more[0]
+        self._losing = faults._guard(process)
+        self._failed = failed = process, disk
+        disk.fail(reads=not self._choose.randrange(2))
+        faults.counts["log directory fails"] += 1
+        faults.world.say(process.name, f"FAULT the second log directory fails{', guarded' if self._losing else ''}")
+        faults.world.after(NOTICED_MS * 1000, lambda: self._unnoticed(failed))
+        self._later(self.back_ms, lambda: self._failed is failed and self._restart(failed, self._back))
+
+    def _candidates(self) -> list[Process]:
+        """Brokers whose directory may fail now."""
+        return [one for one in self._faults.cluster.brokers.values() if one.alive and not one.frozen]
+
+    def _unnoticed(self, failed: tuple[Process, VirtualDisk]) -> None:
+        """Time is up for the broker to meet the failure."""
+        process, disk = failed
+        if self._failed is failed and self._losing and self._in_isr(process, disk):
+            self._losing = False
+            self._faults.guarded.pop(process.name, None)
+
+    def _in_isr(self, process: Process, disk: VirtualDisk) -> bool:
+        """Whether the broker counts as in sync with anything in that directory."""
+        return any(disk.exists(self._name(row)) for row in self._rows(process))
+
+    def _rows(self, process: Process) -> list[int]:
+        """Partitions whose ISR has this broker, which may be registered or not."""
+        image, me = self._faults.metadata.image, int(process.name[1:])
+        rows = [int(row) for topic in image.topics() for row in image.topic_partitions(topic)]
+        return [row for row in rows if me in image.isr(row)]
+
+    def _name(self, row: int) -> str:
+        image = self._faults.metadata.image
+        return partition_name(image.topic_name(image.topic_of(row)), image.number(row))
+
+    def _has_files(self, process: Process, row: int) -> bool:
+        return any(disk.exists(self._name(row)) for disk in process.disks)
+
+    def _bare(self, process: Process) -> bool:
+        """Whether the broker is the only member of an ISR of a partition that was never written to."""
+        image, me = self._faults.metadata.image, int(process.name[1:])
+        return any(set(image.isr(row)) == {me} and not self._has_files(process, row) for row in self._rows(process))
+
+    # ---- the return
+
+    def _restart(self, failed: tuple[Process, VirtualDisk], then: Callable[[Process], None]) -> None:
+        """Whoever has repaired the disk restarts the broker in order, or kills it, as soon as that hurts nobody."""
+        process, _ = failed
+        if failed not in (self._failed, self._away):
+            return
+        faults = self._faults
+        if faults.over:
+            self._release()
+        if then == self._return:
+            if self._may_return(process):
+                faults.world.say(process.name, "FAULT killed, for the old log directory")
+                process.kill()
+                then(process)
+                return
+        elif process.alive and not process.frozen and process in faults._free_brokers():
+            faults.world.say(process.name, "restarts for its log directory")
+            process.node.shutdown()
+            process.wake()
+            return
+        faults.world.after(RETRY_MS * 1000, lambda: self._restart(failed, then))
+
+    def _back(self, process: Process) -> None:
+        """The process has ended: the next one has a directory that works."""
+        if self._failed is None:
+            return
+        faults, (_, disk) = self._faults, self._failed
+        kinds = self._kinds(process, disk)
+        kind = "whole" if faults.over else kinds[self._choose.randrange(len(kinds))]
+        self._failed, self._losing = None, False
+        disk.work()
+        faults.world.say(process.name, f"its second log directory is {kind}")
+        faults.counts[f"log directory is {kind}"] += 1
+        if kind == "cut":
+            disk.crash(faults.world.power)
+        elif kind in ("new", "away"):
+            process.more[0] = empty = VirtualDisk()
+            empty.id = self._choose.randbytes(15) + b"n"
+        if kind == "away":
+            self._away = away = process, disk
+            self._later(self.back_ms, lambda: self._restart(away, self._return))
+        elif self._left:
+            self._later(AGAIN_MS, self._fail)
+
+    def _release(self) -> None:
+        """The faults are over: a guarded broker whose process goes on has lost nothing, and is guarded no more."""
+        for name, epoch in list(self._faults.guarded.items()):
+            process = self._faults.cluster.brokers[int(name[1:])]
+            if process.node is not None and process.node.broker.lifecycle.epoch == epoch and not self.ill(process):
+                del self._faults.guarded[name]
+
+    def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
+        """What the directory may be for the next process, the likelier the more often."""
+        losing = (self._losing and process.name in self._faults.guarded) or not self._in_isr(process, disk)
+        bare = self._bare(process)
+        kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
+        kinds += (["cut", "cut"] + ([] if bare else ["new", "new"])) if losing else []
+        return kinds
+
+    def _may_return(self, process: Process) -> bool:
+        """Whether what the empty directory holds may go: as for a power cut, of this broker."""
+        away, self._away = self._away, None
+        try:
+            return process.alive and not process.frozen and self._guarded_without(process, away)
+        finally:
+            self._away = away
+
+    def _guarded_without(self, process: Process, away: tuple[Process, VirtualDisk] | None) -> bool:
+        faults = self._faults
+        brokers = list(faults.cluster.brokers.values())
+        if faults._on_guard() or faults.world.partitions or not all(faults._known(one) for one in brokers):
+            return False
+        self._away = away
+        if not faults._may_lose(process):
+            return False
+        registration = faults.metadata.image.broker(int(process.name[1:]))
+        faults.guarded[process.name] = registration.epoch if registration is not None else -1
+        return True
+
+    def _return(self, process: Process) -> None:
+        """The old directory is there again, without what is in the first one by now."""
+        assert self._away is not None
+        _, disk = self._away
+        if self._bare(process):
+            process.disk.remove(DIRECTORY_IDS)
+        self._away = None
+        for name in disk.names(""):
+            if process.disk.exists(f"{name}/partition.metadata"):
+                disk.remove(name)
+        process.more[0] = disk
+        self._faults.world.say(process.name, "its old second log directory is back")
+        if self._left:
+            self._later(AGAIN_MS, self._fail)
