@@ -4,7 +4,7 @@ Still no IO. Inputs are `connected`, `closed`, `received`, `done`, `shutdown`; `
 the effects. The order within a turn is fixed here and nowhere else:
 
     completions -> control lane -> quorum -> timers and roles -> data lane up to the budget
-    -> the controller's batches into the log -> quorum -> waiters that were signalled -> effects
+    -> the controller's batches into the log -> quorum -> waiters that were signalled or are late -> effects
 """
 
 import traceback
@@ -65,7 +65,7 @@ class Node:
         self.random = random
         self.log = log
         self.now = Now(0, 0)
-        self.waiting = Waiting()
+        self.waiting = Waiting(stopwatch)
         queued_max = config.value("queued.max.request.bytes")
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
@@ -175,6 +175,7 @@ class Node:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
             if then is not None:
+        self.waiting.begin_turn(budget)
                 then(result)
         while self._connected:
             self.channels.connected(self._connected.popleft())
@@ -192,7 +193,7 @@ class Node:
             self._let_in()
         self.quorum.advance()
         self._follow_controller()
-        self.waiting.timers.run(now.mono_ms)
+        self.waiting.expire(now.mono_ms)
         self.quorum.tick(now)
         for role in self._roles:
             role.tick(now)
@@ -203,8 +204,7 @@ class Node:
             for batch in self.controller.flush():
                 self.quorum.append(batch)
         self.quorum.advance()
-        while self.waiting.run():
-            pass
+        self.waiting.run()
         for role in self._roles:
             role.end()
         return self._effects()
@@ -217,7 +217,7 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.mailbox.ready():
             return 0
-        due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
+        due = min(self.waiting.deadline_ms(), self.quorum.deadline_ms())
         for role in self._roles:
             due = min(due, role.deadline_ms())
         return due
