@@ -51,24 +51,25 @@ class Times(Generic[T]):
     """Things ordered by (time, arrival)."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, T]] = []
+        self.heap: list[tuple[int, int, T]] = []
+        """Read only, by those who ask in every turn."""
         self._sequence = 0
         self._sweep_at = SWEPT_FROM
 
     def put(self, mono_ms: int, timed: T) -> None:
         """`timed` is due at `mono_ms`, unless it is cancelled before."""
-        if len(self._heap) >= self._sweep_at:
+        if len(self.heap) >= self._sweep_at:
             # Nearly all are cancelled long before their time, which for some never comes.
-            self._heap = [entry for entry in self._heap if entry[2].function is not None]
-            heapq.heapify(self._heap)
-            self._sweep_at = max(SWEPT_FROM, 2 * len(self._heap))
+            self.heap = [entry for entry in self.heap if entry[2].function is not None]
+            heapq.heapify(self.heap)
+            self._sweep_at = max(SWEPT_FROM, 2 * len(self.heap))
         self._sequence += 1
-        heapq.heappush(self._heap, (mono_ms, self._sequence, timed))
+        heapq.heappush(self.heap, (mono_ms, self._sequence, timed))
 
     def due(self, mono_ms: int) -> list[T]:
         """Take out what is due and was not cancelled."""
         due = []
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][0] <= mono_ms:
             timed = heapq.heappop(heap)[2]
             if timed.function is not None:
@@ -77,7 +78,7 @@ class Times(Generic[T]):
 
     def deadline_ms(self) -> int:
         """The next due time, FAR_MS if there is none."""
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][2].function is None:
             heapq.heappop(heap)
         return heap[0][0] if heap else FAR_MS
@@ -121,21 +122,18 @@ class _Entry:
 
 class _Late:
     """Waiters that a turn had no time for. Hosts take turns, and within a host its connections. Invariant: neither a host
-    nor a connection is kept without a waiter."""
+    nor a connection is kept without a waiter; so the line is empty when `hosts` is."""
 
     def __init__(self) -> None:
-        self._hosts: OrderedDict[str, OrderedDict[int, deque[_Entry]]] = OrderedDict()
-
-    def __bool__(self) -> bool:
-        return bool(self._hosts)
+        self.hosts: OrderedDict[str, OrderedDict[int, deque[_Entry]]] = OrderedDict()
 
     def put(self, entry: _Entry) -> None:
         """Behind the others of its connection. The node's own count as those of one host."""
         connection = entry.connection
         host, conn = ("", 0) if connection is None else (connection.peer_host, connection.id)
-        connections = self._hosts.get(host)
+        connections = self.hosts.get(host)
         if connections is None:
-            connections = self._hosts[host] = OrderedDict()
+            connections = self.hosts[host] = OrderedDict()
         queue = connections.get(conn)
         if queue is None:
             queue = connections[conn] = deque()
@@ -144,7 +142,7 @@ class _Late:
 
     def take(self) -> _Entry:
         """The next one; the line must not be empty."""
-        host, connections = next(iter(self._hosts.items()))
+        host, connections = next(iter(self.hosts.items()))
         conn, queue = next(iter(connections.items()))
         entry = queue.popleft()
         if queue:
@@ -152,9 +150,9 @@ class _Late:
         else:
             del connections[conn]
         if connections:
-            self._hosts.move_to_end(host)
+            self.hosts.move_to_end(host)
         else:
-            del self._hosts[host]
+            del self.hosts[host]
         return entry
 
 
@@ -209,12 +207,19 @@ class Waiting:
         counts.
         """
         entry = _Entry(keys, again, connection)
-        for place, key in enumerate(keys):
-            waiters = self._parked.get(key)
+        parked = self._parked
+        for key in keys:
+            waiters = parked.get(key)
             if waiters is None:
-                waiters = self._parked[key] = {}
-            offset = offsets[place] if offsets else 0
-            waiters[entry] = min(waiters.get(entry, offset), offset)
+                parked[key] = {entry: 0}
+            else:
+                waiters[entry] = 0
+        if offsets:
+            needed: dict[Hashable, int] = {}
+            for key, offset in zip(keys, offsets, strict=True):
+                needed[key] = min(offset, needed.get(key, offset))
+            for key, offset in needed.items():
+                parked[key][entry] = offset
         self._deadlines.put(deadline_ms, entry)
 
     def waits(self, key: Hashable) -> bool:
@@ -239,15 +244,19 @@ class Waiting:
 
     def expire(self, mono_ms: int) -> None:
         """Call the timers that are due; let the requests look again whose time is over."""
-        self.timers.run(mono_ms)
-        due = self._deadlines.due(mono_ms)
-        if due:
-            self._call(due, True)
+        heap = self.timers.heap
+        if heap and heap[0][0] <= mono_ms:
+            self.timers.run(mono_ms)
+        requests = self._deadlines.heap
+        if requests and requests[0][0] <= mono_ms:
+            due = self._deadlines.due(mono_ms)
+            if due:
+                self._call(due, True)
 
     def run(self) -> bool:
         """Let everybody look again whose key was signalled, and who is late; whether anyone did."""
         called = False
-        while self._signalled or (self._late and (self._left_ns > 0 or not self._called)):
+        while self._signalled or (self._late.hosts and (self._left_ns > 0 or not self._called)):
             if self._signalled:
                 found = self._found()
                 if found:
@@ -262,11 +271,17 @@ class Waiting:
 
     def deadline_ms(self) -> int:
         """When something is due, FAR_MS if nothing is; 0: somebody is late."""
-        return 0 if self._late else min(self.timers.deadline_ms(), self._deadlines.deadline_ms())
+        return 0 if self._late.hosts else min(self.timers.deadline_ms(), self._deadlines.deadline_ms())
 
     def _found(self) -> list[_Entry]:
         """Who waits for what was signalled, in order."""
         signalled, self._signalled = self._signalled, {}
+        if len(signalled) == 1:
+            ((key, reached),) = signalled.items()
+            waiters = self._parked.get(key)
+            if waiters is None:
+                return []
+            return [entry for entry, offset in waiters.items() if reached is None or offset <= reached]
         found: dict[_Entry, int] = {}
         for key, reached in signalled.items():
             waiters = self._parked.get(key)
@@ -280,7 +295,7 @@ class Waiting:
 
     def _call(self, entries: list[_Entry], expired: bool) -> bool:
         """Let them look, as long as the turn has time; the others are late. Whether anyone did."""
-        if len(entries) == 1 and not self._late:  # nearly always; nobody has to wait for it
+        if len(entries) == 1 and not self._late.hosts:  # nearly always; nobody has to wait for it
             self._called = True
             self._fire(entries[0], expired)
             return True
@@ -291,7 +306,7 @@ class Waiting:
                 entry.expired = entry.expired or expired
             elif entry.function is None:
                 continue
-            elif self._late or self._left_ns <= 0:
+            elif self._late.hosts or self._left_ns <= 0:
                 entry.expired = expired
                 self._late.put(entry)
             else:
