@@ -192,6 +192,14 @@ class Connections:
         self.bytes_held += len(frame)
         self._pause(connection)
 
+    def take_back(self, connection: Connection, frames: list[memoryview]) -> None:
+        """The last requests of a connection, which have not begun, give their places back and wait for new ones."""
+        for frame in reversed(frames):
+            slot = connection.slots.pop()
+            assert slot.parts is None and slot.bytes_held == len(frame)
+            connection.waiting.appendleft(frame)
+        self._pause(connection)
+
     def placed(self, connection: Connection) -> tuple[memoryview, Slot] | None:
         """The first frame that waits and the place that it has now, or None."""
         if not connection.waiting or len(connection.slots) >= IN_FLIGHT_MAX:

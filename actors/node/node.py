@@ -82,7 +82,8 @@ class Node:
         self._syncs: list[Sync] = []
         self._works: list[Work] = []
         self._outside: dict[int, None] = {}
-        """Connections of the control-plane listener whose requests wait for a place in its queue."""
+        """Connections of the control-plane listener whose requests wait for a place in its queue, and whose peers read
+        their answers."""
         self._listens: dict[str, bool] = {}
         """Listeners about which this turn decided last: keep what arrives, or turn it away."""
         self._stop: Stop | None = None
@@ -128,6 +129,9 @@ class Node:
         self.connections.congested(conn, congested)
         if not congested:
             self.mailbox.go_on(conn)
+            connection = self.connections.get(conn)
+            if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
+                self._outside[conn] = None
 
     def received(self, conn: int, frame: memoryview) -> bool:
         """One whole frame without its length. The buffer is the node's from now on.
@@ -171,11 +175,11 @@ class Node:
         self.now = now
         self.connections.begin_turn()
         self.mailbox.begin_turn()
+        self.waiting.begin_turn(budget)
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
             if then is not None:
-        self.waiting.begin_turn(budget)
                 then(result)
         while self._connected:
             self.channels.connected(self._connected.popleft())
@@ -246,10 +250,10 @@ class Node:
         """Fill the queue of the control-plane listener with what waits outside, first come, first served."""
         for conn in list(self._outside):
             connection = self.connections.get(conn)
-            if connection is not None:
+            if connection is not None and not connection.congested:
                 while not self.mailbox.control_requests_full and (found := self.connections.placed(connection)):
                     self._queue(connection, *found)
-            if connection is None or not connection.waiting:
+            if connection is None or connection.congested or not connection.waiting:
                 del self._outside[conn]
             if self.mailbox.control_requests_full:
                 break
@@ -267,10 +271,21 @@ class Node:
             go_on, slot.sliced = slot.sliced, None
             go_on()
         elif slot.connection.congested or (slot.connection.writing and self._behind(slot, frame)):
-            lane, plane = self._place(slot.connection, frame)
-            self.mailbox.set_aside(lane, (conn, frame, slot), plane=plane)
+            self._set_aside(slot.connection, frame, slot)
         elif not slot.connection.closed:
             self.dispatch.run(slot.connection, slot, frame)
+
+    def _set_aside(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
+        """A request cannot run yet, and those behind it on its connection wait with it.
+
+        In the queue of the control-plane listener they leave their places to others: its peer alone decides when they may
+        run, and 20 of them would keep everybody else out."""
+        if connection.kind is not Listener.CONTROL_PLANE:
+            self.mailbox.set_aside(_lane(connection, frame), (connection.id, frame, slot))
+            return
+        behind = self.mailbox.withdraw_control_requests(connection.id)
+        self.connections.take_back(connection, [frame, *behind])
+        self._outside[connection.id] = None
 
     def _behind(self, slot: Slot, frame: memoryview) -> bool:
         api = _row(slot.connection, frame)
