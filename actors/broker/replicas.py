@@ -53,8 +53,8 @@ class Replicas:
         self.by_id: dict[bytes, dict[int, Partition]] = {}
         self.by_name: dict[str, dict[int, Partition]] = {}
         self.fetchers: dict[int, Fetcher] = {}
-        self.signals: dict[Hashable, None] = {}
-        """Waiting keys, in order."""
+        self.signals: dict[Hashable, int | None] = {}
+        """Waiting keys, in order, and what offset each has reached; None: something else changed."""
         self.flushes: list[Flush] = []
         self.moved: list[tuple[Partition, Became]] = []
         """Partitions that changed their part; FOLLOWER also for those that are gone."""
@@ -283,7 +283,9 @@ class Replicas:
 
     def _advanced(self, partition: Partition) -> None:
         # A follower hears of it with its next answer; that alone is no reason to answer.
-        self.signals[partition.committed] = None
+        key = partition.committed
+        if key not in self.signals or self.signals[key] is not None:
+            self.signals[key] = partition.high_watermark
         for entry in partition.watchers:
             session = entry.stir()
             if session.replica < 0:

@@ -15,7 +15,7 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
         return Held(answer.offset, change(answer.reply))
     if isinstance(answer, Parked):
         parked = answer
-        return Parked(parked.keys, parked.deadline_ms, lambda expired: mapped(parked.again(expired), change))
+        return parked._replace(again=lambda expired: mapped(parked.again(expired), change))
     if isinstance(answer, Later):
         later = answer
         return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)

@@ -271,8 +271,8 @@ class BrokerRole:
         signals = self.replicas.signals
         if signals:
             self.replicas.signals = {}
-            for key in signals:
-                self.node.waiting.signal(key)
+            for key, reached in signals.items():
+                self.node.waiting.signal(key, reached)
 
     # ---- for groups and other machines inside the broker
 

@@ -205,6 +205,14 @@ class Connections:
             self.bytes_held -= sum(map(len, dropped))
             connection.waiting = deque(frame for frame in connection.waiting if wanted(frame))
 
+    def take_back(self, connection: Connection, frames: list[memoryview]) -> None:
+        """The last requests of a connection, which have not begun, give their places back and wait for new ones."""
+        for frame in reversed(frames):
+            slot = connection.slots.pop()
+            assert slot.parts is None and slot.bytes_held == len(frame)
+            connection.waiting.appendleft(frame)
+        self._pause(connection)
+
     def placed(self, connection: Connection) -> tuple[memoryview, Slot] | None:
         """The first frame that waits and the place that it has now, or None."""
         if not connection.waiting or len(connection.slots) >= IN_FLIGHT_MAX:

@@ -124,7 +124,9 @@ class _Run:
         elif kind is Parked:
             assert isinstance(answer, Parked)
             self._slot.parked = lambda expired: self._again(answer.again, expired)
-            self._node.waiting.park(answer.keys, answer.deadline_ms, self._slot.again)
+            self._node.waiting.park(
+                answer.keys, answer.deadline_ms, self._slot.again, self._slot.connection, answer.offsets
+            )
         elif kind is Held:
             assert isinstance(answer, Held)
             if answer.offset < self._node.quorum.high_watermark:

@@ -82,7 +82,9 @@ class Forwarder:
     def _answered(self, slot: Slot, api_key: int, envelope: Any, until_ms: int, reply: Any) -> None:
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
             again_ms = self._node.now.mono_ms + RETRY_MS
-            self._node.waiting.timers.at(again_ms, lambda: self._try(slot, api_key, envelope, until_ms))
+            self._node.waiting.park(
+                (), again_ms, lambda expired: self._try(slot, api_key, envelope, until_ms), slot.connection
+            )
             return
         if reply.error_code != ErrorCode.NONE or reply.response_data is None:
             self._node.close_connection(slot.connection, f"the controller refused an Envelope: {reply.error_code}")

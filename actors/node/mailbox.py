@@ -171,6 +171,16 @@ class Line:
             if not queue.host.queues:
                 del self._hosts[queue.name]
 
+    def withdraw(self, connection: int) -> list[memoryview]:
+        """Take out the frames that a connection has queued, in order. It keeps the time that it has had."""
+        queue = self._queues.get(connection)
+        if queue is None:
+            return []
+        frames = [frame for _, frame, _ in queue.items]
+        self.size -= len(frames)
+        queue.items.clear()
+        return frames
+
     def ready(self) -> bool:
         """Whether a request can run now or in the next turn."""
         return bool(self._line or self._resting or (self.at_work is not None and self.at_work.items))
@@ -232,9 +242,13 @@ class Mailbox:
         self._rests = True
         self._line(lane, plane).back(item, _Place.RESTING)
 
-    def set_aside(self, lane: Lane, item: Item, *, plane: bool) -> None:
+    def set_aside(self, lane: Lane, item: Item) -> None:
         """A request cannot run yet: its connection is passed over until `go_on`."""
-        self._line(lane, plane).back(item, _Place.ASIDE)
+        self._line(lane, False).back(item, _Place.ASIDE)
+
+    def withdraw_control_requests(self, connection: int) -> list[memoryview]:
+        """Take out what a connection has in the control-plane listener's queue, in order."""
+        return self._plane.withdraw(connection)
 
     def begin_turn(self) -> None:
         """Requests that work in slices may go on."""

@@ -4,7 +4,7 @@ Still no IO. Inputs are `connected`, `closed`, `received`, `done`, `shutdown`; `
 the effects. The order within a turn is fixed here and nowhere else:
 
     completions -> control lane -> quorum -> timers and roles -> data lane up to the budget
-    -> the controller's batches into the log -> quorum -> waiters that were signalled -> effects
+    -> the controller's batches into the log -> quorum -> waiters that were signalled or are late -> effects
 """
 
 import traceback
@@ -68,7 +68,7 @@ class Node:
         self.random = random
         self.log = log
         self.now = Now(0, 0)
-        self.waiting = Waiting()
+        self.waiting = Waiting(stopwatch)
         queued_max = config.value("queued.max.request.bytes")
         self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         self.mailbox = Mailbox(config.value("queued.max.requests"))
@@ -86,7 +86,8 @@ class Node:
         self._syncs: list[Sync] = []
         self._works: list[Work] = []
         self._outside: dict[int, None] = {}
-        """Connections of the control-plane listener whose requests wait for a place in its queue."""
+        """Connections of the control-plane listener whose requests wait for a place in its queue, and whose peers read
+        their answers."""
         self._listens: dict[str, bool] = {}
         """Listeners about which this turn decided last: keep what arrives, or turn it away."""
         self._stop: Stop | None = None
@@ -133,6 +134,9 @@ class Node:
         self.connections.congested(conn, congested)
         if not congested:
             self.mailbox.go_on(conn)
+            connection = self.connections.get(conn)
+            if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
+                self._outside[conn] = None
 
     def received(self, conn: int, frame: memoryview) -> bool:
         """One whole frame without its length. The buffer is the node's from now on.
@@ -180,6 +184,7 @@ class Node:
             self._noted_ms, at_ns = now.mono_ms, self.stopwatch()
             self.control_handler.note(at_ns)
             self.data_handler.note(at_ns)
+        self.waiting.begin_turn(budget)
         while self._completions:
             token, result = self._completions.popleft()
             then = self._then.pop(token, None)
@@ -199,7 +204,7 @@ class Node:
             self._let_in()
         self.quorum.advance()
         self._follow_controller()
-        self.waiting.timers.run(now.mono_ms)
+        self.waiting.expire(now.mono_ms)
         self.quorum.tick(now)
         for role in self._roles:
             role.tick(now)
@@ -208,8 +213,7 @@ class Node:
             for batch in self.controller.flush():
                 self.quorum.append(batch)
         self.quorum.advance()
-        while self.waiting.run():
-            pass
+        self.waiting.run()
         for role in self._roles:
             role.end()
         for conn in self.farewell.over():
@@ -224,7 +228,7 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.mailbox.ready():
             return 0
-        due = min(self.waiting.timers.deadline_ms(), self.quorum.deadline_ms())
+        due = min(self.waiting.deadline_ms(), self.quorum.deadline_ms())
         for role in self._roles:
             due = min(due, role.deadline_ms())
         return due
@@ -263,10 +267,10 @@ class Node:
         """Fill the queue of the control-plane listener with what waits outside, first come, first served."""
         for conn in list(self._outside):
             connection = self.connections.get(conn)
-            if connection is not None:
+            if connection is not None and not connection.congested:
                 while not self.mailbox.control_requests_full and (found := self.connections.placed(connection)):
                     self._queue(connection, *found)
-            if connection is None or not connection.waiting:
+            if connection is None or connection.congested or not connection.waiting:
                 del self._outside[conn]
             if self.mailbox.control_requests_full:
                 break
@@ -285,10 +289,23 @@ class Node:
             go_on, slot.sliced = slot.sliced, None
             go_on()
         elif slot.connection.congested or (slot.connection.writing and self.connections.behind(slot)):
-            lane, plane = self._place(slot)
-            self.mailbox.set_aside(lane, (conn, frame, slot), plane=plane)
+            self._set_aside(frame, slot)
         elif not slot.connection.closed:
             self.dispatch.run(slot.connection, slot, frame)
+
+    def _set_aside(self, frame: memoryview, slot: Slot) -> None:
+        """A request cannot run yet, and those behind it on its connection wait with it.
+
+        In the queue of the control-plane listener they leave their places to others: its peer alone decides when they may
+        run, and 20 of them would keep everybody else out."""
+        connection = slot.connection
+        lane, plane = self._place(slot)
+        if not plane:
+            self.mailbox.set_aside(lane, (connection.id, frame, slot))
+            return
+        behind = self.mailbox.withdraw_control_requests(connection.id)
+        self.connections.take_back(connection, [frame, *behind])
+        self._outside[connection.id] = None
 
     def _place(self, slot: Slot) -> tuple[Lane, bool]:
         """The lane of a request, and whether it is in the queue of the control-plane listener."""

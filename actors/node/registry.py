@@ -80,6 +80,8 @@ class Parked(NamedTuple):
     deadline_ms: int
     again: Callable[[bool], "Answer"]
     """`again(expired)`; after the deadline it must not park once more."""
+    offsets: Sequence[int] = ()
+    """One for each key, if the request need not be asked before the key has reached it."""
 
 
 class Later(NamedTuple):

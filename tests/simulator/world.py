@@ -141,6 +141,8 @@ class Process:
             Lines(self.world, self.name),
             Stopwatch(self.world.seed, f"{self.name}-{self.life}"),
         )
+        # A stream of its own: the lanes' readings, and with them the worlds, stay as they are.
+        node.waiting.stopwatch = Stopwatch(self.world.seed, f"{self.name}-{self.life}-waiting")
         self.world.note("start", self.name)
         self.node = node
         self.perform(node.start(self.now()))

@@ -383,4 +383,10 @@ class _Wait:
         self._pending = waiting
         if not waiting:
             return Done(self._response)
-        return Parked([one.partition.committed for one in waiting], self._deadline_ms, self.again)
+        # Many may wait for one partition: each is asked when the high watermark has come to its batch.
+        return Parked(
+            [one.partition.committed for one in waiting],
+            self._deadline_ms,
+            self.again,
+            [0 if one.flushed else one.required_offset for one in waiting],
+        )

@@ -446,7 +446,7 @@ class Lab:
             if node.id in self.dead:
                 continue
             node.now = self.now
-            node.waiting.timers.run(self.now.mono_ms)
+            node.waiting.expire(self.now.mono_ms)
             node.broker.tick(self.now)
             while node.waiting.run():
                 pass

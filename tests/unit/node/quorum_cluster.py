@@ -193,7 +193,7 @@ class FakeNode:
 
     def turn(self) -> None:
         if self.alive:
-            self.waiting.timers.run(self.now.mono_ms)
+            self.waiting.expire(self.now.mono_ms)
         if self.alive:
             self.quorum.tick(self.now)
             self.quorum.advance()

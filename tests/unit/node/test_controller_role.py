@@ -372,10 +372,10 @@ def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
     host.controller.heard(2, call(50, 22))
     host.controller.submit(broker_heartbeat, heartbeat(2, epochs[2]), call(50, 22))
     host.later(2000 + SILENT_MS - 1)
-    host.waiting.timers.run(host.now.mono_ms)
+    host.waiting.expire(host.now.mono_ms)
     assert not host.channels.probes
     host.later(1)
-    host.waiting.timers.run(host.now.mono_ms)
+    host.waiting.expire(host.now.mono_ms)
     assert [address for address, _ in host.channels.probes] == [("b1", 9092), ("b3", 9092)]
     host.channels.probes[0][1](True)
     host.channels.probes[1][1](False)
@@ -385,7 +385,7 @@ def test_a_broker_that_died_with_the_last_controller_is_found_by_the_next():
     host.lead(3)
     host.controller.lost()
     host.later(2000 + SILENT_MS)
-    host.waiting.timers.run(host.now.mono_ms)
+    host.waiting.expire(host.now.mono_ms)
     assert len(host.channels.probes) == 2, "a deposed leader looks after nobody"
 
 

@@ -160,6 +160,50 @@ def test_r291_33_a_closed_connection_leaves_the_line_before_the_queue() -> None:
     assert sorted([*lab.answered(lab.turn(0)), *lab.answered(lab.turn())]) == controls[:20] + controls[21:]
 
 
+def test_r291_33_peers_that_do_not_read_their_answers_leave_the_queue_to_others_and_are_answered_when_they_read() -> (
+    None
+):
+    lab = Lab()
+    deaf = [lab.connect(CONTROL) for _ in range(3)]
+    frame = b"".join(framing.encode_request("ApiVersions", 3, 1, "c", versions()))[4:]
+    for _ in range(16):
+        for conn in deaf:
+            lab.node.received(conn, memoryview(bytearray(frame)))
+    assert lab.node.mailbox.control_requests == 20
+    for conn in deaf:
+        lab.node.congested(conn, True)
+    lab.turn()
+    other = lab.connect(CONTROL)
+    for _ in range(3):
+        lab.send(other, "ApiVersions", 3, versions())
+        assert lab.answered(lab.turn()) == [other]
+    held = lab.node.connections.bytes_held
+    assert held == sum(len(one) for conn in deaf for one in lab.node.connections.get(conn).waiting)
+    assert lab.node.deadline_ms() != 0, "nothing can be done"
+    answered: list[int] = []
+    for conn in deaf:
+        lab.node.congested(conn, False)
+    for _ in range(200):
+        effects = lab.turn(0)
+        assert lab.node.mailbox.control_requests <= 20
+        answered += lab.answered(effects)
+    assert sorted(answered) == sorted(conn for conn in deaf for _ in range(len(answered) // 3))
+    assert len(answered) == 3 * 16 and lab.node.connections.bytes_held == 0
+
+
+def test_a_peer_that_does_not_read_and_leaves_takes_its_requests_with_it() -> None:
+    lab = Lab()
+    deaf = lab.connect(CONTROL)
+    for _ in range(16):
+        lab.send(deaf, "ApiVersions", 3, versions())
+    lab.node.congested(deaf, True)
+    lab.turn()
+    lab.node.closed(deaf, False)
+    assert not lab.answered(lab.turn())
+    assert lab.node.connections.bytes_held == lab.node.mailbox.control_requests == 0
+    assert lab.node.deadline_ms() != 0
+
+
 def test_r291_14_data_requests_count_in_their_own_queue() -> None:
     lab = Lab()
     lab.send(lab.connect(PLAIN), "Metadata", 9, topics())

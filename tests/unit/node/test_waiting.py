@@ -1,5 +1,9 @@
 """What waits is called once, for the right reason, in the order of arrival."""
 
+from collections.abc import Callable
+
+from actors.node.connections import Connection
+from actors.node.registry import Listener
 from actors.node.waiting import FAR_MS, Timers, Waiting
 
 
@@ -28,7 +32,7 @@ def test_cancelled_timers_are_let_go_of_long_before_their_time_and_the_others_ke
         timers.at(100 - number // 2, lambda number=number: seen.append(number))
     for _ in range(20_000):
         timers.at(FAR_MS, lambda: None).cancel()
-    assert len(timers._heap) < 3_000
+    assert len(timers.heap) < 3_000
     timers.run(100)
     assert seen == sorted(range(100), key=lambda number: (100 - number // 2, number))
 
@@ -78,7 +82,7 @@ def test_a_signal_wakes_only_waiters_of_its_key_and_only_once() -> None:
     assert seen == [("xy", False)]
     waiting.signal("x")
     assert not waiting.run()
-    waiting.timers.run(1000)
+    waiting.expire(1000)
     assert seen == [("xy", False), ("z", True)]
 
 
@@ -93,6 +97,154 @@ def test_a_waiter_may_park_again_on_the_same_key() -> None:
     waiting.park(["x"], 50, look)
     waiting.signal("x")
     waiting.run()
-    waiting.timers.run(50)
+    waiting.expire(50)
     assert seen == [False, True]
     assert not waiting._parked, "nobody waits, so no key is remembered"
+
+
+class Turns:
+    """Turns of a node in which each waiter takes 1000 ns by the stopwatch."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+        self.waiting = Waiting(lambda: self.ns)
+        self.seen: list[tuple[object, bool]] = []
+
+    def look(self, name: object) -> Callable[[bool], None]:
+        def again(expired: bool) -> None:
+            self.ns += 1000
+            self.seen.append((name, expired))
+
+        return again
+
+    def turn(self, mono_ms: int, budget_ns: int = 3000) -> list[object]:
+        """The names of those that were called."""
+        before = len(self.seen)
+        self.waiting.begin_turn(budget_ns)
+        self.waiting.expire(mono_ms)
+        self.waiting.run()
+        return [name for name, _ in self.seen[before:]]
+
+
+def peer(conn: int, host: str) -> Connection:
+    return Connection(conn, Listener.CLIENT, "PLAINTEXT", host)
+
+
+def test_waiters_that_a_turn_has_no_time_for_are_called_in_the_next_turns_and_until_then_one_is_due() -> None:
+    turns = Turns()
+    for number in range(8):
+        turns.waiting.park(["x"], 1000, turns.look(number))
+    turns.waiting.signal("x")
+    called = []
+    while len(turns.seen) < 8:
+        called.append(turns.turn(1))
+        assert turns.waiting.deadline_ms() == (0 if len(turns.seen) < 8 else FAR_MS)
+    assert called == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert turns.seen == [(number, False) for number in range(8)]
+    assert turns.waiting.deadline_ms() == FAR_MS
+    assert not turns.turn(2000), "nobody is called twice"
+    assert not turns.waiting._parked
+
+
+def test_a_turn_without_time_calls_one_waiter() -> None:
+    turns = Turns()
+    for number in range(3):
+        turns.waiting.park(["x"], 1000, turns.look(number))
+    turns.waiting.signal("x")
+    assert [turns.turn(1, 0) for _ in range(4)] == [[0], [1], [2], []]
+
+
+def test_waiters_whose_time_is_over_at_once_are_called_over_several_turns() -> None:
+    turns = Turns()
+    for number in range(8):
+        turns.waiting.park(["x"], 10, turns.look(number))
+    assert [turns.turn(10) for _ in range(4)] == [[0, 1, 2], [3, 4, 5], [6, 7], []]
+    assert all(expired for _, expired in turns.seen)
+
+
+def test_those_that_were_signalled_and_those_whose_time_is_over_share_the_time_of_a_turn() -> None:
+    turns = Turns()
+    for number in range(4):
+        turns.waiting.park(["x"], 1000, turns.look(("signalled", number)))
+        turns.waiting.park(["y"], 10, turns.look(("over", number)))
+    turns.waiting.signal("x")
+    assert [len(turns.turn(10)) for _ in range(4)] == [3, 3, 2, 0]
+
+
+def test_a_waiter_that_is_late_and_whose_time_comes_is_called_once_as_expired() -> None:
+    turns = Turns()
+    for number in range(6):
+        turns.waiting.park(["x"], 10, turns.look(number))
+    turns.waiting.signal("x")
+    turns.turn(1)
+    turns.waiting.signal("x")
+    turns.turn(10)
+    assert turns.seen == [(0, False), (1, False), (2, False), (3, True), (4, True), (5, True)]
+    assert not turns.turn(20)
+
+
+def test_hosts_and_then_connections_take_turns_among_those_that_are_late() -> None:
+    turns = Turns()
+    greedy = [peer(conn, "greedy") for conn in range(100)]
+    for number in range(400):
+        turns.waiting.park(["x"], 1000, turns.look(("greedy", number % 100)), greedy[number % 100])
+    turns.waiting.signal("x")
+    turns.turn(1)
+    turns.waiting.park(["y"], 1000, turns.look("other 1"), peer(200, "other"))
+    turns.waiting.park(["y"], 1000, turns.look("other 2"), peer(201, "other"))
+    turns.waiting.park(["y"], 1000, turns.look("own"))
+    turns.waiting.signal("y")
+    assert turns.turn(1)[1:] == ["other 1", "own"]
+    assert "other 2" in turns.turn(1)
+    while turns.turn(1):
+        pass
+    late = [name[1] for name, _ in turns.seen if isinstance(name, tuple)][3:]
+    assert sorted(late[:97]) == list(range(3, 100)), "each connection of the host was called once"
+    assert len(turns.seen) == 403
+
+
+def test_waiters_of_a_connection_are_called_in_order_though_some_of_them_come_while_others_are_late() -> None:
+    turns = Turns()
+    one = peer(1, "h")
+    for number in range(7):
+        turns.waiting.park(["x"], 1000, turns.look(number), one)
+    turns.waiting.signal("x")
+    turns.turn(1)
+    turns.waiting.park(["y"], 1000, turns.look(7), one)
+    turns.waiting.signal("y")
+    assert turns.waiting.waits("x"), "who is late still waits"
+    while turns.turn(1):
+        pass
+    assert [name for name, _ in turns.seen] == list(range(8))
+
+
+def test_a_signal_that_says_how_far_a_key_has_come_wakes_those_who_need_no_more() -> None:
+    waiting, seen = Waiting(), []
+    for offset in (5, 3, 9):
+        waiting.park(["x"], 1000, lambda expired, offset=offset: seen.append(offset), None, [offset])
+    waiting.park(["x"], 1000, lambda expired: seen.append("any news"))
+    waiting.signal("x", 4)
+    waiting.run()
+    assert seen == [3, "any news"]
+    waiting.signal("x", 6)
+    waiting.signal("x", 4)
+    waiting.run()
+    assert seen[2:] == [5]
+    waiting.signal("x", 7)
+    assert not waiting.run()
+    waiting.signal("x")
+    waiting.signal("x", 7)
+    assert waiting.run()
+    assert seen[3:] == [9]
+
+
+def test_a_waiter_for_several_keys_is_woken_by_the_first_that_has_come_far_enough() -> None:
+    waiting, seen = Waiting(), []
+    waiting.park(["x", "y", "x"], 1000, seen.append, None, [5, 7, 9])
+    waiting.signal("x", 4)
+    waiting.signal("y", 6)
+    assert not waiting.run()
+    waiting.signal("x", 5)
+    assert waiting.run()
+    assert seen == [False]
+    assert not waiting._parked
