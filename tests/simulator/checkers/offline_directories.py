@@ -15,7 +15,19 @@ from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
 
 BOUND_MS = 3_000
-"""How long before it was granted a lease must have been asked for after the failure: whoever grants it knows."""
+"""From the first lease that was renewed after the failure to the time at which a later one is asked for."""
+
+
+class _Heard:
+    """Since when the controllers know of the failed directory of a broker."""
+
+    def __init__(self, active: tuple[list[int], int], lease_until_ms: int) -> None:
+        self.active = active
+        """The controllers that were active, and the broker epoch: another one has to hear of it, a new life leaves ISRs."""
+        self.lease_until_ms = lease_until_ms
+        """End of the lease that the broker had then."""
+        self.at_ms = -1
+        """When its lease was renewed first after that; -1: not yet."""
 
 
 class OfflineDirectories:
@@ -24,33 +36,28 @@ class OfflineDirectories:
     def __init__(self, metadata: MetadataLog, cluster: Cluster) -> None:
         self._metadata = metadata
         self._cluster = cluster
-        self._since_ms: dict[str, int] = {}
-        """Process -> when it was told that a directory of it failed, or another controller became active."""
-        self._active: dict[str, tuple[list[int], int]] = {}
-        """Process -> the controllers that were active then, and its broker epoch: it leaves ISRs when it renews a lease."""
+        self._heard_by: dict[str, _Heard] = {}
 
     def turned(self, process: Any) -> None:
         """Only brokers have a second directory."""
-        if not process.more or process.node is None:
+        if not process.more or process.node is None or not any(disk.refused for disk in process.more):
             return
-        if any(disk.refused for disk in process.more):
-            now_ms = self._cluster.world.time_us // 1000
-            first, active = (
-                process.name not in self._since_ms,
-                (self._controllers(), process.node.broker.lifecycle.epoch),
-            )
-            if first or active != self._active[process.name]:
-                self._since_ms[process.name], self._active[process.name] = now_ms, active
-            if first:
+        lifecycle = process.node.broker.lifecycle
+        now_ms = self._cluster.world.time_us // 1000
+        active, heard = (self._controllers(), lifecycle.epoch), self._heard_by.get(process.name)
+        if heard is None or heard.active != active:
+            self._heard_by[process.name] = _Heard(active, lifecycle.lease_until_ms)
+            if heard is None:
                 self._told(process)
-            elif process.node.broker.lifecycle.lease_until_ms - process.node.broker.lifecycle.lease_ms > (
-                self._since_ms[process.name] + BOUND_MS
-            ):
-                self._known(process)
+        elif heard.at_ms < 0:
+            if lifecycle.lease_until_ms != heard.lease_until_ms:
+                heard.at_ms = now_ms
+        elif lifecycle.lease_until_ms - lifecycle.lease_ms > heard.at_ms + BOUND_MS:
+            self._known(process)
 
     def ended(self, process: Any) -> None:
         """The next process finds a directory that works."""
-        self._since_ms.pop(process.name, None)
+        self._heard_by.pop(process.name, None)
 
     def _controllers(self) -> list[int]:
         controllers = self._cluster.controllers.items()
