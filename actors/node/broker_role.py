@@ -447,7 +447,8 @@ class BrokerRole:
             reports, replicas.reports = replicas.reports, []
             for report in reports:
                 self.node.log.warning(report)
-        self.signal()
+        if replicas.signals:
+            self.signal()
 
     def _flush(self, flush: Flush) -> None:
         def durable(result: object) -> None:

@@ -54,7 +54,7 @@ class BrokerStorage:
         """16 bytes each, of the directories that hold partitions."""
         self._directories: list[LogDirectory] = []
         self._paths: list[str] = []
-        self._found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
+        self.unclaimed: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         """What the start found and no metadata has claimed yet. Invariant: no list is empty, none has one topic id twice."""
         self._counts: list[int] = []
         self._indexes = IndexCache()
@@ -118,7 +118,7 @@ class BrokerStorage:
             for log, flush in flushes:
                 log.flushed(flush)
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
-            unclaimed = itertools.chain.from_iterable(self._found.values())
+            unclaimed = itertools.chain.from_iterable(self.unclaimed.values())
             unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
             unsure |= self._failed
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
@@ -150,7 +150,7 @@ class BrokerStorage:
         """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark."""
         settings = self.settings(topic)
         claimed = None
-        for place, one in self._found.pop((topic, number), ()):
+        for place, one in self.unclaimed.pop((topic, number), ()):
             if one.topic_id == topic_id:
                 claimed = place, one
             elif one.topic_id is None:
@@ -197,7 +197,7 @@ class BrokerStorage:
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
         this process began."""
-        found = self._found.get((topic, number), ())
+        found = self.unclaimed.get((topic, number), ())
         if any(one.topic_id == topic_id for _, one in found):
             return False
         if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
@@ -243,15 +243,10 @@ class BrokerStorage:
         partition.log.forget_indexes()
         replicas.take_offline(partition, why)
 
-    @property
-    def unclaimed(self) -> bool:
-        """Whether the start found what nobody has claimed."""
-        return bool(self._found)
-
     def retire_unclaimed(self) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
         partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
-        for directory, found in itertools.chain.from_iterable(self._found.values()):
+        for directory, found in itertools.chain.from_iterable(self.unclaimed.values()):
             if directory.disk in self._failed:
                 continue
             if found.topic_id is None:
@@ -259,7 +254,7 @@ class BrokerStorage:
             else:
                 self._node.log.info(f"{found.name} has no replica here any more: its files are removed")
                 self._retire(directory.disk, found.name, found.topic, found.number, self.settings(found.topic))
-        self._found.clear()
+        self.unclaimed.clear()
 
     def delete(self, partition: Partition) -> None:
         """A partition has no replica here any more."""
@@ -440,7 +435,7 @@ class BrokerStorage:
     # ---- inside
 
     def _find(self, directory: LogDirectory, found: PartitionDirectory) -> None:
-        others = self._found.setdefault((found.topic, found.number), [])
+        others = self.unclaimed.setdefault((found.topic, found.number), [])
         for other, same in others:
             if found.topic_id is not None and found.topic_id == same.topic_id:
                 self._node.stop(

@@ -36,7 +36,7 @@ class Farewell:
         self._connections = connections
         self._mailbox = mailbox
         self._drop = drop
-        self._staying: dict[int, list[Slot]] = {}
+        self.staying: dict[int, list[Slot]] = {}
         """With the requests that had begun to write: with the connection they go."""
 
     def stays(self, conn: int) -> bool:
@@ -45,7 +45,7 @@ class Farewell:
         connection = connections.get(conn)
         if connection is None or connection.kind not in DATA_KINDS or not connection.slots:
             return False
-        if len(self._staying) >= CLOSED_MAX or connections.bytes_held > connections.bytes_max:
+        if len(self.staying) >= CLOSED_MAX or connections.bytes_held > connections.bytes_max:
             return False
         kept = {id(slot) for slot in connection.slots if slot.frame is not None and without_answer(slot.frame)}
         connections.sift(connection, without_answer)
@@ -59,7 +59,7 @@ class Farewell:
         self._mailbox.sift(conn, wanted)
         if not kept and not connection.waiting:
             return False
-        others = self._staying[conn] = []
+        others = self.staying[conn] = []
         connections.congested(conn, False)
         for slot in list(connection.slots):
             if id(slot) not in kept:
@@ -73,15 +73,13 @@ class Farewell:
 
     def over(self) -> list[int]:
         """Connections of which everything is handled; they are not remembered here any more."""
-        if not self._staying:
-            return []
         over = []
-        for conn in self._staying:
+        for conn in self.staying:
             connection = self._connections.get(conn)
             if connection is None or not connection.slots:
                 over.append(conn)
         for conn in over:
-            for slot in self._staying.pop(conn):
+            for slot in self.staying.pop(conn):
                 slot.parked = slot.sliced = None
         return over
 

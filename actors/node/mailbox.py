@@ -224,7 +224,7 @@ class Mailbox:
         self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
         self.last = self._plane
         """Where the last request came from: it is charged for it."""
-        self._rests = False
+        self.rests = False
         """Whether a request was told to go on in the next turn."""
         self.data_requests_max = data_requests_max
 
@@ -239,7 +239,7 @@ class Mailbox:
 
     def rest(self, lane: Lane, item: Item, *, plane: bool) -> None:
         """A request has done a slice of its work: it goes on in the next turn, before the others of its connection."""
-        self._rests = True
+        self.rests = True
         self._line(lane, plane).back(item, _Place.RESTING)
 
     def set_aside(self, lane: Lane, item: Item) -> None:
@@ -252,10 +252,9 @@ class Mailbox:
 
     def begin_turn(self) -> None:
         """Requests that work in slices may go on."""
-        if self._rests:
-            self._rests = False
-            for line in self._all:
-                line.begin_turn()
+        self.rests = False
+        for line in self._all:
+            line.begin_turn()
 
     def go_on(self, connection: int) -> None:
         """What the first request of a connection waited for may have come."""

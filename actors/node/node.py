@@ -179,7 +179,8 @@ class Node:
         """Act on what has come. `budget`: nanoseconds that each lane may take; one request of each is always handled."""
         self.now = now
         self.connections.begin_turn()
-        self.mailbox.begin_turn()
+        if self.mailbox.rests:
+            self.mailbox.begin_turn()
         if now.mono_ms >= self._noted_ms + NOTE_EVERY_MS:
             self._noted_ms, at_ns = now.mono_ms, self.stopwatch()
             self.control_handler.note(at_ns)
@@ -216,8 +217,9 @@ class Node:
         self.waiting.run()
         for role in self._roles:
             role.end()
-        for conn in self.farewell.over():
-            self._forget(conn)
+        if self.farewell.staying:
+            for conn in self.farewell.over():
+                self._forget(conn)
         return self._effects()
 
     def metrics(self) -> list[Sample]:
@@ -377,7 +379,7 @@ class Node:
         clients = connection.kind is Listener.CLIENT or (
             connection.kind is Listener.INTER_BROKER and api_key in CLIENTS_OWN
         )
-        if clients and broker is not None and not broker.admits(connection.id, api_key):
+        if clients and broker is not None and not (broker.serving or broker.admits(connection.id, api_key)):
             self.close_connection(connection, "this broker is fenced")
             return False
         return True

@@ -355,8 +355,14 @@ class Quorum:
 
     def advance(self) -> None:
         """Perform what raft wants until it wants nothing more; then replay, snapshot, sweep."""
-        raft = self._raft
-        if raft is None or (raft.settled and not self._owes(raft)):
+        raft, store = self._raft, self.store
+        if raft is None or (
+            raft.quiet(self._applied)
+            and not (
+                self._pending or self._unwritten or store.taken or store.log.missed or store.checkpoints.missed
+                or store.log.garbage or store.checkpoints.garbage
+            )
+        ):  # fmt: skip
             return
         try:
             if self._unwritten is not None and not self._write_on(self._unwritten):
@@ -377,14 +383,6 @@ class Quorum:
             return
         if not self._syncs:
             self._sweep()
-
-    def _owes(self, raft: Raft) -> bool:
-        """Whether `advance` has something to do of its own, though raft has settled."""
-        store = self.store
-        return bool(
-            self._applied < raft.high_watermark or self._pending or self._unwritten or store.taken
-            or store.log.missed or store.checkpoints.missed or store.log.garbage or store.checkpoints.garbage
-        )  # fmt: skip
 
     def _perform(self, ready: Ready) -> None:
         """One Ready, in its order, as far as there is room for what came. One answer at a time is awaited, so it has a part

@@ -224,6 +224,10 @@ class Raft:
         """Whether `ready` has nothing to say before the next input or deadline."""
         return self._due_ms is not None
 
+    def quiet(self, applied: int) -> bool:
+        """Whether it has settled, and whoever has applied the log up to there has applied all that is committed."""
+        return self._due_ms is not None and self._core.high_watermark <= applied
+
     def deadline_ms(self) -> int:
         """When `tick` must be called at the latest, on the monotonic clock."""
         return self._due_ms if self._due_ms is not None else self._next_due_ms()

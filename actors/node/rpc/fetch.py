@@ -21,7 +21,7 @@ from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.registry import Answer, Call, Close, Done, Lane, Later, Listener, Parked, Subject, rpc
-from actors.node.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
+from actors.node.slices import ENTRIES_A_SLICE, Steps, go_on
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -70,7 +70,10 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
                 role.replicas.end_session(old)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
     attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
-    return go_on(attempt.first(request))
+    if request.topics or request.forgotten_topics_data:
+        return go_on(attempt.first(request))
+    node.waiting.signal(opened.session.key)  # as in `first`
+    return attempt.attempt(False)
 
 
 def _registered(role: "BrokerRole", replica: int, broker_epoch: int) -> bool:
@@ -190,8 +193,7 @@ class _Fetch:
 
     def first(self, request: Any) -> Steps:
         """Take in what the request says, then look for the first time."""
-        if request.topics or request.forgotten_topics_data:
-            yield from _update(self._role, self._session, request, self._uses_ids)
+        yield from _update(self._role, self._session, request, self._uses_ids)
         # A request that is parked in this session is answered now: this one takes its place.
         self._node.waiting.signal(self._session.key)
         return (yield from self.steps(False))
@@ -211,7 +213,6 @@ class _Fetch:
         clean = 0
         """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
-        pace = Pace()
         bytes_max = self._node.connections.room(self._connection, self._bytes_max)
         for entry in list(session.dirty):
             found = self._look(entry, bytes_max - total, first=total == 0)
@@ -225,7 +226,7 @@ class _Fetch:
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
-            if pace.over():
+            if not len(looks) % ENTRIES_A_SLICE:
                 _clean(session, looks[clean:])
                 clean = len(looks)
                 role.signal()
@@ -235,10 +236,11 @@ class _Fetch:
         role.signal()
         now_ms = self._node.now.mono_ms
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
-            _soil(session, looks[:clean])
+            if clean:
+                _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
         _clean(session, looks[clean:] if clean else looks)
-        return (yield from self._reply(looks, pace))
+        return (yield from self._reply(looks))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -280,12 +282,12 @@ class _Fetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _reply(self, looks: Iterable[Look], pace: Pace) -> Steps:
+    def _reply(self, looks: Iterable[Look]) -> Steps:
         session = self._session
         topics: dict[bytes | str, Any] = {}
         moved: dict[int, None] = {}
         sent: list[Entry] = []
-        for found in looks:
+        for number, found in enumerate(looks, 1):
             entry = found.entry
             if not self._incremental or found.news:
                 topic = topics.get(entry.topic)
@@ -299,7 +301,7 @@ class _Fetch:
                 session.dirty[entry] = None
             elif found.size or found.urgent:
                 sent.append(entry)
-            if pace.over():
+            if not number % ENTRIES_A_SLICE:
                 yield
                 if session.epoch != self._epoch:
                     return Done(_RESPONSE(session_id=session.id))

@@ -66,7 +66,7 @@ def test_clients_beside_the_brokers_may_use_their_listener() -> None:
 @pytest.mark.parametrize("key, looked_at", [(8, False), (11, False), (1, True), (2, True), (23, True)])
 def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: int, looked_at: bool) -> None:
     closed: list[str] = []
-    broker = SimpleNamespace(admits=lambda connection, key: False)
+    broker = SimpleNamespace(serving=False, admits=lambda connection, key: False)
     node: Any = SimpleNamespace(broker=broker, close_connection=lambda connection, why: closed.append(why))
     connection: Any = SimpleNamespace(id=1, kind=Listener.INTER_BROKER)
     assert Node.admitted(node, connection, key) is looked_at
