@@ -22,7 +22,7 @@ from actors.broker.log.log import OffsetsOutOfOrder
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
-from actors.ports import DiskFailed, DiskFull, Now
+from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.batch import CorruptBatch
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
     """High watermark moved."""
     flush: dict[Partition, None]
     """To be durable before the next request leaves: logs cut or begun anew, with flush.messages=1 all that grew."""
-    jobs: list[Job]
+    jobs: dict[Disk, list[Job]]
     """Unlinking, for a thread."""
     reports: list[str]
     failures: list[tuple[Partition, DiskFailed]]
@@ -256,7 +256,7 @@ class Fetcher:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 # The batch is there in a moment, so what is known to be committed stays so.
                 known = max(known, partition.high_watermark)
-                outcome.jobs.extend(partition.restart(base_offset, now.wall_ms))
+                outcome.jobs.setdefault(log.disk, []).extend(partition.restart(base_offset, now.wall_ms))
                 outcome.flush[partition] = None
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
@@ -278,7 +278,7 @@ class Fetcher:
     ) -> None:
         log = partition.log
         before = log.log_end_offset
-        outcome.jobs.extend(partition.truncate_for(epoch, end_offset, prepared))
+        outcome.jobs.setdefault(log.disk, []).extend(partition.truncate_for(epoch, end_offset, prepared))
         if log.log_end_offset < before:
             outcome.reports.append(
                 f"cut {partition!r} from {before} to {log.log_end_offset}: "
@@ -293,7 +293,8 @@ class Fetcher:
                 outcome.reports.append(
                     f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader"
                 )
-                outcome.jobs.extend(partition.restart(data.log_start_offset, now.wall_ms))
+                jobs = partition.restart(data.log_start_offset, now.wall_ms)
+                outcome.jobs.setdefault(partition.log.disk, []).extend(jobs)
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return
@@ -362,7 +363,7 @@ class Fetcher:
 
 
 def _nothing() -> Outcome:
-    return Outcome([], [], {}, [], [], [], [])
+    return Outcome([], [], {}, {}, [], [], [])
 
 
 def _by_topic(kind: Any, keys: Iterable[Key]) -> list[Any]:

@@ -79,8 +79,7 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     is used once and only where the log still begins before it.
 
     Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat says so; where it was the device that
-    failed, `failed_reads` has it. Raises any other OSError
-    of the disk as it is: nothing is known to be damaged."""
+    failed, `failed_reads` has it. Raises any other OSError of the disk as it is: nothing is known to be damaged."""
     log = partition.log
     start = max(offset, log.log_start_offset)
     if start >= log.log_end_offset:

@@ -175,7 +175,7 @@ class BrokerRole:
         if not self._started:
             return
         self.storage.end(self.replicas)
-        if self.replicas.failed_reads:
+        if self.replicas.failed_reads or self.storage.failing:
             self._give_up_failed()
         if self.replicas.unreadable:
             self._give_up_unreadable()
@@ -516,9 +516,10 @@ class BrokerRole:
         return [kind.UnreadableTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _give_up_failed(self) -> None:
-        """Directories whose device fails in reads go offline like those in which nothing can be written. Where this broker
-        cannot go on without one, it gives up only the replicas that it cannot read."""
-        failed, self.replicas.failed_reads = self.replicas.failed_reads, {}
+        """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
+        this broker cannot go on without one, it gives up only the replicas that it cannot read."""
+        failed = self.replicas.failed_reads | self.storage.failing
+        self.replicas.failed_reads, self.storage.failing = {}, {}
         for disk, error in failed.items():
             self.storage.fail(self.replicas, disk, error)
 
@@ -655,7 +656,8 @@ class BrokerRole:
     def _take(self, fetcher: Fetcher, outcome: Outcome) -> None:
         for partition, error in outcome.failures:
             self._disk_failed(partition, error)
-        self.storage.unlink(outcome.jobs)
+        for disk, jobs in outcome.jobs.items():
+            self.storage.unlink(disk, jobs)
         for partition in outcome.grown:
             self.storage.written(partition)
         self.replicas.replicated(outcome)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from actors.node.node import Node
 
 BROKER_RESOURCE = 4
+DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR))
+"""Why a job in a directory takes it offline; that a name is in use, say, does not."""
 LOOKS = 256
 """Replicas whose files are looked for at each checkpoint, in turn."""
 
@@ -56,6 +58,8 @@ class BrokerStorage:
         self._paths: list[str] = []
         self.unclaimed: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         """What the start found and no metadata has claimed yet. Invariant: no list is empty, none has one topic id twice."""
+        self.failing: dict[Disk, DiskFailed] = {}
+        """Directories in which a job has failed in this turn, by an error of the device."""
         self._counts: list[int] = []
         self._indexes = IndexCache()
         self._retention_interval_ms = value("log.retention.check.interval.ms")
@@ -427,10 +431,10 @@ class BrokerStorage:
         """When `tick` is due."""
         return min(self._checkpoint_ms, self._retention_ms, self._room.deadline_ms())
 
-    def unlink(self, jobs: list[Job]) -> None:
+    def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
         if jobs:
-            self._node.work(lambda: _each(jobs), self._noted)
+            self._node.work(lambda: _each(jobs), lambda result: self._done(disk, result))
 
     # ---- inside
 
@@ -454,6 +458,12 @@ class BrokerStorage:
 
     def _path(self, disk: Disk) -> str:
         return next(path for path, mine in self.paths() if mine is disk)
+
+    def _done(self, disk: Disk, result: object) -> None:
+        """A job in one directory has ended."""
+        self._noted(result)
+        if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
+            self.failing[disk] = result
 
     def _noted(self, result: object) -> None:
         if isinstance(result, Exception):
@@ -516,6 +526,8 @@ class BrokerStorage:
             retained = retention.retain(log, now.wall_ms, partition.high_watermark)
         except (DiskFull, DiskFailed, FileNotFoundError) as error:
             self._node.log.warning(f"retention of {partition!r} failed: {error}")
+            if isinstance(error, DiskFailed) and error.errno in DEVICE_ERRORS:
+                self.failing[log.disk] = error
             return
         if retained.deleted:
             self.written(partition)  # if it has rolled, nothing but the new file says where the log ends
@@ -523,13 +535,13 @@ class BrokerStorage:
                 f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
             )
             self._node.waiting.timers.at(
-                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(retained.jobs)
+                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(log.disk, retained.jobs)
             )
         if retained.warm:
             self._node.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
 
     def _retry(self, partition: Partition, result: object) -> None:
-        self._noted(result)
+        self._done(partition.log.disk, result)
         if not isinstance(result, Exception) and not partition.removed:
             self._retain(partition, self._node.now)
 
@@ -537,14 +549,17 @@ class BrokerStorage:
         """Files that do not say which topic they are of: a power cut came before their first flush, or partition.metadata is
         damaged. A topic that was deleted may have had that name, so nobody reads them; nobody removes them either."""
         stray = retired_name(found.topic, found.number, STRAY, self._node.random.uuid())
-        disk.rename(found.name, stray)
-        self._node.log.warning(f"{found.name} has no readable partition.metadata: its files are set aside as {stray}")
+        if self._rename(disk, found.name, stray):
+            self._node.log.warning(
+                f"{found.name} has no readable partition.metadata: its files are set aside as {stray}"
+            )
 
     def _retire(
         self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None
     ) -> None:
         retired = retired_name(topic, number, "delete", self._node.random.uuid())
-        disk.rename(name, retired)
+        if not self._rename(disk, name, retired):
+            return  # the next start on the repaired disk finds files that nobody claims
 
         def later() -> None:
             if log is not None:
@@ -553,8 +568,16 @@ class BrokerStorage:
 
         self._node.waiting.timers.at(self._node.now.mono_ms + settings.file_delete_delay_ms, later)
 
+    def _rename(self, disk: Disk, name: str, to: str) -> bool:
+        try:
+            disk.rename(name, to)
+        except DiskFailed as error:
+            self._done(disk, error)
+            return False
+        return True
+
     def _remove(self, disk: Disk, name: str) -> None:
-        self._node.work(lambda: disk.remove(name), self._noted)
+        self._node.work(lambda: disk.remove(name), lambda result: self._done(disk, result))
 
 
 def _each(jobs: list[Job]) -> None:

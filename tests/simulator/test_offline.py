@@ -120,6 +120,38 @@ def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
     assert role(process).replicas.get("t", 0) is None and role(process).storage.failed(home)
 
 
+@pytest.mark.parametrize(("number", "offline"), [(errno.EIO, True), (errno.EROFS, True), (errno.ENOTEMPTY, False)])
+def test_a_directory_whose_device_fails_in_a_job_goes_offline(number: int, offline: bool) -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    t.produce(b"before")
+    t.world.run_for(100)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+
+    def unlink() -> None:
+        raise DiskFailed(number, "remove failed", "old")
+
+    storage = role(t.cluster.brokers[1]).storage
+    storage.unlink(home, [unlink])
+    t.world.run_for(5_000)
+    assert t.cluster.brokers[1].alive and storage.failed(home) is offline
+    assert (1 in t.isr) is not offline
+
+
+def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
+    t = OneTopic(replicas=[1, 2, 3], settings={})
+    disks = metadata_first(t, 1)
+    t.produce(b"before")
+    t.world.run_for(100)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    home.failed = True
+    t.client.call("b2", "DeleteTopics", 5, message("DeleteTopicsRequest")(topic_names=["t"], timeout_ms=5_000))
+    t.world.run_for(5_000)
+    process = t.cluster.brokers[1]
+    assert process.alive and process.stopped_with is None and role(process).storage.failed(home)
+    assert home.exists(DIRECTORY), "its files wait for the next start"
+
+
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
     """Its leader knew it as caught up, and asked for it again after every heartbeat that took it out."""
     t = OneTopic(replicas=[2, 1, 3], settings={})

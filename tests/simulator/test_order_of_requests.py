@@ -145,7 +145,7 @@ def test_requests_of_a_connection_see_what_earlier_ones_did(seed: int) -> None:
 
 def no_request_waits() -> Any:
     """A reader starts while the writer before it is under way."""
-    return patch.object(Connections, "behind", lambda connections, slot, api: False)
+    return patch.object(Connections, "behind", lambda connections, slot: False)
 
 
 def the_newest_request_first() -> Any:
