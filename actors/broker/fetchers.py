@@ -82,6 +82,10 @@ class Outcome(NamedTuple):
     cuts: list[Cut]
     """Run their jobs in a thread, and hand the results to `cut`."""
 
+    def unlink(self, partition: Partition, jobs: list[Job]) -> None:
+        """Files of a partition are to go."""
+        self.jobs.setdefault(partition.log.disk, []).extend(jobs)
+
 
 class Question(NamedTuple):
     """A request on its way. `named`: the partitions whose position it tells."""
@@ -256,7 +260,7 @@ class Fetcher:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
                 # The batch is there in a moment, so what is known to be committed stays so.
                 known = max(known, partition.high_watermark)
-                outcome.jobs.setdefault(log.disk, []).extend(partition.restart(base_offset, now.wall_ms))
+                outcome.unlink(partition, partition.restart(base_offset, now.wall_ms))
                 outcome.flush[partition] = None
             if data.records and log.append_fetched(data.records, now.wall_ms) is not None:
                 outcome.grown.append(partition)
@@ -278,7 +282,7 @@ class Fetcher:
     ) -> None:
         log = partition.log
         before = log.log_end_offset
-        outcome.jobs.setdefault(log.disk, []).extend(partition.truncate_for(epoch, end_offset, prepared))
+        outcome.unlink(partition, partition.truncate_for(epoch, end_offset, prepared))
         if log.log_end_offset < before:
             outcome.reports.append(
                 f"cut {partition!r} from {before} to {log.log_end_offset}: "
@@ -293,8 +297,7 @@ class Fetcher:
                 outcome.reports.append(
                     f"{partition!r} begins anew at {data.log_start_offset}: its offset {asked[0]} is not on the leader"
                 )
-                jobs = partition.restart(data.log_start_offset, now.wall_ms)
-                outcome.jobs.setdefault(partition.log.disk, []).extend(jobs)
+                outcome.unlink(partition, partition.restart(data.log_start_offset, now.wall_ms))
                 outcome.flush[partition] = None
             self._changed[partition] = None
             return

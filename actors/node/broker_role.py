@@ -211,8 +211,8 @@ class BrokerRole:
         return self.lifecycle.serving(self.node.now, self.image.next_offset)
 
     def admits(self, connection: int, api_key: int) -> bool:
-        """Whether a request may be looked at: any while serving, else those of replicas only (A29)."""
-        return self.serving or api_key == 1 or self.node.connections.replica(connection)
+        """Whether a request may be looked at while clients are not served: those of replicas only (A29)."""
+        return api_key == 1 or self.node.connections.replica(connection)
 
     def absent(self, topic: bytes | str, number: int) -> ErrorCode:
         """Why a partition is not here: it exists elsewhere, or not at all."""

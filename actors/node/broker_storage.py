@@ -462,6 +462,9 @@ class BrokerStorage:
     def _done(self, disk: Disk, result: object) -> None:
         """A job in one directory has ended."""
         self._noted(result)
+        self._failing(disk, result)
+
+    def _failing(self, disk: Disk, result: object) -> None:
         if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
             self.failing[disk] = result
 
@@ -526,8 +529,7 @@ class BrokerStorage:
             retained = retention.retain(log, now.wall_ms, partition.high_watermark)
         except (DiskFull, DiskFailed, FileNotFoundError) as error:
             self._node.log.warning(f"retention of {partition!r} failed: {error}")
-            if isinstance(error, DiskFailed) and error.errno in DEVICE_ERRORS:
-                self.failing[log.disk] = error
+            self._failing(log.disk, error)
             return
         if retained.deleted:
             self.written(partition)  # if it has rolled, nothing but the new file says where the log ends

@@ -200,10 +200,9 @@ class Connections:
 
     def sift(self, connection: Connection, wanted: Callable[[memoryview], bool]) -> None:
         """Drop what waits for a place but for the frames that are wanted."""
-        dropped = [frame for frame in connection.waiting if not wanted(frame)]
-        if dropped:
-            self.bytes_held -= sum(map(len, dropped))
-            connection.waiting = deque(frame for frame in connection.waiting if wanted(frame))
+        kept = deque(frame for frame in connection.waiting if wanted(frame))
+        self.bytes_held -= sum(map(len, connection.waiting)) - sum(map(len, kept))
+        connection.waiting = kept
 
     def take_back(self, connection: Connection, frames: list[memoryview]) -> None:
         """The last requests of a connection, which have not begun, give their places back and wait for new ones."""

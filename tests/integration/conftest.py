@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 import rayft
+from actors.config import node_config, properties
+from actors.host import plan as plans
+from actors.host import storage
 from tests.integration.answers.dialogue import Dialogue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +52,16 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end, "it does not come"
         time.sleep(0.1)
+
+
+def two_directories(home: Path, brokers: int, config: dict[str, str]) -> None:
+    """Lay out one controller and so many brokers, the first of which has a second log directory, `home`/second."""
+    plan = plans.create(home, 1, brokers, common=config)
+    cluster_id = storage.check(plan.members[0].config)[0].cluster_id
+    file = home / "broker-1.properties"
+    own = properties(file.read_text("latin-1")) | {"log.dirs": f"{home / 'broker-1'},{home / 'second'}"}
+    file.write_text("".join(f"{name}={value}\n" for name, value in own.items()), "latin-1")
+    storage.format_node(node_config(own), cluster_id, voters=None, ignore_formatted=True)
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -8,10 +8,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.config import node_config, properties
-from actors.host import plan as plans
-from actors.host import storage
-from tests.integration.conftest import until
+from tests.integration.conftest import two_directories, until
 
 CONFIG = {"registration.lease.timeout.ms": "3000", "registration.heartbeat.interval.ms": "500"}
 
@@ -56,12 +53,7 @@ def test_a_partition_that_is_removed_under_its_broker_does_not_come_back_empty(t
 @pytest.mark.timeout(200)
 def test_a_broker_goes_on_without_one_of_its_directories(tmp_path: Path) -> None:
     home = tmp_path / "c"
-    plan = plans.create(home, 1, 2, common=CONFIG)
-    cluster_id = storage.check(plan.members[0].config)[0].cluster_id
-    file = home / "broker-1.properties"
-    own = properties(file.read_text("latin-1")) | {"log.dirs": f"{home / 'broker-1'},{home / 'second'}"}
-    file.write_text("".join(f"{name}={value}\n" for name, value in own.items()), "latin-1")
-    storage.format_node(node_config(own), cluster_id, voters=None, ignore_formatted=True)
+    two_directories(home, 2, CONFIG)
     with rayft.Cluster(dir=home) as cluster:
         servers: dict[str, object] = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
         admin = created(servers, "orders", [[1, 2]] * 4)

@@ -223,16 +223,10 @@ class FailingDirectories:
             self._away = away
 
     def _guarded_without(self, process: Process, away: tuple[Process, VirtualDisk] | None) -> bool:
-        faults = self._faults
-        brokers = list(faults.cluster.brokers.values())
-        if faults._on_guard() or faults.world.partitions or not all(faults._known(one) for one in brokers):
+        if not self._faults._calm():
             return False
         self._away = away
-        if not faults._may_lose(process):
-            return False
-        registration = faults.metadata.image.broker(int(process.name[1:]))
-        faults.guarded[process.name] = registration.epoch if registration is not None else -1
-        return True
+        return self._faults._guarded(process)
 
     def _return(self, process: Process) -> None:
         """The old directory is there again, without what is in the first one by now."""

@@ -223,9 +223,15 @@ class Faults:
 
     def _guard(self, process: Process) -> bool:
         """Whether a broker may lose what it has not synced; until it is known to have, the others are safe from faults."""
-        brokers = list(self.cluster.brokers.values())
-        if self._on_guard() or self.world.partitions or not all(self._known(one) for one in brokers):
-            return False
+        return self._calm() and self._guarded(process)
+
+    def _calm(self) -> bool:
+        """Whether nobody is guarded, the network is whole and every broker is known."""
+        brokers = self.cluster.brokers.values()
+        return not self._on_guard() and not self.world.partitions and all(self._known(one) for one in brokers)
+
+    def _guarded(self, process: Process) -> bool:
+        """Guard a broker, if every partition has another member of its ISR."""
         if not self._may_lose(process):
             return False
         registration = self.metadata.image.broker(int(process.name[1:]))

@@ -41,6 +41,16 @@ def metadata_first(t: OneTopic, id: int) -> list[VirtualDisk]:
     return disks
 
 
+def in_one_of_two(replicas: list[int]) -> tuple[OneTopic, VirtualDisk]:
+    """A partition with one record, and the directory of broker 1 that holds its replica there."""
+    t = OneTopic(replicas=replicas, settings={})
+    disks = metadata_first(t, 1)
+    t.produce(b"before")
+    t.world.run_for(100)
+    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    return t, home
+
+
 def move_to(t: OneTopic, id: int) -> None:
     """The preferred replica leads."""
     kind = message("ElectLeadersRequest")
@@ -122,11 +132,7 @@ def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
 
 @pytest.mark.parametrize(("number", "offline"), [(errno.EIO, True), (errno.EROFS, True), (errno.ENOTEMPTY, False)])
 def test_a_directory_whose_device_fails_in_a_job_goes_offline(number: int, offline: bool) -> None:
-    t = OneTopic(replicas=[1, 2, 3], settings={})
-    disks = metadata_first(t, 1)
-    t.produce(b"before")
-    t.world.run_for(100)
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, home = in_one_of_two([1, 2, 3])
 
     def unlink() -> None:
         raise DiskFailed(number, "remove failed", "old")
@@ -139,11 +145,7 @@ def test_a_directory_whose_device_fails_in_a_job_goes_offline(number: int, offli
 
 
 def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
-    t = OneTopic(replicas=[1, 2, 3], settings={})
-    disks = metadata_first(t, 1)
-    t.produce(b"before")
-    t.world.run_for(100)
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, home = in_one_of_two([1, 2, 3])
     home.failed = True
     t.client.call("b2", "DeleteTopics", 5, message("DeleteTopicsRequest")(topic_names=["t"], timeout_ms=5_000))
     t.world.run_for(5_000)
@@ -154,11 +156,7 @@ def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
 
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
     """Its leader knew it as caught up, and asked for it again after every heartbeat that took it out."""
-    t = OneTopic(replicas=[2, 1, 3], settings={})
-    disks = metadata_first(t, 1)
-    t.produce(b"before")
-    t.world.run_for(100)
-    (home,) = [disk for disk in disks if disk.exists(DIRECTORY)]
+    t, home = in_one_of_two([2, 1, 3])
     home.fail(reads=False)
     t.until(lambda: 1 not in t.isr)  # the next checkpoint meets the failure
     changes = t.image.leader_epoch(t._row)

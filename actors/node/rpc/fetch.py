@@ -70,9 +70,10 @@ def fetch(node: "Node", request: Any, call: Call) -> Answer:
                 role.replicas.end_session(old)
     reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
     attempt = _Fetch(node, role, request, opened.session, opened.incremental, reader, uses_ids, call)
+    # A request that is parked in this session is answered now: this one takes its place.
+    node.waiting.signal(opened.session.key)
     if request.topics or request.forgotten_topics_data:
         return go_on(attempt.first(request))
-    node.waiting.signal(opened.session.key)  # as in `first`
     return attempt.attempt(False)
 
 
@@ -194,8 +195,6 @@ class _Fetch:
     def first(self, request: Any) -> Steps:
         """Take in what the request says, then look for the first time."""
         yield from _update(self._role, self._session, request, self._uses_ids)
-        # A request that is parked in this session is answered now: this one takes its place.
-        self._node.waiting.signal(self._session.key)
         return (yield from self.steps(False))
 
     def attempt(self, expired: bool) -> Answer:

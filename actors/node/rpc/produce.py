@@ -101,8 +101,7 @@ def _plain(request: Any) -> bool:
     for topic in request.topic_data:
         for one in topic.partition_data:
             entries += 1
-            records = one.records
-            if entries == ENTRIES_A_SLICE or (records is not None and len(records) > 22 and records[22] & CODECS):
+            if entries == ENTRIES_A_SLICE or _compressed(one.records):
                 return False
     return True
 

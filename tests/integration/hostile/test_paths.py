@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 
 import rayft
-from actors.config import node_config, properties
-from actors.host import plan as plans
-from actors.host import storage
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from tests.integration.answers.dialogue import request
+from tests.integration.conftest import two_directories
 from tests.integration.hostile.conftest import CONFIG
 from tests.integration.hostile.produced import (
     LIST_OFFSETS,
@@ -41,12 +39,7 @@ FILE_BYTES_MAX = 2 * MEBIBYTE
 def directories(tmp_path: Path) -> Iterator[Scene]:
     """A controller and a broker with a second log directory."""
     home = tmp_path / "c"
-    plan = plans.create(home, 1, 1, common=CONFIG)
-    cluster_id = storage.check(plan.members[0].config)[0].cluster_id
-    file = home / "broker-1.properties"
-    own = properties(file.read_text("latin-1")) | {"log.dirs": f"{home / 'broker-1'},{home / 'second'}"}
-    file.write_text("".join(f"{name}={value}\n" for name, value in own.items()), "latin-1")
-    storage.format_node(node_config(own), cluster_id, voters=None, ignore_formatted=True)
+    two_directories(home, 1, CONFIG)
     with rayft.Cluster(dir=home) as cluster:
         yield Scene(cluster)
 
