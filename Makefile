@@ -7,7 +7,8 @@
 #   make dev        that, and what tests need           make kafka       Apache Kafka's jars and kcat, for tests
 #   make bench      measured, against Kafka             make sim         fresh seeds through the simulator
 #   make demo       produce, kill the leader, consume   make mutants     hunt planted mistakes with fresh seeds
-#   make kips       break each row of docs/kips.md      make clean      take away what was built and fetched
+#   make kips       break each row of docs/kips.md      make wheel      a wheel, for machines without a compiler
+#   make clean      take away what was built and fetched
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
@@ -16,9 +17,9 @@ KAFKA := 4.3.1
 ARGS ?=
 SEEDS ?= 100
 FIRST ?= 0
-SOURCES := $(wildcard fastpath/*.pyx fastpath/*.pxd)
+SOURCES := $(wildcard fastpath/*.p[yx][xd] fastpath/*/*.p[yx][xd])
 
-.PHONY: run test test-slow build dev lint bench sim mutants kips demo kafka clean help
+.PHONY: run test test-slow build dev wheel lint bench sim mutants kips demo kafka clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -46,6 +47,12 @@ $(VENV)/.developed: $(VENV)/.installed pyproject.toml
 build: $(VENV)/.installed
 
 dev: build $(VENV)/.developed
+
+# Compiles anew, away from the tree, so that nothing old gets in.
+wheel: $(VENV)/.made
+	rm -rf build/lib.* build/bdist.*
+	$(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/*.whl
 
 run: build
 	@$(VENV)/bin/rayft up $(ARGS)
@@ -82,5 +89,5 @@ kafka:
 	@.ci/kafka $(KAFKA) .kafka/libs
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*.c fastpath/*.html .kafka .tools \
-		.pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*/*.so fastpath/*.c fastpath/*/*.c \
+		fastpath/*.html fastpath/*/*.html .kafka .tools .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -336,7 +336,7 @@ def _node(options: argparse.Namespace) -> int:
 def _format(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
     from actors.host import storage
-    from actors.host.entropy import SystemRandom, uuid_text
+    from actors.host.system_random import SystemRandom, uuid_text
 
     config = node_config(_properties(options), "localhost")
     own = SystemRandom().uuid()
@@ -380,7 +380,7 @@ def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defi
     """The address of a lone controller for others: its listener's, or what controller.connect says of one that listens on
     every interface."""
     from actors.config import ConfigError
-    from actors.node.addresses import EVERY_INTERFACE
+    from actors.node.quorum.addresses import EVERY_INTERFACE
 
     listener = config.controller_endpoints[0]
     if listener.host not in EVERY_INTERFACE:
@@ -395,7 +395,7 @@ def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defi
 
 
 def _random_id(options: argparse.Namespace) -> int:
-    from actors.host.entropy import SystemRandom, uuid_text
+    from actors.host.system_random import SystemRandom, uuid_text
 
     print(uuid_text(SystemRandom().uuid()))
     return 0

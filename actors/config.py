@@ -121,7 +121,7 @@ class ListenerConfig(NamedTuple):
     """0: any free one."""
     protocol: str
     kind: str
-    """client, inter-broker, control-plane or controller: the values of `registry.Listener`."""
+    """client, inter-broker, control-plane or controller: the values of `node/runtime/calls.Listener`."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath import batch
+from fastpath.records import batch
 
 
 class Connection:

@@ -31,10 +31,10 @@ from rich.table import Table
 from actors import replay
 from actors.replay import metadata, shared
 from actors.replay.log import Reading
-from actors.replay.question import question
+from actors.replay.read_options import read_options
 from bench import apache, cpu, spark_kafka
 from bench.chart import bars
-from fastpath.batch import headers, patch
+from fastpath.records.batch import headers, patch
 
 RECORDS, VALUE_BYTES, PARTITIONS = 10_000_000, 100, 6
 MILLION = "one-million-partitions/00000000000000000000.log.zst"
@@ -205,16 +205,16 @@ def on_spark(log: Log, rounds: int, session: Any, own: spark_kafka.Source | None
     for reader, spent in zip(readers, in_turn(rounds, *readers.values()), strict=True):
         yield Figure(log.case, reader, log.records, log.bytes, spent)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        place = shared.write(question(log.options), Path(folder) / "shared.arrow")
-        mapped = frame(shared=place)
+        handle = shared.write(read_options(log.options), Path(folder) / "shared.arrow")
+        mapped = frame(shared=handle)
         spent = best(rounds, lambda: spark_kafka.noop(mapped))
     yield Figure(log.case, "rayft on Spark, mapped Arrow file", log.records, log.bytes, spent)
 
 
 def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
     """Ray Data from files, decoding once, and both doors over what was decoded."""
-    from actors.replay import held
     from actors.replay import ray as door
+    from actors.replay import ray_cache
 
     def passed(dataset: Any) -> None:
         count = sum(batch.num_rows for batch in dataset.iter_batches(batch_size=None, batch_format="pyarrow"))
@@ -227,18 +227,18 @@ def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
         log.bytes,
         best(rounds, lambda: passed(door.read(**log.options))),
     )
-    places: list[str] = []
-    spent = once(lambda: places.append(held.share(**log.options)))
-    place = places[0]
+    handles: list[str] = []
+    spent = once(lambda: handles.append(ray_cache.share(**log.options)))
+    handle = handles[0]
     yield Figure(log.case, "rayft, decoded into Ray's store", log.records, log.bytes, spent)
     try:
-        spent = best(rounds, lambda: passed(door.dataset(place)))
+        spent = best(rounds, lambda: passed(door.dataset(handle)))
         yield Figure(log.case, "rayft on Ray Data, shared", log.records, log.bytes, spent)
-        frame = session.read.format("rayft").option("shared", place).load()
+        frame = session.read.format("rayft").option("shared", handle).load()
         spent = best(rounds, lambda: spark_kafka.noop(frame))
         yield Figure(log.case, "rayft on Spark, shared by Ray", log.records, log.bytes, spent)
     finally:
-        held.close(place)
+        ray_cache.close(handle)
 
 
 def own_source(log: Log, kafka: apache.ApacheKafka, folder: Path | None) -> AbstractContextManager[Any]:

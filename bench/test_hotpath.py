@@ -16,7 +16,8 @@ import pytest
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.util import decode_varint, encode_varint
 
-from fastpath import batch, crc32c, varint
+from fastpath.bytes import crc32c, varint
+from fastpath.records import batch
 
 pytest.importorskip("pytest_benchmark")
 
@@ -145,7 +146,7 @@ def test_varint_encode(benchmark, who: str, value: int) -> None:
 FRAMES = """
 import sys, timeit
 import numpy
-from fastpath.buffer import Pool
+from fastpath.bytes.frame_pool import Pool
 
 who, count, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 content, pool = memoryview(bytes(size)), Pool(64 << 20)

@@ -8,7 +8,7 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.host.disk import LocalDisk
-from fastpath import batch
+from fastpath.records import batch
 from tests.unit.broker.log.logs import build, settings
 
 

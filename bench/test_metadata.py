@@ -16,7 +16,7 @@ from actors.metadata.batches import BatchWriter, Voter, Voters
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, FeatureSet, PartitionsChanged, PartitionsSet, TopicSet
-from fastpath.departures import departures
+from fastpath.image.isr_removal import departures
 
 pytest.importorskip("pytest_benchmark")
 

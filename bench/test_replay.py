@@ -13,7 +13,7 @@ from actors.metadata.ops import FeatureSet, PartitionsChanged, PartitionsSet, To
 from actors.replay import metadata
 from actors.replay.checkpoint import compact
 from actors.replay.log import Reading
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 
 TOPICS, EACH, CHANGES = 20, 2_000, 160_000
 RECORDS = 200_000

@@ -25,7 +25,7 @@ from actors.broker.partition import Partition
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import CorruptBatch
+from fastpath.records.batch import CorruptBatch
 
 VERSION = 17
 BACKOFF_MS = 50

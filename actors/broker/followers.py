@@ -7,7 +7,7 @@ This file alone decides when a follower counts as caught up (KIP-497; Kafka's ru
    follower that always trails a busy leader by one round trip is in sync.
 3. A follower that has asked, in whatever fetch of its session, and lacks nothing here has everything as of that fetch:
    the leader notes it when it appends (`passed`), so an idle partition costs nothing.
-4. The position and the broker epoch that judge a replica come from one and the same fetch (R497-43, race 15).
+4. The position and the broker epoch that judge a replica come from one and the same fetch (R497-43).
 """
 
 from typing import NamedTuple

@@ -1,12 +1,12 @@
-"""The leader's wish for another ISR: state machine of one partition (KIP-497; requirement rows T1 to T23).
+"""The leader's proposal for another ISR: state machine of one partition (KIP-497; requirement rows T1 to T23).
 
-Only the controller changes an ISR; the leader asks. This file alone decides in which stage a wish is and what an answer,
+Only the controller changes an ISR; the leader asks. This file alone decides in which stage a proposal is and what an answer,
 a refusal or an update does to it. Rules:
 
-1. `maximal = isr | wish.want`. The high watermark never passes a member of it (R497-23).
-2. At most one unsettled wish a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
+1. `maximal = isr | proposal.want`. The high watermark never passes a member of it (R497-23).
+2. At most one unsettled proposal a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
 3. Only an update with a *higher* version, an answer that carries committed state, or a refusal that can never be applied
-   ends a wish. An update with the same version is a repetition and keeps it (T15, race 13).
+   ends a proposal. An update with the same version is a repetition and keeps it (T15).
 4. A move that the table does not have is a bug: AssertionError, and nothing has changed.
 
 ```
@@ -28,7 +28,7 @@ from actors.broker.followers import Follower
 
 
 class Stage(enum.Enum):
-    """Where a wish is."""
+    """Where a proposal is."""
 
     SETTLED = "settled"
     QUEUED = "Q"
@@ -43,7 +43,7 @@ class Event(enum.Enum):
     WANTED = "another set is wanted than the committed one"
     CONTENT = "the committed set is what is wanted"
     FLUSH = "handed to the network"
-    TRANSIENT = "connection lost, timeout, or an error that says nothing about the wish"
+    TRANSIENT = "connection lost, timeout, or an error that says nothing about the proposal"
     APPLIED = "answer NONE without state"
     APPLIED_STATE = "answer NONE with a state of this epoch that is not older"
     APPLIED_OTHER = "answer NONE with another state"
@@ -55,7 +55,7 @@ class Event(enum.Enum):
     OTHER_LEADER = "update, another leader"
     LEADER_AGAIN = "update, still leader, higher leader epoch"
     REMOVED = "partition removed"
-    FOREIGN = "answer to a wish that is gone"
+    FOREIGN = "answer to a proposal that is gone"
     LEASE_ENDED = "own lease ended"
     LEASE_RENEWED = "own lease renewed with another broker epoch"
     CONTROLLER_CHANGED = "another active controller"
@@ -65,7 +65,7 @@ class Effect(enum.Enum):
     """What a move does besides changing the stage."""
 
     WANT = "take the wanted set"
-    SETTLE = "drop the wish; maximal is the committed set again"
+    SETTLE = "drop the proposal; maximal is the committed set again"
     ADOPT = "take ISR and version of the update or answer"
     EVALUATE = "look at every replica again in this turn"
     RESEND = "the same entry goes into the next request"
@@ -125,7 +125,7 @@ for _stage in Stage:
 del _stage
 
 
-class Wish:
+class Proposal:
     """One proposal. Answers are matched by identity, never by content (T20)."""
 
     __slots__ = ("base", "epochs", "want")
@@ -139,43 +139,46 @@ class Wish:
         """Broker epoch of each member, from the fetch that made it eligible; -1 unknown."""
 
     def __repr__(self) -> str:
-        return f"Wish(base={self.base}, want={sorted(self.want)})"
+        return f"Proposal(base={self.base}, want={sorted(self.want)})"
 
 
 class Isr:
-    """Committed ISR, its version, and the wish of one led partition."""
+    """Committed ISR, its version, and the proposal of one led partition."""
 
-    __slots__ = ("_refused", "held_off", "isr", "maximal", "stage", "version", "wish")
+    __slots__ = ("_refused", "held_off", "isr", "maximal", "proposal", "stage", "version")
 
     def __init__(self, isr: Iterable[int], version: int) -> None:
         self.isr = frozenset(isr)
         self.version = version
         self.stage = Stage.SETTLED
-        self.wish: Wish | None = None
+        self.proposal: Proposal | None = None
         """Invariant: None exactly when the stage is SETTLED."""
         self.maximal = self.isr
-        """Invariant: `isr | wish.want`."""
+        """Invariant: `isr | proposal.want`."""
         self.held_off: dict[int, int] = {}
         """Replica -> monotonic ms before which it is not asked for again (T13)."""
         self._refused: frozenset[int] = frozenset()
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
-        """The set that the present state calls for (T1 to T4, T6). True when a new wish is to be queued for sending."""
+        """The set that the present state calls for (T1 to T4, T6). True when a new proposal is to be queued for sending."""
         settled = self.stage is Stage.SETTLED
         self._move(Event.CONTENT if want == self.isr else Event.WANTED, want=want, epochs=epochs)
         return settled and self.stage is Stage.QUEUED
 
-    def flushed(self) -> Wish:
-        """T5: the wish is handed to the network now."""
+    def flushed(self) -> Proposal:
+        """T5: the proposal is handed to the network now."""
         self._move(Event.FLUSH)
-        assert self.wish is not None and self.wish.want != self.isr
-        return self.wish
+        assert self.proposal is not None and self.proposal.want != self.isr
+        return self.proposal
 
     def answered(
-        self, wish: Wish, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0
+        self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0
     ) -> Row:
-        """An answer, or its loss, for `wish`. `isr` and `version` with APPLIED_STATE, `until_ms` with FINAL (hold-off)."""
-        return self._move(event if wish is self.wish else Event.FOREIGN, isr=isr, version=version, until_ms=until_ms)
+        """An answer, or its loss, for `proposal`. `isr` and `version` with APPLIED_STATE, `until_ms` with FINAL
+        (hold-off)."""
+        return self._move(
+            event if proposal is self.proposal else Event.FOREIGN, isr=isr, version=version, until_ms=until_ms
+        )
 
     def updated(self, isr: Iterable[int], version: int, *, again: bool = False) -> Row:
         """A committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
@@ -209,16 +212,16 @@ class Isr:
         assert row is not None, f"{event.name} cannot happen in stage {self.stage.name}"
         for effect in row.effects:
             if effect is Effect.WANT:
-                self.wish = Wish(self.version, want, epochs or {})
+                self.proposal = Proposal(self.version, want, epochs or {})
             elif effect is Effect.ADOPT:
                 self._adopt(frozenset(isr), version)
             elif effect is Effect.HOLD_OFF:
                 self.held_off.update((replica, until_ms) for replica in self._refused)
             elif effect is Effect.SETTLE:
-                self._refused = self.wish.want - self.isr if self.wish else frozenset()
-                self.wish = None
+                self._refused = self.proposal.want - self.isr if self.proposal else frozenset()
+                self.proposal = None
         self.stage = row.stage
-        self.maximal = self.isr | self.wish.want if self.wish else self.isr
+        self.maximal = self.isr | self.proposal.want if self.proposal else self.isr
         return row
 
     def _adopt(self, isr: frozenset[int], version: int) -> None:

@@ -10,7 +10,7 @@ This file alone decides in which state this broker is, when it sends a heartbeat
 4. NextState 0 orders nothing; with an error only NextState FENCED is obeyed; NOT_CONTROLLER changes nothing (A14, A24).
 5. Being ACTIVE is not yet serving: the own replay must have reached the broker epoch, which is the offset of the record
    that made this broker known (DESIGN section 7).
-6. A change of the wish or of the state is told at once, not at the next interval (R631-165, A23).
+6. A change of the target state or of the state is told at once, not at the next interval (R631-165, A23).
 """
 
 import enum

@@ -12,25 +12,21 @@ follower's fetch means, and what a produced batch must wait for. Rules:
 """
 
 import enum
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from actors.broker import isr as isr_rules
+from actors.broker.admission import Refused, accept
 from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
-from actors.broker.sessions import Entry
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull
 from actors.wire.errors import ErrorCode
-from fastpath.batch import OUTPUT_BYTES_MAX, CorruptBatch, InvalidRecord, InvalidRecords, accept
-from fastpath.inspection import AFTER, BEFORE, Rules, record_errors
 
 CODES = {int(code): code for code in ErrorCode}
-APPEND_TIME = "LogAppendTime"
 UNWRITTEN_MAX = 1000
 NO_LEADER = -1
 NEVER_MS = -(1 << 62)
@@ -71,22 +67,20 @@ class Cluster:
         """Why appends of this turn were refused, by directory."""
 
 
-class Refused(Exception):
-    """A request to a partition that cannot be served; `code` is the answer, `records` (index, sentence) of bad records."""
+class Waiting(Protocol):
+    """A fetcher whose answer may be waiting for a partition to change."""
 
-    def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
-        super().__init__(text or code.name)
-        self.code = code
-        self.records = records
+    replica: int
+    """Below zero: a client."""
+    key: object
+    """Waiting key of its answer."""
 
 
-def refusal(error: CorruptBatch) -> Refused:
-    """The answer to a produced batch with that fault."""
-    if isinstance(error, InvalidRecords):
-        code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
-        return Refused(code, error.reason, error.errors)
-    invalid = isinstance(error, InvalidRecord)
-    return Refused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
+class Watcher(Protocol):
+    """What a partition keeps of a fetcher that is to hear of its changes."""
+
+    def stir(self) -> Waiting:
+        """The partition changed: look at it with the fetcher's next answer."""
 
 
 class Partition:
@@ -154,8 +148,8 @@ class Partition:
         self.removed = False
         self.unreadable = log.damaged is not None
         """A segment here is damaged: this replica is to be given up, and fetched anew from another one."""
-        self.watchers: dict[Entry, None] = {}
-        """Entries of fetch sessions that hold this partition."""
+        self.watchers: dict[Watcher, None] = {}
+        """Who is to hear that this partition changed: its entries in the fetch sessions that are kept."""
         self.alone = False
         """Leader of a partition with one replica: the high watermark is the log end."""
         self.grown = ("grown", topic_id, number)
@@ -241,39 +235,24 @@ class Partition:
         Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER,
         INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR when the disk is full. Raises DiskFailed: nothing more can be appended.
         """
-        log, settings = self.log, self.settings
-        oldest_ms, newest_ms = self._times(wall_ms)
+        log = self.log
         end, heard = log.log_end_offset, self.cluster.heard_ms
         for follower in self.followers.values():
             # Whoever has everything until now is caught up as of its last fetch.
             follower.passed(end, heard.get(follower.id, NEVER_MS))
-        try:
-            accepted = accept(
-                data,
-                0,
-                len(data),
-                end,
-                self.leader_epoch,
-                now_ms=wall_ms,
-                append_time=settings.message_timestamp_type == APPEND_TIME,
-                client=client,
-                keyed=settings.compact,
-                oldest_ms=oldest_ms,
-                newest_ms=newest_ms,
-            )
-            appended: Appended = log.append(data, accepted.headers, wall_ms, client=client)
+        headers = accept(data, self.settings, end, self.leader_epoch, wall_ms, client=client)
+        try:  # what is accepted is sound: the log finds no corrupt batch in it
+            appended: Appended = log.append(data, headers, wall_ms, client=client)
             if self._unwritten:
-                self._unwritten.pop(accepted.headers[0].producer_id, None)
+                self._unwritten.pop(headers[0].producer_id, None)
             return appended
-        except CorruptBatch as error:
-            raise refusal(record_errors(data, self.rules(wall_ms)) if error.of_records else error) from None
         except ProducerFault as error:
-            if isinstance(error, OutOfOrderSequence) and accepted.headers[0].producer_id in self._unwritten:
+            if isinstance(error, OutOfOrderSequence) and headers[0].producer_id in self._unwritten:
                 raise self._no_room() from None
             raise Refused(CODES[error.code], str(error)) from None
         except DiskFull as error:
             self.cluster.without_room[log.disk] = error
-            self._unwritten[accepted.headers[0].producer_id] = None
+            self._unwritten[headers[0].producer_id] = None
             if len(self._unwritten) > UNWRITTEN_MAX:
                 del self._unwritten[next(iter(self._unwritten))]
             raise self._no_room() from None
@@ -281,20 +260,6 @@ class Partition:
     def _no_room(self) -> Refused:
         # What the system says names a file of this machine, which is for the log and not for a client.
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk")
-
-    def rules(self, wall_ms: int) -> Rules:
-        """What each record of a client must keep to now."""
-        settings = self.settings
-        return Rules(settings.compact, *self._times(wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes))
-
-    def _times(self, wall_ms: int) -> tuple[int, int]:
-        """The first and the last timestamp that a record of a client may have now."""
-        settings = self.settings
-        if settings.message_timestamp_type == APPEND_TIME:
-            return BEFORE, AFTER
-        oldest_ms = wall_ms - settings.message_timestamp_before_max_ms
-        newest_ms = wall_ms + settings.message_timestamp_after_max_ms
-        return oldest_ms if oldest_ms > BEFORE else BEFORE, newest_ms if newest_ms < AFTER else AFTER
 
     def verdict(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """Whether an acks=all append up to `required_offset` under `leader_epoch` is done; None: not yet.
@@ -340,13 +305,16 @@ class Partition:
             mono_ms,
         )
 
-    def note_fetch(self, replica: int, entry: Entry, broker_epoch: int, mono_ms: int) -> None:
-        """A follower says where it is. UNKNOWN_LEADER_EPOCH for a replica that is not assigned as far as known here."""
+    def note_fetch(
+        self, replica: int, fetch_offset: int, log_start: int, broker_epoch: int, mono_ms: int, *, attached: bool
+    ) -> None:
+        """A follower says where it is; `attached`: in a session that is kept. UNKNOWN_LEADER_EPOCH for a replica that is not
+        assigned as far as known here."""
         follower = self.followers.get(replica)
         if follower is None:
             raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{replica} is no replica of {self!r} as far as known here")
-        follower.attached = entry.session.id != 0
-        follower.fetched(Position(entry.fetch_offset, entry.log_start, broker_epoch, self.log.log_end_offset, mono_ms))
+        follower.attached = attached
+        follower.fetched(Position(fetch_offset, log_start, broker_epoch, self.log.log_end_offset, mono_ms))
 
     def advance(self, mono_ms: int) -> bool:
         """Move the high watermark as far as the present state allows (R497-23, -45, -53); whether it moved."""
@@ -362,7 +330,7 @@ class Partition:
         return True
 
     def decide(self, mono_ms: int) -> bool:
-        """Compare the ISR that is with the one that should be; True: a new wish is to be queued (T1, T2)."""
+        """Compare the ISR that is with the one that should be; True: a new proposal is to be queued (T1, T2)."""
         if self.leader != self.cluster.me:
             return False
         view = self.view(mono_ms)
@@ -371,21 +339,21 @@ class Partition:
 
     @property
     def incomplete(self) -> bool:
-        """A replica is outside the committed ISR, or a wish may still be changed: a fetch is worth a decision."""
+        """A replica is outside the committed ISR, or a proposal may still be changed: a fetch is worth a decision."""
         return len(self.isr.isr) < len(self.replicas) or self.isr.stage is isr_rules.Stage.QUEUED
 
     @property
     def durable_first(self) -> bool:
-        """What is here counts only once it is on the disk: flush.messages=1, or a wish is out that may make this replica the
-        only one that has what is acknowledged now."""
+        """What is here counts only once it is on the disk: flush.messages=1, or a proposal is out that may make this
+        replica the only one that has what is acknowledged now."""
         return self.settings.flush_messages == 1 or self.flush_before_asking
 
     @property
     def flush_before_asking(self) -> bool:
-        """The wish would leave fewer members than min.insync.replicas, or this one alone: what is here must be durable
-        first. Once the controller has the wish it may commit it after this broker has lost what it had not synced."""
-        wish = self.isr.wish
-        return wish is not None and len(wish.want) < min(max(self.min_insync, 2), len(self.isr.isr))
+        """The proposal would leave fewer members than min.insync.replicas, or this one alone: what is here must be durable
+        first. Once the controller has the proposal it may commit it after this broker has lost what it had not synced."""
+        proposal = self.isr.proposal
+        return proposal is not None and len(proposal.want) < min(max(self.min_insync, 2), len(self.isr.isr))
 
     @property
     def low_watermark(self) -> int:

@@ -8,12 +8,13 @@ so from the active one too, since nobody behind it would notice.
 
 from typing import Any, NamedTuple
 
-from actors.broker.partition import NO_LEADER, Partition, Refused
+from actors.broker.admission import Refused
+from actors.broker.partition import NO_LEADER, Partition
 from actors.broker.replicas import Replicas
 from actors.broker.sessions import Entry
 from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
-from fastpath.batch import CorruptBatch, verify
+from fastpath.records.batch import CorruptBatch, verify
 
 
 class Reader(NamedTuple):
@@ -141,7 +142,10 @@ def note_failure(replicas: Replicas, partition: Partition, error: object) -> Non
 
 def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader) -> None:
     if entry.fresh:
-        partition.note_fetch(reader.replica, entry, reader.broker_epoch, reader.mono_ms)
+        attached = entry.session.id != 0
+        partition.note_fetch(
+            reader.replica, entry.fetch_offset, entry.log_start, reader.broker_epoch, reader.mono_ms, attached=attached
+        )
         entry.fresh = False
         replicas.fetched(partition, reader.mono_ms)
 

@@ -1,12 +1,12 @@
 """All partitions of this broker, and what has to be told to whom after each thing that happened to one.
 
-This file alone keeps the partitions, by (topic id, number), with their fetchers and their wishes for other ISRs. Rules:
+This file alone keeps the partitions, by (topic id, number), with their fetchers and their proposals for other ISRs. Rules:
 
 1. Rows of the image die with a snapshot load; here a partition is named by topic id and number, and found by name only
    through the topic id that the name has now.
 2. Nothing is signalled or sent from here: `signals`, `flushes`, `moved` and `reports` gather what the node does in this
    turn, in the order in which it came up.
-3. All wishes that come up in one turn leave in one AlterIsr (R497-26).
+3. All proposals that come up in one turn leave in one AlterIsr (R497-26).
 """
 
 import enum
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 from actors.broker.fetchers import Fetcher, Limits, Outcome
 from actors.broker.isr import Effect, Stage
+from actors.broker.isr_proposals import IsrProposals, Moved
 from actors.broker.partition import Assignment, Became, Cluster, Partition
-from actors.broker.sender import Moved, Sender
 from actors.broker.sessions import FINAL_EPOCH, Entry, Session
 from actors.ports import Disk, DiskFailed
 
 OpenLog = Callable[[str, bytes, int], Any]
-"""(topic, topic id, number) -> (log, settings, checkpointed high watermark)"""
+"""(topic, topic id, number) -> (log, settings, checkpointed high watermark); None: its files cannot be used"""
 
 
 class Offline(enum.Enum):
     """Why the files of a replica cannot be used."""
 
-    FAILED = "its log directory failed"
+    FAILED = "its log directory failed, or its files cannot be read"
     """Until the process is started again."""
     REMOVED = "its files were removed under the running broker"
     """Its leader still knows how far it was, so only a new process may fetch it anew."""
@@ -36,7 +36,7 @@ class Offline(enum.Enum):
 
 
 class Flush(NamedTuple):
-    """Make a partition's log durable; then its queued wish may leave."""
+    """Make a partition's log durable; then its queued proposal may leave."""
 
     partition: Partition
     asks: bool
@@ -45,9 +45,9 @@ class Flush(NamedTuple):
 class Replicas:
     """The partitions of one broker."""
 
-    def __init__(self, cluster: Cluster, sender: Sender, limits: Limits, open_log: OpenLog) -> None:
+    def __init__(self, cluster: Cluster, proposals: IsrProposals, limits: Limits, open_log: OpenLog) -> None:
         self.cluster = cluster
-        self.sender = sender
+        self.proposals = proposals
         self.limits = limits
         self.open_log = open_log
         self.by_id: dict[bytes, dict[int, Partition]] = {}
@@ -74,7 +74,7 @@ class Replicas:
         self.handed_over_ms: dict[Partition, int] = {}
         """When that was last asked for."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
-        """Settled changes and refused wishes since the start (R497-49)."""
+        """Settled changes and refused proposals since the start (R497-49)."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self.by_id.values():
@@ -88,10 +88,14 @@ class Replicas:
     # ---- metadata
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
-        """Committed metadata says so of a partition that has a replica here."""
+        """Committed metadata says so of a partition that has a replica here. One whose log cannot be opened is offline."""
         partition = self.get(topic_id, number)
         if partition is None:
-            log, settings, high_watermark = self.open_log(topic, topic_id, number)
+            opened = self.open_log(topic, topic_id, number)
+            if opened is None:
+                self.offline[topic_id, number] = Offline.FAILED
+                return
+            log, settings, high_watermark = opened
             partition = Partition(topic, topic_id, number, log, self.cluster, settings, high_watermark)
             self.by_id.setdefault(topic_id, {})[number] = partition
             self.by_name[topic] = self.by_id[topic_id]
@@ -117,7 +121,7 @@ class Replicas:
                 self.signals[partition.committed] = None
                 self.decide(partition, mono_ms)
         elif part is Became.FOLLOWER:
-            self.sender.forget(partition)
+            self.proposals.forget(partition)
 
     def remove(self, partition: Partition) -> None:
         """The partition has no replica here any more."""
@@ -128,7 +132,7 @@ class Replicas:
             if self.by_name.get(partition.topic) is partitions:
                 del self.by_name[partition.topic]
         source = partition.leader
-        self.sender.forget(partition)
+        self.proposals.forget(partition)
         self.unreadable.pop(partition, None)
         self.full.pop(partition, None)
         self.handed_over_ms.pop(partition, None)
@@ -146,9 +150,10 @@ class Replicas:
         self.remove(partition)
 
     def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
-        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A wish that has not
-        left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a follower outside
-        the ISR: its fetches may have come before its registration did. And nobody waits any more for one that is fenced."""
+        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A proposal that
+        has not left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a
+        follower outside the ISR: its fetches may have come before its registration did. And nobody waits any more for
+        one that is fenced."""
         if epoch is None:
             self.cluster.registered.pop(broker, None)
         else:
@@ -195,25 +200,26 @@ class Replicas:
             self.decide(partition, mono_ms)
 
     def decide(self, partition: Partition, mono_ms: int) -> None:
-        """Look at every replica; a new wish leaves in this turn, or after a flush if it would leave too few members. One
+        """Look at every replica; a new proposal leaves in this turn, or after a flush if it would leave too few members. One
         that is looked at again and wants the same is on its way: what it waits for is not begun anew."""
-        before = partition.isr.wish
+        before = partition.isr.proposal
         new = partition.decide(mono_ms)
-        wish = partition.isr.wish
-        if wish is None or partition.isr.stage is not Stage.QUEUED:
+        proposal = partition.isr.proposal
+        if proposal is None or partition.isr.stage is not Stage.QUEUED:
             return
-        if not new and before is not None and before.want == wish.want:
+        if not new and before is not None and before.want == proposal.want:
             return
         if partition.flush_before_asking:
-            self.sender.forget(partition)
+            self.proposals.forget(partition)
             self.flushes.append(Flush(partition, True))
         elif partition.isr.stage is Stage.QUEUED:
-            self.sender.queue(partition)
+            self.proposals.queue(partition)
 
     def flushed(self, partition: Partition, mono_ms: int) -> None:
-        """What was there when a wish came up is durable: it may leave. What has come since counts when it is durable too."""
+        """What was there when a proposal came up is durable: it may leave. What has come since counts when it is
+        durable too."""
         if partition.isr.stage is Stage.QUEUED:
-            self.sender.queue(partition)
+            self.proposals.queue(partition)
         self.advance(partition, mono_ms)
 
     def check_lag(self, mono_ms: int) -> None:
@@ -224,7 +230,7 @@ class Replicas:
                 self.advance(partition, mono_ms)
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
-        """Wishes that an AlterIsr answer has moved."""
+        """Proposals that an AlterIsr answer has moved."""
         for led, row in moved:
             partition = self.get(led.topic_id, led.number)
             if partition is None or partition is not led:

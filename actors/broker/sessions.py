@@ -14,13 +14,11 @@ This file alone decides which session a request belongs to and which of its part
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from actors.broker.partition import Partition
 from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from actors.broker.partition import Partition
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
@@ -51,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 class Entry:
-    """One partition of a fetcher: its wish, and what it was last told."""
+    """One partition of a fetcher: what it wants, and what it was last told."""
 
     __slots__ = (
         "bytes_max",

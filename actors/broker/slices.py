@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Generic, NamedTuple, TypeVar
 
 from actors.ports import More
-from fastpath.compression import GZIP
+from fastpath.records.compression import GZIP
 
 SLICE_COST = 4 << 20
 """About 5 ms."""

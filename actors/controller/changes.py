@@ -16,7 +16,7 @@ from typing import NamedTuple
 from actors.controller.configs import unclean_allowed
 from actors.controller.state import State
 from actors.metadata.ops import PartitionsChanged
-from fastpath.block import Block
+from fastpath.image.blocks import Block
 
 
 class Change(NamedTuple):

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from actors.config import ALIASES, BROKER_CONFIGS, TOPIC_CONFIGS, ConfigError, ConfigKey, ConfigType
-from actors.controller.names import INTERNAL_TOPICS, name_error
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
+from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
 from actors.settings import CLIENT_METRICS_CONFIGS
 from actors.wire.errors import ErrorCode

@@ -14,7 +14,7 @@ from actors.controller.reassignments import completed
 from actors.controller.state import Result, State
 from actors.metadata.ops import BrokerGone, PartitionsChanged
 from actors.ports import Now, Random
-from fastpath.departures import departures
+from fastpath.image.isr_removal import departures
 
 SLICE_ROWS = 20_000
 """Partitions changed at once; between two slices the control lane runs."""

@@ -1,8 +1,8 @@
 """AlterIsr (56, KIP-497): a partition's leader asks, the controller decides.
 
-What this file alone decides: which wishes are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
+What this file alone decides: which proposals are granted, by `CHECKS` in the order of the requirements' table 2.6; the first
 check that fails names the error. All accepted partitions of a request are one group of records (R497-27), and a
-reassignment that a wish completes ends in it (R497-08).
+reassignment that a proposal completes ends in it (R497-08).
 
 Errors: top level 77, 41 (the sender knows more than this controller, R497-42; then nothing of the request is applied); by
 partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. LeaderEpoch is the version at levels 1 and 2 (G-03).
@@ -22,7 +22,7 @@ from actors.wire.messages import message
 NO_ID = bytes(16)
 
 
-class Wish(NamedTuple):
+class Proposal(NamedTuple):
     """One partition of a request. `row` is -1 for an unknown one."""
 
     sender: int
@@ -37,7 +37,7 @@ def alter_isr(state: State, request: Any, now: Now, random: Random) -> Result:
         return _top(ErrorCode.STALE_BROKER_EPOCH)
     seen: set[int] = set()
     judged = [
-        (topic, [(entry, *_judge(state, wish)) for entry, wish in _wishes(state, request.broker_id, topic, seen)])
+        (topic, [(entry, *_judge(state, one)) for entry, one in _proposals(state, request.broker_id, topic, seen)])
         for topic in _first_only(request.topics)
     ]
     if any(code == ErrorCode.NOT_CONTROLLER for _, entries in judged for _, code, _ in entries):
@@ -75,26 +75,26 @@ def _first_only(topics: Any) -> list[Any]:
     return list(merged.values())
 
 
-def _wishes(state: State, sender: int, topic: Any, seen: set[int]) -> list[tuple[Any, Wish]]:
+def _proposals(state: State, sender: int, topic: Any, seen: set[int]) -> list[tuple[Any, Proposal]]:
     """`seen`: rows that the request has named before."""
     image = state.image
     topic_row = image.topic(topic.topic)
     if topic_row >= 0 and topic.topic_id not in (NO_ID, image.topic_id(topic_row)):
         topic_row = -1
-    wishes = []
+    proposals = []
     for entry in topic.partitions:
         row = image.partition(topic_row, entry.partition_id) if topic_row >= 0 else -1
-        wishes.append((entry, Wish(sender, row, row in seen, entry)))
+        proposals.append((entry, Proposal(sender, row, row in seen, entry)))
         seen.add(row)
-    return wishes
+    return proposals
 
 
-def _judge(state: State, wish: Wish) -> tuple[ErrorCode, Change | PartitionsSet | None]:
+def _judge(state: State, proposal: Proposal) -> tuple[ErrorCode, Change | PartitionsSet | None]:
     for _, passes, code in CHECKS:
-        if not passes(state, wish):
+        if not passes(state, proposal):
             return code, None
-    image, row, sender = state.image, wish.row, wish.sender
-    wanted = set(wish.entry.isr)
+    image, row, sender = state.image, proposal.row, proposal.sender
+    wanted = set(proposal.entry.isr)
     if wanted == set(image.isr(row)):
         return ErrorCode.NONE, None  # row 15
     isr = tuple(broker for broker in image.replicas(row) if broker in wanted)
@@ -108,60 +108,60 @@ def _judge(state: State, wish: Wish) -> tuple[ErrorCode, Change | PartitionsSet 
 # ---- the table
 
 
-def _known(state: State, wish: Wish) -> bool:
-    return wish.row >= 0
+def _known(state: State, proposal: Proposal) -> bool:
+    return proposal.row >= 0
 
 
-def _once(state: State, wish: Wish) -> bool:
-    return not wish.repeated
+def _once(state: State, proposal: Proposal) -> bool:
+    return not proposal.repeated
 
 
-def _epoch_not_ahead(state: State, wish: Wish) -> bool:
-    return bool(wish.entry.leader_epoch <= state.image.leader_epoch(wish.row))
+def _epoch_not_ahead(state: State, proposal: Proposal) -> bool:
+    return bool(proposal.entry.leader_epoch <= state.image.leader_epoch(proposal.row))
 
 
-def _version_not_ahead(state: State, wish: Wish) -> bool:
-    return bool(wish.entry.current_zk_version <= state.image.leader_epoch(wish.row))
+def _version_not_ahead(state: State, proposal: Proposal) -> bool:
+    return bool(proposal.entry.current_zk_version <= state.image.leader_epoch(proposal.row))
 
 
-def _sender_leads(state: State, wish: Wish) -> bool:
-    return state.image.leader(wish.row) == wish.sender
+def _sender_leads(state: State, proposal: Proposal) -> bool:
+    return state.image.leader(proposal.row) == proposal.sender
 
 
-def _names_itself(state: State, wish: Wish) -> bool:
-    return bool(wish.entry.leader == wish.sender)
+def _names_itself(state: State, proposal: Proposal) -> bool:
+    return bool(proposal.entry.leader == proposal.sender)
 
 
-def _version_is_current(state: State, wish: Wish) -> bool:
-    # One number stands for both epochs at levels 1 and 2: an older one in either field is a wish on an older state.
-    epoch = state.image.leader_epoch(wish.row)
-    return bool(wish.entry.current_zk_version == epoch and wish.entry.leader_epoch == epoch)
+def _version_is_current(state: State, proposal: Proposal) -> bool:
+    # One number stands for both epochs at levels 1 and 2: an older one in either field is a proposal on an older state.
+    epoch = state.image.leader_epoch(proposal.row)
+    return bool(proposal.entry.current_zk_version == epoch and proposal.entry.leader_epoch == epoch)
 
 
-def _well_formed(state: State, wish: Wish) -> bool:
-    isr = wish.entry.isr
+def _well_formed(state: State, proposal: Proposal) -> bool:
+    isr = proposal.entry.isr
     return bool(isr) and min(isr) >= 0 and len(set(isr)) == len(isr)
 
 
-def _of_replicas(state: State, wish: Wish) -> bool:
-    return set(wish.entry.isr) <= set(state.image.replicas(wish.row))
+def _of_replicas(state: State, proposal: Proposal) -> bool:
+    return set(proposal.entry.isr) <= set(state.image.replicas(proposal.row))
 
 
-def _has_leader(state: State, wish: Wish) -> bool:
-    return wish.sender in wish.entry.isr
+def _has_leader(state: State, proposal: Proposal) -> bool:
+    return proposal.sender in proposal.entry.isr
 
 
-def _eligible(state: State, wish: Wish) -> bool:
+def _eligible(state: State, proposal: Proposal) -> bool:
     """Members that are in the ISR already and in controlled shutdown may stay until the controller takes them out; the
     leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it
     cannot use its replica: the leader knows it as caught up until it has fetched nothing for long enough."""
     image = state.image
-    usable, healthy = state.soft.usable(image).ids, able(state, wish.row)
-    present = image.isr(wish.row)
-    epochs = wish.entry.isr_broker_epochs
-    if epochs and len(epochs) != len(wish.entry.isr):
+    usable, healthy = state.soft.usable(image).ids, able(state, proposal.row)
+    present = image.isr(proposal.row)
+    epochs = proposal.entry.isr_broker_epochs
+    if epochs and len(epochs) != len(proposal.entry.isr):
         return False
-    for index, member in enumerate(wish.entry.isr):
+    for index, member in enumerate(proposal.entry.isr):
         broker = image.broker(member)
         if broker is None or (member not in usable and (member not in present or member not in state.soft.stopping)):
             return False
@@ -172,7 +172,7 @@ def _eligible(state: State, wish: Wish) -> bool:
     return True
 
 
-Check = Callable[[State, Wish], bool]
+Check = Callable[[State, Proposal], bool]
 
 CHECKS: tuple[tuple[str, Check, ErrorCode], ...] = (
     ("4, 5 known", _known, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

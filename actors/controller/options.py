@@ -1,6 +1,6 @@
 """What the controller reads of its node's configuration, typed once; and what differs by `metadata.format` as data rows.
 
-The drafts differ in policies, not only in records: A18, A45 and A46 of the KIP-631 requirements. Each difference is a
+The drafts differ in policies, not only in records: A18, A45 and A46. Each difference is a
 column of `POLICIES`, never a branch elsewhere.
 """
 

@@ -15,8 +15,9 @@ Refusal = Callable[[Any, ErrorCode, int], Any]
 """(request, error code, id of the active controller or -1) -> reply"""
 
 
-def refusal(name: str, request: Any, code: ErrorCode, active_controller: int) -> Any:
-    """The reply of API `name` that says `code` and nothing else. Raises KeyError for an API that is not refused here."""
+def refusal(request: Any, code: ErrorCode, active_controller: int) -> Any:
+    """The reply to a request that says `code` and nothing else. Raises KeyError for an API that is not refused here."""
+    name = request.__schema__.head.name.removesuffix("Request")
     return REFUSALS[name](request, code, active_controller)
 
 

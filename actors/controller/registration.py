@@ -50,7 +50,7 @@ class Claim(NamedTuple):
 
 
 def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
-    """Judge one heartbeat. The reply is of level 2's layout; `node/rpc/broker_heartbeat.py` writes level 1's."""
+    """Judge one heartbeat. The reply is of level 2's layout; `node/api/handlers/broker_heartbeat.py` writes level 1's."""
     lease = state.soft.leases.get(request.broker_id)
     first = request.broker_epoch == -1
     own = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
-from actors.controller.names import METADATA_TOPICS, name_error, rival
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
+from actors.metadata.topic_names import METADATA_TOPICS, name_error, rival
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from actors.host import durable
 from actors.ports import Buffer, DiskFailed, DiskFull
-from fastpath.buffer import Pool
+from fastpath.bytes.frame_pool import Pool
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 NO_NOWAIT = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL))

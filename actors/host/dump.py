@@ -9,7 +9,7 @@ from typing import TextIO
 
 from actors.host import storage
 from actors.ports import Batch
-from fastpath import batch
+from fastpath.records import batch
 
 FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}
 SHOWN_BYTES = 200

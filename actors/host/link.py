@@ -18,8 +18,8 @@ from collections import deque
 from typing import Protocol, cast
 
 from actors.host.partial import FREE_BYTES, Room
-from actors.node.meters import Idle
-from fastpath.buffer import Pool
+from actors.node.runtime.meters import Idle
+from fastpath.bytes.frame_pool import Pool
 
 SCRATCH_BYTES = 64 << 10
 SPARE_BYTES_MAX = 32 << 20
@@ -157,7 +157,7 @@ class Link(asyncio.BufferedProtocol):
     # ---- the loop calls these
 
     def pause(self, paused: bool) -> None:
-        """Stop or go on reading, as the node wishes."""
+        """Stop or go on reading, as the node wants it."""
         self._paused_by_node = paused
         self.moved_ms = _now_ms()
         self._read_or_not()

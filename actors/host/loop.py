@@ -26,14 +26,15 @@ from actors.host.client import dial
 from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
-from actors.node.effects import Dial, Effects, Stop
-from actors.node.forwarding import CONTROLLER_REQUEST_BYTES_MAX
+from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
-from actors.node.node import REQUEST_BYTES_MAX
+from actors.node.net.request_channel import REQUEST_BYTES_MAX
+from actors.node.runtime.effects import Dial, Effects, Stop
 from actors.ports import Now
 
 if TYPE_CHECKING:
-    from actors.node.node import Log, Node
+    from actors.node.node import Node
+    from actors.node.runtime.runtime import Log
 
 BUDGET_NS = 4_000_000
 """What each lane may take of a turn; more waits for the next turn. Between turns sockets are read, within one heartbeats
@@ -255,8 +256,10 @@ class Loop:
             self._syncs.submit(sync)
         for work in effects.work:
             self._syncs.work(work)
-        for wish in effects.dial:
-            self._dials[wish.conn] = self._loop.create_task(self._dial(wish), name=f"dial-{wish.host}:{wish.port}")
+        for wanted in effects.dial:
+            self._dials[wanted.conn] = self._loop.create_task(
+                self._dial(wanted), name=f"dial-{wanted.host}:{wanted.port}"
+            )
         for name in effects.listen:
             self._listen(name)
         for name in effects.turn_away:
@@ -293,14 +296,14 @@ class Loop:
             self._watch(name)
         return True
 
-    async def _dial(self, wish: Dial) -> None:
+    async def _dial(self, wanted: Dial) -> None:
         def make(address: str) -> Link:
-            return Link(self, self._control, wish.conn, "", ANSWER_BYTES_MAX, address)
+            return Link(self, self._control, wanted.conn, "", ANSWER_BYTES_MAX, address)
 
-        refused = await dial(wish.host, wish.port, make)
-        self._dials.pop(wish.conn, None)
+        refused = await dial(wanted.host, wanted.port, make)
+        self._dials.pop(wanted.conn, None)
         if refused is not None:
-            self._node.closed(wish.conn, refused)
+            self._node.closed(wanted.conn, refused)
             self._schedule()
 
     def _close(self, conn: int) -> None:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from actors.config import ConfigError
-from actors.host import durable, existing, probe, storage
+from actors.host import durable, probe, reopen, storage
 from actors.host import plan as plans
 from actors.import_path import python_path
 
@@ -269,7 +269,7 @@ class Cluster:
                 common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
                 level=self._level or 2,
             )  # fmt: skip
-        existing.agree(
+        reopen.agree(
             found, self._config, controllers=controllers, brokers=brokers,
             host=self._host, port=self._port, combined=self._combined, level=self._level,
         )  # fmt: skip

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from actors.config import node_config
-from actors.host import durable, existing, storage
+from actors.host import durable, reopen, storage
 from actors.host import plan as plans
-from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.on_processes import ClusterError
+from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.import_path import joining_ray
 
 NAMESPACE = "rayft"
@@ -123,7 +123,7 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
             raise ClusterError(f"{directory} holds a cluster of processes: leave --ray out, or take another --dir.")
         choice = _choose(directory, options, common, machines)
     plan = _plan(directory, choice)
-    existing.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port)
+    reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port)
     actors = {name: _actor(ray, name, choice) for name in choice["nodes"]}
     pids = _wait(ray, actors, plan)
     plans.write_json(directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], pids))

@@ -2,7 +2,7 @@
 
 This file alone decides the layout of a cluster's directory:
 
-    cluster.json               the running cluster, for people and programs (schema: DESIGN, the command)
+    cluster.json               the running cluster, for people and programs (schema: DESIGN section 11)
     broker-1.properties        a node's configuration, as `rayft node --config` takes it
     broker-1.log               what the node had to say
     broker-1/                  its data
@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from actors.config import ConfigError, NodeConfig, node_config, properties
 from actors.host import durable, storage
-from actors.host.entropy import SystemRandom, uuid_text
 from actors.host.server import PortTaken
+from actors.host.system_random import SystemRandom, uuid_text
 
 FIRST_CONTROLLER = 1001
 FIRST_PORT, LAST_PORT = 9092, 65535
@@ -134,7 +134,7 @@ def create(
     """Invent a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers and from
     `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; nothing is left then
     that a second try would stumble over."""
-    from actors.node.addresses import EVERY_INTERFACE
+    from actors.node.quorum.addresses import EVERY_INTERFACE
 
     refuse_shape(controllers, brokers, port)
     if host in EVERY_INTERFACE:

@@ -15,10 +15,10 @@ from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
 from actors.host import descriptors, storage
-from actors.host.entropy import SystemRandom
 from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.repeats import Repeats
 from actors.host.server import Listeners, PortTaken
+from actors.host.system_random import SystemRandom
 
 REFUSED = 3
 SETTING = "rayft.metrics.listen"
@@ -135,7 +135,7 @@ def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
 def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # type: ignore[no-untyped-def]
     from actors.host.disk import HANDLES_MAX, LocalDisk
     from actors.node.node import Node
-    from actors.node.storage import Storage
+    from actors.node.runtime.storage import Storage
 
     first = found[0]
     handles_max = descriptors.handles_max(len(found), HANDLES_MAX)

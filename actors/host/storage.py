@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from actors.config import NodeConfig, properties
 from actors.host import durable
-from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
+from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 
 META = "meta.properties"
 LOCK = ".lock"

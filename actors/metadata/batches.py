@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from actors.metadata.ops import CorruptMetadata
 from actors.ports import Batch, Buffer
 from actors.wire.messages import decode_exact, encode, message
-from fastpath import batch as records
-from fastpath.compact import Writer
+from fastpath.image.write_records import Writer
+from fastpath.records import batch as records
 
 BATCH_BYTES_MAX = 1 << 20
 """A turn's batch is cut here, unless one atomic operation is larger."""

@@ -3,7 +3,7 @@
 This file alone decides what each op does to the state. `replay` is the only writer; it uses no clock, configuration, own
 id or randomness, so that every node, and every replay tool, gets the same image from the same records (R631-084).
 
-- Partitions are columns (fastpath.columns, which this class extends); the rest are small tables here.
+- Partitions are columns (fastpath.image.columns, which this class extends); the rest are small tables here.
 - Every write of a table leaves its old value in `_journal` until commit, as the columns do for theirs.
 - `pin()` fixes a generation that any thread may read while replay goes on.
 
@@ -37,10 +37,10 @@ from actors.metadata.ops import (
     Transaction,
     records,
 )
-from fastpath.block import Block
-from fastpath.columns import Columns
-from fastpath.pages import PagedList, PagedMap
-from fastpath.view import View
+from fastpath.image.blocks import Block
+from fastpath.image.columns import Columns
+from fastpath.image.copy_on_write import PagedList, PagedMap
+from fastpath.image.views import View
 
 Rows = Sequence[int] | NDArray[np.int64]
 """Partition rows: a list when few, an array when many."""
@@ -55,7 +55,7 @@ ConfigKey = tuple[int, str]
 """(resource type, resource name)"""
 
 
-class Touched(NamedTuple):
+class Delta(NamedTuple):
     """What one op changed, so that readers look at the delta only. Rows of removed partitions are in `partitions` too:
     `number` and `topic_of` still answer for them until commit, `is_partition` says that they are gone."""
 
@@ -227,7 +227,7 @@ class Image(Columns):
 
     # ---- replay
 
-    def replay(self, offset: int, op: Op) -> Touched:
+    def replay(self, offset: int, op: Op) -> Delta:
         """Do what the record or records starting at `offset` say. Raises CorruptMetadata, and has then changed nothing."""
         if offset < self.next_offset:
             raise CorruptMetadata(offset, f"replayed already, next is {self.next_offset}")
@@ -290,27 +290,27 @@ class Image(Columns):
         self._journal.append((offset, table, key, table.get(key)))
         _store(table, key, value)
 
-    def _broker_set(self, offset: int, op: BrokerSet) -> Touched:
+    def _broker_set(self, offset: int, op: BrokerSet) -> Delta:
         names = [endpoint.name for endpoint in op.endpoints]
         if op.id < 0 or len(set(names)) < len(names):
             raise ValueError(f"broker {op.id} with listeners {names}: a negative id, or a listener name twice")
         self._set(offset, self._brokers, op.id, op)
-        return Touched(brokers=(op.id,))
+        return Delta(brokers=(op.id,))
 
-    def _broker_changed(self, offset: int, op: BrokerChanged) -> Touched:
+    def _broker_changed(self, offset: int, op: BrokerChanged) -> Delta:
         broker = self._brokers.get(op.id)
         if broker is None or broker.epoch != op.epoch:
             raise ValueError(f"a change of broker {op.id} with epoch {op.epoch}, which is not registered")
         given = {name: value for name, value in op._asdict().items() if value is not None}
         self._set(offset, self._brokers, op.id, broker._replace(**given))
-        return Touched(brokers=(op.id,))
+        return Delta(brokers=(op.id,))
 
-    def _broker_gone(self, offset: int, op: BrokerGone) -> Touched:
+    def _broker_gone(self, offset: int, op: BrokerGone) -> Delta:
         if op.id in self._brokers:
             self._set(offset, self._brokers, op.id, None)
-        return Touched(partitions=self.remove_broker(offset, op.id), brokers=(op.id,))
+        return Delta(partitions=self.remove_broker(offset, op.id), brokers=(op.id,))
 
-    def _topic_set(self, offset: int, op: TopicSet) -> Touched:
+    def _topic_set(self, offset: int, op: TopicSet) -> Delta:
         row = self._by_id.get(op.id, -1)
         if self._by_name.get(op.name, row) != row:
             raise ValueError(f"the topic name {op.name!r} belongs to another topic id")
@@ -328,9 +328,9 @@ class Image(Columns):
         self._set(offset, self.names, row, TopicName(op.name, op.deleting))
         if op.deleting or row in self._hidden:
             self._set(offset, self._hidden, row, op.deleting or None)
-        return Touched(topics=(row,))
+        return Delta(topics=(row,))
 
-    def _topic_gone(self, offset: int, op: TopicGone) -> Touched:
+    def _topic_gone(self, offset: int, op: TopicGone) -> Delta:
         row = self._by_id.get(op.id, -1)
         if row < 0:
             raise ValueError(f"the deletion of topic {op.id.hex()}, which does not exist")
@@ -348,7 +348,7 @@ class Image(Columns):
         if self.configs.get((TOPIC_RESOURCE, name)) is not None:
             configs = ((TOPIC_RESOURCE, name),)
             self._set(offset, self.configs, configs[0], None)
-        return Touched(topics=(row,), partitions=rows, configs=configs, removed=((name, op.id),))
+        return Delta(topics=(row,), partitions=rows, configs=configs, removed=((name, op.id),))
 
     def _topic_row(self, topic_id: bytes) -> int:
         row = self._by_id.get(topic_id, -1)
@@ -356,42 +356,42 @@ class Image(Columns):
             raise ValueError(f"a partition of topic {topic_id.hex()}, which does not exist")
         return row
 
-    def _partitions_set(self, offset: int, op: PartitionsSet) -> Touched:
+    def _partitions_set(self, offset: int, op: PartitionsSet) -> Delta:
         row = self._topic_row(op.topic_id)
-        return Touched(topics=(row,), partitions=self.put(offset, row, op.block))
+        return Delta(topics=(row,), partitions=self.put(offset, row, op.block))
 
-    def _partitions_changed(self, offset: int, op: PartitionsChanged) -> Touched:
+    def _partitions_changed(self, offset: int, op: PartitionsChanged) -> Delta:
         topics = [self._topic_row(topic_id) for topic_id in op.block.topic_ids()]
-        return Touched(partitions=self.apply(offset, topics, op.block))
+        return Delta(partitions=self.apply(offset, topics, op.block))
 
-    def _config_set(self, offset: int, op: ConfigSet) -> Touched:
+    def _config_set(self, offset: int, op: ConfigSet) -> Delta:
         key = (op.resource_type, op.resource_name)
         values = dict(self.configs.get(key) or ())
         values.pop(op.name, None)
         if op.value is not None:
             values[op.name] = op.value
         self._set(offset, self.configs, key, values or None)
-        return Touched(configs=(key,))
+        return Delta(configs=(key,))
 
-    def _feature_set(self, offset: int, op: FeatureSet) -> Touched:
+    def _feature_set(self, offset: int, op: FeatureSet) -> Delta:
         self._set(offset, self._features, op.name, op.level or None)
-        return Touched(features=(op.name,))
+        return Delta(features=(op.name,))
 
-    def _producer_ids_set(self, offset: int, op: ProducerIdsSet) -> Touched:
+    def _producer_ids_set(self, offset: int, op: ProducerIdsSet) -> Delta:
         if op.next_producer_id < self.next_producer_id:
             raise ValueError(f"next producer id {op.next_producer_id} after {self.next_producer_id}")
         self._set(offset, self._producer_ids, 0, op)
-        return Touched()
+        return Delta()
 
-    def _entity_set(self, offset: int, op: EntitySet) -> Touched:
+    def _entity_set(self, offset: int, op: EntitySet) -> Delta:
         self._set(offset, self.entities, (op.kind, op.key), op)
-        return Touched()
+        return Delta()
 
-    def _entity_gone(self, offset: int, op: EntityGone) -> Touched:
+    def _entity_gone(self, offset: int, op: EntityGone) -> Delta:
         self._set(offset, self.entities, (op.kind, op.key), None)
-        return Touched()
+        return Delta()
 
-    def _elr_cleared(self, offset: int, op: ElrCleared) -> Touched:
+    def _elr_cleared(self, offset: int, op: ElrCleared) -> Delta:
         topics = [self.topic(op.topic_name)] if op.topic_name else list(self.topics())
         block = Block()
         rows = []
@@ -403,15 +403,15 @@ class Image(Columns):
                     rows.append(topic)
                     block.append(self.topic_id(topic) or b"", self.number(row), extra=Extra(None, None, None, (), ()))
         changed = [self._by_id[topic_id] for topic_id in block.topic_ids()]
-        return Touched(partitions=self.apply(offset, changed, block)) if rows else Touched()
+        return Delta(partitions=self.apply(offset, changed, block)) if rows else Delta()
 
-    def _transaction_edge(self, offset: int, op: Transaction) -> Touched:
+    def _transaction_edge(self, offset: int, op: Transaction) -> Delta:
         if (op.edge == "begin") == (self._transaction >= 0):
             raise ValueError(f"{op.edge} of a metadata transaction out of place")
         if op.edge == "abort":
             self._take_back(self._transaction)
         self._transaction = offset if op.edge == "begin" else -1
-        return Touched()
+        return Delta()
 
 
 def _store(table: Any, key: Any, value: Any) -> None:
@@ -423,7 +423,7 @@ def _store(table: Any, key: Any, value: Any) -> None:
         table[key] = value
 
 
-REPLAY: dict[type, Callable[[Image, int, Any], Touched]] = {
+REPLAY: dict[type, Callable[[Image, int, Any], Delta]] = {
     BrokerSet: Image._broker_set,
     BrokerChanged: Image._broker_changed,
     BrokerGone: Image._broker_gone,

@@ -6,7 +6,7 @@ records and read them back) and the image (which replays them). It knows neither
 Rules:
 
 1. An op says what is so afterwards, never how it was decided.
-2. Partitions travel as blocks (fastpath.block), one row a record; everything else is one op a record.
+2. Partitions travel as blocks (fastpath.image.blocks), one row a record; everything else is one op a record.
 3. Topics and partitions are named by topic id: rows of an image never leave their process.
 
 KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
@@ -15,7 +15,7 @@ KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, Self
 
-from fastpath.block import NOTHING, Block, Extra, State
+from fastpath.image.blocks import NOTHING, Block, Extra, State
 
 UNCHANGED = -2
 """A leader that stays as it is."""

@@ -32,7 +32,7 @@ from actors.metadata.dialects.drafts import Drafts
 from actors.metadata.image import Image, Pin
 from actors.metadata.ops import ConfigSet, CorruptMetadata, FeatureSet, TopicSet
 from actors.ports import Batch, Buffer
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 
 RECORDS_MAX = 4096
 """Records in a batch of a snapshot."""

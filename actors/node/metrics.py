@@ -11,16 +11,16 @@ Rules:
 3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from actors.broker.lifecycle import State
-from actors.node.meters import Histogram, Meter
-from actors.node.registry import Lane
-
-if TYPE_CHECKING:
-    from actors.node.broker_role import BrokerRole
-    from actors.node.controller_role import ControllerRole
-    from actors.node.node import Node
+from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.replica import Quorum
+from actors.node.roles.broker.role import BrokerRole
+from actors.node.roles.controller.role import ControllerRole
+from actors.node.runtime.calls import Lane
+from actors.node.runtime.meters import Histogram, Meter
+from actors.node.runtime.runtime import Runtime
 
 CONTROLLER = "kafka.controller:type=KafkaController,name="
 BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
@@ -68,28 +68,34 @@ def histogram(mbean: str, of: Histogram) -> list[Sample]:
     ]
 
 
-def samples(node: "Node") -> list[Sample]:
-    """Everything that this node knows."""
-    found = _requests(node)
-    if node.controller is not None:
-        found += _controller(node.controller, node)
-    if node.broker is not None:
-        found += _broker(node.broker, node)
+def samples(
+    runtime: Runtime,
+    requests: RequestChannel,
+    quorum: Quorum,
+    controller: ControllerRole | None,
+    broker: BrokerRole | None,
+) -> list[Sample]:
+    """Everything that a node knows."""
+    found = _requests(runtime, requests)
+    if controller is not None:
+        found += _controller(controller, runtime, quorum)
+    if broker is not None:
+        found += _broker(broker, runtime, quorum)
     return found
 
 
-def _requests(node: "Node") -> list[Sample]:
-    now_ns = node.stopwatch()
-    found = gauge(REQUESTS + "RequestQueueSize", node.mailbox.size(Lane.DATA))
-    found += gauge(HANDLERS + "RequestHandlerAvgIdlePercent", node.data_handler.share(now_ns))
-    if node.config.control_plane_listener:
-        found += gauge(REQUESTS + "ControlPlaneRequestQueueSize", node.mailbox.control_requests)
-        found += gauge(HANDLERS + "ControlPlaneRequestHandlerAvgIdlePercent", node.control_handler.share(now_ns))
+def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
+    now_ns, mailbox, idle = runtime.stopwatch(), requests.mailbox, requests.idle
+    found = gauge(REQUESTS + "RequestQueueSize", mailbox.size(Lane.DATA))
+    found += gauge(HANDLERS + "RequestHandlerAvgIdlePercent", idle[Lane.DATA].share(now_ns))
+    if runtime.config.control_plane_listener:
+        found += gauge(REQUESTS + "ControlPlaneRequestQueueSize", mailbox.control_requests)
+        found += gauge(HANDLERS + "ControlPlaneRequestHandlerAvgIdlePercent", idle[Lane.CONTROL].share(now_ns))
     return found
 
 
-def _controller(role: "ControllerRole", node: "Node") -> list[Sample]:
-    high_watermark, now_ms = node.quorum.high_watermark, node.now.mono_ms
+def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
+    high_watermark, now_ms = quorum.high_watermark, runtime.now.mono_ms
     found = gauge(CONTROLLER + "MetadataLag", max(0, high_watermark - role.image.next_offset))
     found += gauge(CONTROLLER + "MetadataSnapshotLag", max(0, high_watermark - max(0, role.snapshotting.offset)))
     found += meter(CONTROLLER + "ControllerRequestsRate", role.requests, now_ms)
@@ -104,10 +110,10 @@ def _controller(role: "ControllerRole", node: "Node") -> list[Sample]:
     return found
 
 
-def _broker(role: "BrokerRole", node: "Node") -> list[Sample]:
-    replicas, now_ms = role.replicas, node.now.mono_ms
+def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
+    replicas, now_ms = role.replicas, runtime.now.mono_ms
     led = [partition for partition in replicas if partition.leads]
-    found = gauge(BROKER_LAG, max(0, node.quorum.high_watermark - role.image.next_offset))
+    found = gauge(BROKER_LAG, max(0, quorum.high_watermark - role.cache.image.next_offset))
     state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
     found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
     found += gauge(DIRECTORIES, role.storage.offline_directories)
@@ -116,9 +122,9 @@ def _broker(role: "BrokerRole", node: "Node") -> list[Sample]:
     found += gauge(REPLICAS + "LeaderCount", len(led))
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
-    for name, of in role.isr_meters.items():
+    for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     stages = [partition.isr.stage for partition in led]
     for stage in sorted({stage.value for stage in stages}):
-        found += gauge(f"{REPLICAS}IsrWishes,stage={stage}", sum(one.value == stage for one in stages))
+        found += gauge(f"{REPLICAS}IsrProposals,stage={stage}", sum(one.value == stage for one in stages))
     return found

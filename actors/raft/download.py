@@ -9,10 +9,9 @@ Rules:
    thrown away, and what the next fetch claims becomes durable together with the file's name.
 """
 
-from actors.raft import election, following, leading
 from actors.raft.messages import Error, FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId
 from actors.raft.ready import SnapshotPart
-from actors.raft.state import Core, Download, Role
+from actors.raft.state import Core, Download
 
 
 def begin(core: Core, snapshot: SnapshotId) -> None:
@@ -32,18 +31,11 @@ def next_request(core: Core, serial: int) -> FetchSnapshotRequest:
     return FetchSnapshotRequest(serial, core.me, core.epoch, download.snapshot, download.position, bytes_max)
 
 
-def answered(core: Core, source: int, response: FetchSnapshotResponse) -> None:
-    """A slice has come."""
+def take(core: Core, response: FetchSnapshotResponse) -> None:
+    """Write down the slice that was asked for. One that does not continue the file ends the transfer."""
     fetching, download = core.fetching, core.download
-    if fetching is None or download is None or not fetching.serial or response.serial != fetching.serial:
-        return
-    fetching.serial = 0
-    if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
-        core.download = None
-        following.rejected(core, response.error)
-        return
-    following.heard(core)
-    fetching.due_ms = core.now_ms
+    assert fetching is not None
+    assert download is not None
     end = response.position + len(response.data)
     if response.snapshot != download.snapshot or response.position != download.position or end > response.size:
         core.download = None
@@ -71,22 +63,10 @@ def received(core: Core, snapshot: SnapshotId, valid: bool) -> None:
         core.raise_high_watermark(snapshot.end_offset)
 
 
-def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
-    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: not in the file."""
-    error = leading.refusal(core, request.epoch)
-    if error is Error.NONE and request.position < 0:
-        error = Error.POSITION_OUT_OF_RANGE
-    if error is Error.NONE:
-        leading.contact(core, request.replica)
-        serve(core, source, request)
-    else:
-        leader_id = election.told_leader(core)
-        core.say(source, FetchSnapshotResponse(request.serial, error, leader_id, core.epoch, request.snapshot))
-
-
 def serve(core: Core, source: int, request: FetchSnapshotRequest) -> None:
     """Answer with the slice, or keep the request until the node has read the disk."""
-    assert core.leading is not None
+    leading = core.leading
+    assert leading is not None
     answer = FetchSnapshotResponse(request.serial, Error.NONE, core.me.id, core.epoch, request.snapshot)
     bytes_max = max(0, min(request.bytes_max, core.limits.snapshot_bytes_max))
     try:
@@ -95,7 +75,7 @@ def serve(core: Core, source: int, request: FetchSnapshotRequest) -> None:
         core.say(source, answer._replace(error=Error.SNAPSHOT_NOT_FOUND))
         return
     if piece is None:
-        leading.park(core, source, request, core.now_ms + core.limits.fetch_timeout_ms, cold=True)
+        leading.park(source, request, core.now_ms + core.limits.fetch_timeout_ms, cold=True)
     elif not 0 <= request.position <= piece.size:
         core.say(source, answer._replace(error=Error.POSITION_OUT_OF_RANGE))
     else:

@@ -13,7 +13,7 @@ Rules:
    asks for its own; granting another's restarts that wait; a refused one is repeated soon, at random.
 """
 
-from actors.raft import belief, following, leading
+from actors.raft import belief, leading, roles
 from actors.raft.messages import (
     NO_LEADER,
     EndQuorumEpochRequest,
@@ -33,10 +33,10 @@ def begin(core: Core) -> None:
     if core.hard.leader_id == core.me.id and core.is_voter:
         core.role = Role.RESIGNED
     elif core.hard.leader_id != NO_LEADER and core.hard.leader_id != core.me.id:
-        following.follow(core, core.hard.leader_id, core.epoch)
+        roles.follow(core, core.hard.leader_id, core.epoch)
         return
     if not core.is_voter:
-        following.search(core)
+        roles.search(core)
         return
     core.hurry = True
     core.hurry_until_ms = core.now_ms + core.limits.election_timeout_ms
@@ -109,7 +109,7 @@ def _stand_down(core: Core, hurry_wait_ms: int) -> None:
     """Stop asking; back to the leader of the epoch if it has one."""
     if core.leader_id not in (NO_LEADER, core.me.id):
         core.become(Role.FOLLOWER)
-        following.resume(core)
+        roles.resume(core)
     else:
         core.become(Role.UNATTACHED)
         core.patience_ms = core.now_ms + core.election_wait_ms()
@@ -120,20 +120,12 @@ def _stand_down(core: Core, hurry_wait_ms: int) -> None:
 def patience_ended(core: Core) -> None:
     """The wait of a voter without a leader, or in doubt of it, is over."""
     if not core.is_voter:
-        following.search(core)
+        roles.search(core)
     elif core.role is Role.PROSPECTIVE:
         core.hurry = core.hurry and core.now_ms < core.hurry_until_ms
         _stand_down(core, core.hint_wait_ms())
     else:
         stand(core)
-
-
-def hint(core: Core, wait_ms: int | None = None) -> None:
-    """The leader is gone for sure: stop refusing pre-votes, stand after a wait. Once only, or the wait never ends."""
-    if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
-        core.hurry = True
-        core.hurry_until_ms = core.now_ms + (1 << 40)
-        core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)
 
 
 # -- granting
@@ -145,14 +137,14 @@ def vote(core: Core, source: int, request: VoteRequest) -> None:
     error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
     if error is Error.NONE and core.is_voter and request.replica in core.voters:
         if request.epoch > core.epoch:
-            unattach(core, request.epoch)
+            roles.unattach(core, request.epoch)
         granted = _may_grant(core, request)
         if granted and request.pre_vote:
             _give_way(core)
         elif granted:
             core.become(Role.UNATTACHED, HardState(core.epoch, request.replica, NO_LEADER))
             core.patience_ms = core.now_ms + core.election_wait_ms()
-    answer = VoteResponse(request.serial, error, told_leader(core), core.epoch, granted)
+    answer = VoteResponse(request.serial, error, core.told_leader, core.epoch, granted)
     if request.pre_vote and not core.out.hard_changed:
         core.say(source, answer)
     else:
@@ -199,45 +191,14 @@ def vote_failed(core: Core, serial: int) -> None:
         count(core)
 
 
-# -- learning
-
-
-def unattach(core: Core, epoch: int) -> None:
-    """A higher epoch exists and its leader is not known."""
-    core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
-    if core.is_voter:
-        core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
-    else:
-        following.search(core)
-
-
-def learn(core: Core, epoch: int, leader_id: int) -> None:
-    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`. Both have passed `belief`."""
-    known = leader_id not in (NO_LEADER, core.me.id)
-    if epoch > core.epoch:
-        if known:
-            following.follow(core, leader_id, epoch)
-        else:
-            unattach(core, epoch)
-    elif epoch == core.epoch and known and core.role not in (Role.FOLLOWER, Role.LEADER, Role.RESIGNED):
-        returning = core.leader_id == leader_id and not core.is_voter
-        if core.leader_id == NO_LEADER or returning:
-            following.follow(core, leader_id, epoch)
-
-
-def told_leader(core: Core) -> int:
-    """The leader to name in answers. A leader that has resigned names nobody: the asker would come back to it."""
-    return NO_LEADER if core.leader_id == core.me.id and core.role is not Role.LEADER else core.leader_id
-
-
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
     """The leader resigns: the first of its preferred stands at once, the next one stagger later, and so on."""
     error = belief.announced(core, request.leader_id, request.epoch)
     if error is Error.NONE:
-        learn(core, request.epoch, request.leader_id)
+        roles.learn(core, request.epoch, request.leader_id)
         if core.leader_id == request.leader_id and core.epoch == request.epoch:
             places = [key for key in request.preferred if key in core.voters]
             behind = len(places) + core.voters.rank(core.me.id, request.leader_id)
             place = places.index(core.me) if core.me in places else behind
-            hint(core, place * core.limits.hint_stagger_ms)
-    core.claim(source, EndQuorumEpochResponse(request.serial, error, told_leader(core), core.epoch))
+            roles.hint(core, place * core.limits.hint_stagger_ms)
+    core.claim(source, EndQuorumEpochResponse(request.serial, error, core.told_leader, core.epoch))

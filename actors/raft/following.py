@@ -12,7 +12,7 @@ Rules:
 4. An observer without a leader asks one replica after the other.
 """
 
-from actors.raft import belief, download, election
+from actors.raft import belief, download, roles
 from actors.raft.messages import (
     NO_LEADER,
     BeginQuorumEpochRequest,
@@ -20,49 +20,14 @@ from actors.raft.messages import (
     Error,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotResponse,
     OffsetAndEpoch,
 )
-from actors.raft.ready import HardState
-from actors.raft.state import NEVER_MS, Core, Fetching, Role
+from actors.raft.state import Core, Role
 
 
 class LogDiverged(Exception):
     """The leader's log lacks what this replica knows to be committed. The node must stop: going on would lose it."""
-
-
-def follow(core: Core, leader_id: int, epoch: int) -> None:
-    """Become a follower of the leader of `epoch`."""
-    voted = core.hard.voted if epoch == core.epoch else None
-    core.become(Role.FOLLOWER, HardState(epoch, voted, leader_id))
-    core.hurry = False
-    core.lost_votes = 0
-    resume(core)
-
-
-def resume(core: Core) -> None:
-    """Fetch from the leader, with fresh patience."""
-    core.fetching = Fetching(core.now_ms)
-    core.fetching.target = core.leader_id
-    core.patience_ms = core.now_ms + core.fetch_wait_ms()
-
-
-def search(core: Core) -> None:
-    """An observer looks for the leader: it asks everybody it knows in turn."""
-    core.become(Role.UNATTACHED)
-    core.patience_ms = NEVER_MS
-    core.fetching = Fetching(core.now_ms)
-    _next_target(core)
-
-
-def _next_target(core: Core) -> None:
-    """Move on to another replica. Random, so that many observers do not ask the same one."""
-    fetching = core.fetching
-    assert fetching is not None
-    known = [key.id for key in core.voters.keys if key.id != core.me.id]
-    known += [replica for replica in core.bootstrap if replica not in known]
-    others = [replica for replica in known if replica != fetching.target] or known
-    if others:
-        fetching.target = others[core.random.below(len(others))]
 
 
 def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest) -> None:
@@ -72,10 +37,10 @@ def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest
         error = belief.announced(core, request.leader_id, request.epoch)
     if error is Error.NONE:
         if core.role is Role.PROSPECTIVE and core.epoch == request.epoch and core.leader_id == request.leader_id:
-            follow(core, request.leader_id, request.epoch)
-        election.learn(core, request.epoch, request.leader_id)
+            roles.follow(core, request.leader_id, request.epoch)
+        roles.learn(core, request.epoch, request.leader_id)
         alive(core, request.leader_id)
-    core.claim(source, BeginQuorumEpochResponse(request.serial, error, election.told_leader(core), core.epoch))
+    core.claim(source, BeginQuorumEpochResponse(request.serial, error, core.told_leader, core.epoch))
 
 
 def alive(core: Core, leader_id: int) -> None:
@@ -120,9 +85,9 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
         return
     fetching.serial = 0
     if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
-        rejected(core, response.error)
+        _rejected(core, response.error)
         return
-    heard(core)
+    _heard(core)
     core.told_high_watermark = max(core.told_high_watermark, response.high_watermark)
     fetching.due_ms = core.now_ms
     if response.diverging is not None and min(response.diverging) < 0:
@@ -140,7 +105,22 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
         core.raise_high_watermark(response.high_watermark)
 
 
-def heard(core: Core) -> None:
+def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) -> None:
+    """A slice of the leader's snapshot has come, or why there is none."""
+    fetching = core.fetching
+    if fetching is None or core.download is None or not fetching.serial or response.serial != fetching.serial:
+        return
+    fetching.serial = 0
+    if response.error is not Error.NONE or core.role is not Role.FOLLOWER or response.epoch != core.epoch:
+        core.download = None
+        _rejected(core, response.error)
+        return
+    _heard(core)
+    fetching.due_ms = core.now_ms
+    download.take(core, response)
+
+
+def _heard(core: Core) -> None:
     """The leader has answered as a leader."""
     assert core.fetching is not None
     core.fetching.heard = core.fetching.fruitful = True
@@ -148,21 +128,21 @@ def heard(core: Core) -> None:
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
-def rejected(core: Core, error: Error) -> None:
+def _rejected(core: Core, error: Error) -> None:
     """The answer was an error: ask again after a pause, or somebody else."""
     assert core.fetching is not None
     core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if error is Error.NOT_LEADER_OR_FOLLOWER and core.role is Role.FOLLOWER:
         if core.is_voter:
-            election.hint(core)
+            roles.hint(core)
         else:
             _search_later(core)
     elif core.role is Role.UNATTACHED:
-        _next_target(core)
+        roles.next_target(core)
 
 
 def _search_later(core: Core) -> None:
-    search(core)
+    roles.search(core)
     assert core.fetching is not None
     core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
 
@@ -175,7 +155,7 @@ def fetch_failed(core: Core, serial: int) -> None:
     fetching.serial = 0
     fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if core.role is Role.UNATTACHED:
-        _next_target(core)
+        roles.next_target(core)
 
 
 def link_lost(core: Core, peer: int, refused: bool) -> None:
@@ -187,9 +167,9 @@ def link_lost(core: Core, peer: int, refused: bool) -> None:
     fetching.due_ms = core.now_ms + (0 if fetching.fruitful and not refused else core.limits.retry_backoff_ms)
     fetching.fruitful = False
     if core.role is Role.UNATTACHED:
-        _next_target(core)
+        roles.next_target(core)
     elif refused and core.is_voter:
-        election.hint(core)
+        roles.hint(core)
     elif refused:
         _search_later(core)
 

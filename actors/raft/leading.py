@@ -16,7 +16,7 @@ Rules:
 
 from collections.abc import Sequence
 
-from actors.raft import download, election
+from actors.raft import download
 from actors.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -24,12 +24,13 @@ from actors.raft.messages import (
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
+    FetchSnapshotResponse,
     OffsetAndEpoch,
     ReplicaKey,
     SnapshotId,
 )
 from actors.raft.ready import Leadership
-from actors.raft.state import Core, LeaderChange, Leading, ParkedFetch, Progress, Role
+from actors.raft.state import Core, LeaderChange, Leading, Progress, Role
 
 OBSERVERS_MAX = 10_000
 OBSERVER_FORGOTTEN_MS = 300_000
@@ -66,7 +67,7 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
     if min(request.epoch, request.offset, request.last_epoch) < 0:
         error = Error.INVALID_REQUEST
     if error is not Error.NONE:
-        core.say(source, FetchResponse(request.serial, error, election.told_leader(core), core.epoch))
+        core.say(source, FetchResponse(request.serial, error, core.told_leader, core.epoch))
         return
     leading = core.leading
     assert leading is not None
@@ -84,7 +85,19 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
         _note(core, progress, request.offset)
     if request.replica in leading.voters:
         advance(core)
-    park(core, source, request, core.now_ms + min(request.max_wait_ms, core.limits.fetch_timeout_ms), cold=False)
+    leading.park(source, request, core.now_ms + min(request.max_wait_ms, core.limits.fetch_timeout_ms), cold=False)
+
+
+def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
+    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: not in the file."""
+    error = refusal(core, request.epoch)
+    if error is Error.NONE and request.position < 0:
+        error = Error.POSITION_OUT_OF_RANGE
+    if error is Error.NONE:
+        contact(core, request.replica)
+        download.serve(core, source, request)
+    else:
+        core.say(source, FetchSnapshotResponse(request.serial, error, core.told_leader, core.epoch, request.snapshot))
 
 
 def _answer(core: Core, request: FetchRequest) -> FetchResponse:
@@ -150,12 +163,6 @@ def _note(core: Core, progress: Progress, offset: int) -> None:
         progress.caught_up_wall_ms = core.now.wall_ms
     progress.leader_end_offset = core.log.end_offset
     progress.end_offset = max(progress.end_offset, offset)
-
-
-def park(core: Core, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, cold: bool) -> None:
-    """Keep a request; `answer_parked` looks at it before the next Ready."""
-    assert core.leading is not None
-    core.leading.parked[source] = ParkedFetch(request, deadline_ms, cold)
 
 
 def answer_parked(core: Core) -> None:

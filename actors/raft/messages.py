@@ -1,6 +1,6 @@
 """What replicas of the quorum say to each other, as plain values.
 
-This file alone decides the vocabulary of KIP-595, KIP-630, KIP-853 and KIP-996 as the machine sees it; `node/rpc/`
+This file alone decides the vocabulary of KIP-595, KIP-630, KIP-853 and KIP-996 as the machine sees it; `node/quorum/codec/`
 translates to and from the wire. The field names are Kafka's, the topic and cluster id are not here (one partition,
 checked where the frame is decoded).
 

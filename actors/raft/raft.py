@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.ports import Batch, Now, Random
-from actors.raft import belief, download, election, following, leading
+from actors.raft import belief, download, election, following, leading, roles
 from actors.raft.describe import Description, describe
 from actors.raft.limits import Limits
 from actors.raft.log import EpochTable, Log, LogReader
@@ -57,8 +57,8 @@ HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
     EndQuorumEpochResponse: _nothing_more,
     FetchRequest: leading.fetch,
     FetchResponse: following.fetch_answered,
-    FetchSnapshotRequest: download.fetch_snapshot,
-    FetchSnapshotResponse: download.answered,
+    FetchSnapshotRequest: leading.fetch_snapshot,
+    FetchSnapshotResponse: following.snapshot_answered,
 }
 
 TEACHES = frozenset(
@@ -125,7 +125,7 @@ class Raft:
         if kind in TEACHES:
             leader_id, epoch = message.leader_id, message.epoch  # type: ignore[union-attr]
             if belief.answer(core, leader_id, epoch):
-                election.learn(core, epoch, leader_id)
+                roles.learn(core, epoch, leader_id)
             else:
                 message, kind = Failed(message.serial), Failed  # type: ignore[union-attr]
         if kind is Failed:
@@ -247,7 +247,7 @@ class Raft:
     @property
     def leader_id(self) -> int:
         """-1: none is known."""
-        return election.told_leader(self._core)
+        return self._core.told_leader
 
     @property
     def high_watermark(self) -> int:

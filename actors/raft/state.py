@@ -1,7 +1,7 @@
 """The replica's place in the quorum: role, epoch, vote, leader, patience.
 
 This file alone decides which role may follow which and what is written to quorum-state. Everything that affects
-leadership is in `Core` or in the record of the current role; `election.py`, `following.py`, `leading.py` and
+leadership is in `Core` or in the record of the current role; `roles.py`, `election.py`, `following.py`, `leading.py` and
 `download.py` are the rules, one subject each, and keep nothing.
 
 Rules:
@@ -167,6 +167,10 @@ class Leading:
         self.parked: dict[int, ParkedFetch] = {}
         """By the source that awaits the answer."""
 
+    def park(self, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, *, cold: bool) -> None:
+        """Keep a request; `leading.answer_parked` looks at it before the next Ready."""
+        self.parked[source] = ParkedFetch(request, deadline_ms, cold)
+
 
 class Core:
     """All of the machine's state. Fields are read by every rule file; `become` alone changes role and hard state."""
@@ -230,6 +234,11 @@ class Core:
     @property
     def leader_id(self) -> int:
         return self.hard.leader_id
+
+    @property
+    def told_leader(self) -> int:
+        """The leader to name in answers. A leader that has resigned names nobody: the asker would come back to it."""
+        return NO_LEADER if self.leader_id == self.me.id and self.role is not Role.LEADER else self.leader_id
 
     def next_serial(self) -> int:
         self._serial += 1

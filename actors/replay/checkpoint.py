@@ -15,8 +15,8 @@ from actors.metadata import snapshot
 from actors.metadata.dialects import FORMAT, LATEST
 from actors.ports import Buffer
 from actors.replay import files
+from actors.replay.as_of import AsOf, Replay
 from actors.replay.log import Reading
-from actors.replay.moment import Moment, Replay
 
 LEVEL = "rayft.metadata.format"
 """In meta.properties: the level that the first leader writes."""
@@ -50,9 +50,9 @@ class Compacted(NamedTuple):
 
 
 def compact(
-    path: str | Path, as_of: Moment = None, family: str | None = None, reading: Reading | None = None
+    path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None
 ) -> Compacted:
-    """The snapshot of everything before a moment. Raises ValueError for a log of released Apache Kafka, and as `state`."""
+    """The snapshot of everything before `as_of`. Raises ValueError for a log of released Apache Kafka, and as `state`."""
     log = files.metadata_log(path)
     which = files.family(log, family)
     if which != "drafts":

@@ -23,11 +23,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from actors.replay import checkpoint, files, history, source, sql, tables
+from actors.replay.as_of import AsOf, Replay
 from actors.replay.files import Damage
 from actors.replay.log import Reading, batches
-from actors.replay.moment import Moment, Replay
-from actors.replay.where import Where, moment, moment_is_clock
-from fastpath import cut
+from actors.replay.where import Where, as_of, as_of_is_clock
+from fastpath.bytes import truncated_mmap
 
 LONG = ("records", "changes", "log")
 """Tables that stream."""
@@ -45,7 +45,7 @@ PART_ROWS = 2_000_000
 
 def run(given: argparse.Namespace) -> int:
     """`rayft replay`; the exit code."""
-    cut.guard()
+    truncated_mmap.guard()
     try:
         with _Progress() as progress:
             _give(_whole(_rows(given, progress)), given, progress)
@@ -67,18 +67,18 @@ def _whole(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _refuse_cut() -> None:
-    if cut.pages():
+    if truncated_mmap.pages():
         raise ValueError("a file was truncated while it was read, as a running node may do: run the command again.")
 
 
 def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.RecordBatch]:
     _refuse(given)
-    asked = _Asked(given, progress)
+    scan = _Scan(given, progress)
     if given.table is not None and given.table not in EVERY:
         raise ValueError(f"there is no table {given.table!r}, only {', '.join(EVERY)}")
     if given.sql:
-        return sql.query(given.sql, {name: asked.maker(name) for name in EVERY})
-    return asked.rows(given.table) if given.table else asked.summary()
+        return sql.query(given.sql, {name: scan.maker(name) for name in EVERY})
+    return scan.rows(given.table) if given.table else scan.summary()
 
 
 def _refuse(given: argparse.Namespace) -> None:
@@ -132,8 +132,8 @@ class _Progress:
         self.console.print(f"skipped {size} bytes: {found.path}, byte {found.position}: {found.reason}", soft_wrap=True)
 
 
-class _Asked:
-    """What the words of one command ask for."""
+class _Scan:
+    """What one command reads."""
 
     def __init__(self, given: argparse.Namespace, progress: _Progress) -> None:
         self.given = given
@@ -145,11 +145,11 @@ class _Asked:
 
     def maker(self, name: str) -> Callable[[], pa.Table | pa.RecordBatchReader]:
         """What makes a table for SQL."""
-        return lambda: self.reader(name) if name in LONG else tables.table(name, self.moment())
+        return lambda: self.reader(name) if name in LONG else tables.table(name, self.replayed())
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows and columns asked for."""
-        found = self.reader(name) if name in LONG else tables.table(name, self.moment()).to_reader()
+        found = self.reader(name) if name in LONG else tables.table(name, self.replayed()).to_reader()
         for one in found:
             chosen = self.where(pa.Table.from_batches([one]))
             if self.columns is not None:
@@ -165,7 +165,7 @@ class _Asked:
             yield self._logs()
             return
         try:
-            found = self.moment()
+            found = self.replayed()
         except files.NothingToRead as error:
             try:
                 yield self._logs()
@@ -191,7 +191,7 @@ class _Asked:
         ]
         return pa.RecordBatch.from_pylist(rows)
 
-    def moment(self) -> Replay:
+    def replayed(self) -> Replay:
         """The metadata as of --as-of, replayed once."""
         if self._replayed is None:
             log = files.metadata_log(self.given.path)
@@ -207,8 +207,8 @@ class _Asked:
         logs = files.topic_logs(path, topics) if self.given.table == "log" else [files.metadata_log(path)]
         return max((time for log in logs if (time := last_time(log)) is not None), default=None)
 
-    def _when(self, text: str | None, log: files.Partition) -> Moment:
-        return None if text is None else moment(text, last_time(log) if moment_is_clock(text) else None)
+    def _when(self, text: str | None, log: files.Partition) -> AsOf:
+        return None if text is None else as_of(text, last_time(log) if as_of_is_clock(text) else None)
 
     def reader(self, name: str) -> pa.RecordBatchReader:
         """One of the long tables, as a stream."""
@@ -246,7 +246,7 @@ class _Asked:
                     yield cut.select(columns) if columns else cut
 
 
-def _between(rows: pa.RecordBatch, since: Moment, until: Moment) -> pa.RecordBatch:
+def _between(rows: pa.RecordBatch, since: AsOf, until: AsOf) -> pa.RecordBatch:
     """Those not before one time and not after another."""
     if isinstance(since, datetime.datetime):
         rows = rows.filter(pc.greater_equal(rows.column("timestamp"), pa.scalar(since, pa.timestamp("us", "UTC"))))
@@ -445,7 +445,7 @@ def compact(given: argparse.Namespace) -> int:
         progress.expect(log.files)
         when = None
         if given.as_of is not None:
-            when = moment(given.as_of, last_time(log) if moment_is_clock(given.as_of) else None)
+            when = as_of(given.as_of, last_time(log) if as_of_is_clock(given.as_of) else None)
         made = checkpoint.compact(given.path, when, given.family, reading(given, progress))
         folder = given.out if given.out.is_dir() else given.out.parent
         if folder.resolve() == log.files[0].parent.resolve():

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastpath import batch
-from fastpath.scan import resync, scan
+from fastpath.records import batch
+from fastpath.records.scan import resync, scan
 
 METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
 """Topic of the metadata -> family."""

@@ -10,7 +10,7 @@ This file alone decides what a position is: `{"topic-0": next offset, ...}`, pla
 4. `until=highWatermark` stops at the high watermark that the node last wrote down beside its logs (every few seconds), so
    that nothing is seen that a failover may take back. The default, `files`, goes to the last whole batch.
 
-Options beside those of question.py: startingOffsets (earliest, latest, or a position as JSON), maxRecordsPerTrigger,
+Options beside those of read_options.py: startingOffsets (earliest, latest, or a position as JSON), maxRecordsPerTrigger,
 maxBytesPerTrigger, until, failOnDataLoss.
 """
 
@@ -23,7 +23,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from actors.replay.files import CorruptLog, NothingToRead
-from actors.replay.question import answer, question, split_bytes
+from actors.replay.read_options import read_options, scan, split_bytes
 from actors.replay.source import Key, Source, Split
 
 T = TypeVar("T")
@@ -51,11 +51,11 @@ class Followed:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         own, others = parted(options)
-        asked = question(others)
-        if asked.topics:  # they may come later
-            asked = asked._replace(table=asked.table or "log", topics=(), only=frozenset(asked.topics))
-        self.asked = asked
-        if self.asked.first_offset or self.asked.end_offset >= 0:
+        read = read_options(others)
+        if read.topics:  # they may come later
+            read = read._replace(table=read.table or "log", topics=(), only=frozenset(read.topics))
+        self.options = read
+        if self.options.first_offset or self.options.end_offset >= 0:
             raise ValueError("a stream has no startOffset and endOffset: write startingOffsets")
         self.starting = _starting(own.get("startingOffsets", "earliest"))
         self.until = own.get("until", UNTIL[0])
@@ -66,16 +66,16 @@ class Followed:
         self.bytes_max = _limit(own, "maxBytesPerTrigger")
         self.frozen: Position | None = None
         found = self.opened()
-        self.asked = self.asked._replace(table=found.table, family=found.family or None)
+        self.options = self.options._replace(table=found.table, family=found.family or None)
         if found.table != "log" and self.until != UNTIL[0]:
             raise ValueError(f"until={self.until}: files do not say how far a metadata log is committed, write files")
 
     def opened(self) -> Source:
         """What is there now; of topics that do not exist yet, nothing."""
         try:
-            return self.asked.open()
+            return self.options.open()
         except NothingToRead:
-            if self.asked.table == "log":
+            if self.options.table == "log":
                 return Source("log", ())
             raise
 
@@ -146,13 +146,13 @@ class Followed:
         stop = {key: end.get(_name(key), 0) for key in found.keys}
         ahead = tuple(log for log in found.logs if stop[log.topic, log.number] > first[log.topic, log.number])
         found = found._replace(logs=ahead)
-        return found.splits(self.asked.split_bytes or split_bytes(found), first, stop)
+        return found.splits(self.options.split_bytes or split_bytes(found), first, stop)
 
     def read(self, split: Split, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The rows of a split. Raises DataLoss for what went after it was cut."""
         name = _name((split.topic, split.partition))
         try:
-            yield from answer(self.asked, split, columns)
+            yield from scan(self.options, split, columns)
         except FileNotFoundError:
             self._lost(f"{name}: offsets up to {split.next_offset - 1} were deleted before they were read")
             return

@@ -43,10 +43,10 @@ from actors.metadata.ops import (
 )
 from actors.replay import files
 from actors.replay.arrow import plain, texts
+from actors.replay.as_of import AsOf, Met, Replay, milliseconds
 from actors.replay.log import Reading
-from actors.replay.moment import Met, Moment, Replay, milliseconds
 from actors.replay.tables import CONFIG_RESOURCES, IDS, ids_of, shown, uuid
-from fastpath import extract
+from fastpath.arrow import partition_columns
 
 SCHEMA = pa.schema(
     [
@@ -84,8 +84,8 @@ class Change(NamedTuple):
 
 def changes(
     path: str | Path,
-    since: Moment = None,
-    until: Moment = None,
+    since: AsOf = None,
+    until: AsOf = None,
     kinds: Sequence[str] = KINDS,
     family: str | None = None,
     reading: Reading | None = None,
@@ -107,7 +107,7 @@ def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
     return tuple(sorted(reaching, key=lambda one: one.end_offset)[:1])
 
 
-def _batches(found: Replay, since: Moment, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
+def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.RecordBatch]:
     few: list[Change] = []
     gone: dict[int, str] = {}
     starts: list[Any] = []
@@ -226,7 +226,7 @@ def _told(
     gone: dict[int, str],
     starts: list[Any],
     times: list[Any],
-    since: Moment,
+    since: AsOf,
     kinds: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
     """All changes since the last commit, which this commits, as one Arrow batch; none if there is none."""
@@ -266,12 +266,12 @@ def _whole(part: pa.Table) -> pa.Table:
 
 
 def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> list[pa.Table]:
-    found = extract.journal(image)
+    found = partition_columns.journal(image)
     rows, old, new = found["row"], found["old"], found["new"]
     if not len(rows) or not kinds & {"leader", "isr", "replicas"}:
         return []
     both = (old["flags"] != 0) & (new["flags"] != 0)
-    cells = extract.partitions(image, rows)
+    cells = partition_columns.partitions(image, rows)
     names = [
         gone.get(row) or (named.name if (named := image.names.get(row)) else None) for row in range(len(image.names))
     ]

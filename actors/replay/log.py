@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from actors.ports import Buffer
 from actors.replay.files import CorruptLog, Damage, mapped, still_there
-from fastpath import compression
-from fastpath.batch import HEADER_SIZE, OUTPUT_BYTES_MAX
-from fastpath.scan import resync, scan
+from fastpath.records import compression
+from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX
+from fastpath.records.scan import resync, scan
 
 CODEC, CONTROL = 0x07, 0x20
 CHUNK_BYTES = 16 << 20

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from actors.replay.arrow import Uniform, plain, spread, texts
+from actors.replay.column_plans import Family, Kind, Tree, array, family
 from actors.replay.files import Partition
 from actors.replay.log import Chunk, Reading, chunks
-from actors.replay.programs import Family, Kind, Tree, array, family
 from actors.wire.schema import snake_case
-from fastpath import typed
-from fastpath.growth import Rooms
-from fastpath.typed import CONTROL_SLOT
+from fastpath.arrow import metadata_columns
+from fastpath.arrow.metadata_columns import CONTROL_SLOT
+from fastpath.bytes.byte_builder import Rooms
 
 HIDDEN = "(hidden)"
 SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
@@ -48,10 +48,10 @@ class Decoded:
         first, rest = 0, chunk
         while True:
             try:
-                self.rows, self.columns = typed.decode(
-                    found.program, rest.data, rest.headers, rest.starts, rest.ends, rooms
+                self.rows, self.columns = metadata_columns.decode(
+                    found.plans, rest.data, rest.headers, rest.starts, rest.ends, rooms
                 )
-            except typed.BadRecord as error:
+            except metadata_columns.BadRecord as error:
                 bad = rest.headers[error.batch]
                 position = int(bad["position"])
                 reading.damaged(chunk.path, position, position + int(bad["size"]), str(error))

@@ -1,9 +1,9 @@
 """Ray Data's door: logs as a Dataset, from files or over batches that were decoded before.
 
-    from actors.replay import held, ray as door
-    door.read(path="/var/rayft/broker-1", topics="orders")                  # the options of question.py
-    place = held.share(path="/var/rayft/broker-1", topics="orders")
-    door.dataset(place)                                                     # over those same buffers
+    from actors.replay import ray as door, ray_cache
+    door.read(path="/var/rayft/broker-1", topics="orders")                  # the options of read_options.py
+    handle = ray_cache.share(path="/var/rayft/broker-1", topics="orders")
+    door.dataset(handle)                                                    # over those same buffers
 
 This file alone imports ray.data. Ray Data says which columns a pipeline uses; others are not built.
 """
@@ -17,7 +17,7 @@ from ray.data import Dataset, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from actors.replay import source
-from actors.replay.question import Question, answer, question
+from actors.replay.read_options import ReadOptions, read_options, scan
 from actors.replay.shared import attach
 from actors.replay.source import Split
 
@@ -28,12 +28,12 @@ COUNTED = ("offset",)
 class LogDatasource(Datasource):
     """Splits of a log as read tasks. Columns that a pipeline does not use are not built."""
 
-    def __init__(self, asked: Question) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         super().__init__()
         self._projection_map: dict[str, str] | None = None
-        found = asked.open()
-        self._asked = asked._replace(table=found.table, family=found.family or None)
-        self._schema = found.schema(asked.columns)
+        found = options.open()
+        self._options = options._replace(table=found.table, family=found.family or None)
+        self._schema = found.schema(options.columns)
 
     def get_name(self) -> str:
         """In Ray's progress bars."""
@@ -45,18 +45,18 @@ class LogDatasource(Datasource):
 
     def estimate_inmemory_data_size(self) -> int | None:
         """About as many bytes as the files."""
-        return sum(file.stat().st_size for log in self._asked.open().logs for file in log.files)
+        return sum(file.stat().st_size for log in self._options.open().logs for file in log.files)
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
         """One a split."""
         chosen = self._schema.names if self._projection_map is None else list(self._projection_map)
-        schema = source.schema(str(self._asked.table), str(self._asked.family), chosen or COUNTED)
-        splits = self._asked.splits(self._asked.open(), max(parallelism // 3, 1))
+        schema = source.schema(str(self._options.table), str(self._options.family), chosen or COUNTED)
+        splits = self._options.splits(self._options.open(), max(parallelism // 3, 1))
         return [
             ReadTask(
-                _Decode(self._asked, split, tuple(chosen)),
+                _Decode(self._options, split, tuple(chosen)),
                 BlockMetadata(
                     num_rows=None, size_bytes=split.end - split.begin, exec_stats=None, input_files=(split.path,)
                 ),
@@ -70,19 +70,19 @@ class LogDatasource(Datasource):
 class _Decode:
     """What a task does with its split."""
 
-    def __init__(self, asked: Question, split: Split, columns: tuple[str, ...]) -> None:
-        self.asked, self.split, self.columns = asked, split, columns
+    def __init__(self, options: ReadOptions, split: Split, columns: tuple[str, ...]) -> None:
+        self.options, self.split, self.columns = options, split, columns
 
     def __call__(self) -> Iterator[pa.Table]:
-        for batch in answer(self.asked, self.split, self.columns or COUNTED):
+        for batch in scan(self.options, self.split, self.columns or COUNTED):
             yield pa.Table.from_batches([batch])
 
 
 def read(**options: str) -> Dataset:
-    """A Dataset of a log; the options of question.py."""
-    return ray.data.read_datasource(LogDatasource(question(options)))
+    """A Dataset of a log; the options of read_options.py."""
+    return ray.data.read_datasource(LogDatasource(read_options(options)))
 
 
-def dataset(place: str) -> Dataset:
+def dataset(handle: str) -> Dataset:
     """A Dataset over batches in Ray's object store: its blocks are the holder's own."""
-    return ray.data.from_arrow_refs(attach(place).references)  # type: ignore[attr-defined]
+    return ray.data.from_arrow_refs(attach(handle).references)  # type: ignore[attr-defined]

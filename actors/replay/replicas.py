@@ -28,7 +28,7 @@ import pyarrow as pa
 from actors.replay import files
 from actors.replay.follow import HIGH_WATERMARKS, high_watermarks
 from actors.replay.log import Reading, batches
-from actors.replay.question import split_bytes
+from actors.replay.read_options import split_bytes
 from actors.replay.source import Key, Source, Split
 
 SCAN = pa.schema(

@@ -1,10 +1,10 @@
 """Batches that were decoded once and are read by many: where they lie, and how a process gets at them.
 
-    place = shared.write(question, "/dev/shm/orders.arrow")       # without Ray: one Arrow IPC file
-    place = held.share(question)                                  # with Ray: its object store, see held.py
-    shared.attach(place).batches(0)
+    handle = shared.write(options, "/dev/shm/orders.arrow")      # without Ray: one Arrow IPC file
+    handle = ray_cache.share(options)                            # with Ray: its object store, see ray_cache.py
+    shared.attach(handle).batches(0)
 
-A place is text, so that it travels in an option: `file:<path>` or `ray:<name>@<address>`. This file alone decides how an
+A handle is text, so that it travels in an option: `file:<path>` or `ray:<name>@<address>`. This file alone decides how an
 IPC file is cut into parts. Readers map it: what they get are views of the file's pages, and Arrow's own pool stays empty.
 """
 
@@ -16,7 +16,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from actors.replay.question import Question, answer
+from actors.replay.read_options import ReadOptions, scan
 
 PART_BYTES = 32 << 20
 PARTS_MIN = 8
@@ -34,16 +34,16 @@ class Shared(Protocol):
         ...
 
 
-def write(asked: Question, path: str | Path) -> str:
-    """Decode what is asked into an Arrow IPC file, once; gives its place. The file is there as a whole or not at all."""
+def write(options: ReadOptions, path: str | Path) -> str:
+    """Decode a read into an Arrow IPC file, once; gives its handle. The file is there as a whole or not at all."""
     path = Path(path).absolute()
-    found = asked.open()
-    schema = found.schema(asked.columns)
+    found = options.open()
+    schema = found.schema(options.columns)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, schema) as out:
-            for split in asked.splits(found):
-                for batch in answer(asked, split, tuple(schema.names)):
+            for split in options.splits(found):
+                for batch in scan(options, split, tuple(schema.names)):
                     out.write_batch(batch)
         os.replace(temporary, path)
     finally:
@@ -51,16 +51,16 @@ def write(asked: Question, path: str | Path) -> str:
     return f"file:{path}"
 
 
-def attach(place: str) -> Shared:
+def attach(handle: str) -> Shared:
     """What lies there; a process attaches once, and again to a file that was replaced. Raises ValueError for text that is
-    no place, FileNotFoundError."""
-    kind, _, where = place.partition(":")
+    no handle, FileNotFoundError."""
+    kind, _, where = handle.partition(":")
     if kind == "file" and where:
         found = os.stat(where)
         return _mapped(where, found.st_ino, found.st_mtime_ns)
     if kind == "ray" and where:
-        return _held(where)
-    raise ValueError(f"{place!r} is no place of shared batches: write file:<path> or ray:<name>@<address>")
+        return _ray_cached(where)
+    raise ValueError(f"{handle!r} is no handle of shared batches: write file:<path> or ray:<name>@<address>")
 
 
 @lru_cache(maxsize=16)
@@ -69,8 +69,8 @@ def _mapped(path: str, inode: int, time_ns: int) -> Shared:
 
 
 @lru_cache(maxsize=16)
-def _held(where: str) -> Shared:
-    from actors.replay.held import Attached
+def _ray_cached(where: str) -> Shared:
+    from actors.replay.ray_cache import Attached
 
     return Attached(where)
 

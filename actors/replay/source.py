@@ -19,7 +19,7 @@ import pyarrow as pa
 from actors.replay import files, metadata, topics
 from actors.replay.files import Damage, NothingToRead, Partition, Segment, mapped, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
-from fastpath.scan import resync, scan
+from fastpath.records.scan import resync, scan
 
 SPLIT_BYTES = 64 << 20
 Key = tuple[str, int]

@@ -4,7 +4,7 @@
     session = spark.session()                       # or spark.register(your own session)
     session.read.format("rayft").option("path", "/var/rayft/broker-1").option("topics", "orders").load()
 
-This file and workers.py alone import pyspark. What a reader is asked is in question.py, how a directory is followed in
+This file and workers.py alone import pyspark. What a reader reads is in read_options.py, how a directory is followed in
 follow.py, where shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
 
 1. Sources in Python get no column pruning: columns are chosen by the option `columns` or by the caller's schema.
@@ -34,7 +34,7 @@ from pyspark.sql.types import StructType
 from actors.import_path import SAFE_PATH, python_path
 from actors.replay import follow, shared, source
 from actors.replay.java import Unfit, java_home
-from actors.replay.question import Question, answer, narrowed, question, told
+from actors.replay.read_options import ReadOptions, materialized, narrowed, read_options, scan
 
 PUSHDOWN_PROGRAM = "pyspark.sql.worker.data_source_pushdown_filters"
 PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
@@ -64,34 +64,34 @@ class Rayft(api.DataSource):
 
     def schema(self) -> StructType:
         """Of the columns asked for, or of those the table has."""
-        place, options = _place(self.options)
-        if place is not None:
-            return from_arrow_schema(shared.attach(place).schema)
-        return from_arrow_schema(question(follow.parted(options)[1]).schema())
+        handle, options = _handle(self.options)
+        if handle is not None:
+            return from_arrow_schema(shared.attach(handle).schema)
+        return from_arrow_schema(read_options(follow.parted(options)[1]).schema())
 
     def reader(self, schema: StructType) -> api.DataSourceReader:
         """For one query."""
-        place, options = _place(self.options)
-        if place is not None:
-            return SharedReader(place, schema)
-        asked = question(options)
-        if asked.told:
-            return ToldReader(asked, schema)
+        handle, options = _handle(self.options)
+        if handle is not None:
+            return SharedReader(handle, schema)
+        read = read_options(options)
+        if read.materialized:
+            return MaterializedReader(read, schema)
         kind = FilteringReader if PUSHDOWN_PROGRAM in sys.modules else Reader
-        return kind(asked, schema)
+        return kind(read, schema)
 
     def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
         """For a query that follows a directory."""
         return StreamReader(self.options, schema)
 
 
-def _place(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """Where shared batches are, if that is asked; and the other options."""
+def _handle(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """The handle of shared batches, if there is one; and the other options."""
     rest = {name: text for name, text in options.items() if name.lower() != "shared"}
-    place = next((text for name, text in options.items() if name.lower() == "shared"), None)
-    if place is not None and rest:
+    handle = next((text for name, text in options.items() if name.lower() == "shared"), None)
+    if handle is not None and rest:
         raise ValueError(f"shared batches were decoded already: leave out {', '.join(sorted(rest))}")
-    return place, rest
+    return handle, rest
 
 
 def columns_of(schema: StructType, known: pa.Schema) -> tuple[str, ...]:
@@ -133,21 +133,21 @@ def _settle() -> None:
 class Reader(api.DataSourceReader):
     """Reads files in splits."""
 
-    def __init__(self, asked: Question, schema: StructType) -> None:
-        found = asked.open()
-        self.asked = asked._replace(table=found.table, family=found.family or None)
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        found = options.open()
+        self.options = options._replace(table=found.table, family=found.family or None)
         self.columns = columns_of(schema, source.schema(found.table, found.family, schema.fieldNames()))
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """Splits on batch boundaries, enough for every core."""
-        return [Piece(split) for split in self.asked.splits(self.asked.open())] or [Piece(None)]
+        return [Piece(split) for split in self.options.splits(self.options.open())] or [Piece(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""
         _settle()
         if partition.value is not None:
-            for batch in answer(self.asked, partition.value, self.columns):
+            for batch in scan(self.options, partition.value, self.columns):
                 yield fitted(batch, self.fits)
 
 
@@ -162,16 +162,16 @@ SIGNS = {
 
 
 class FilteringReader(Reader):
-    """The same where Spark hands filters down. What question.py can say exactly is not checked again."""
+    """The same where Spark hands filters down. What read_options.py can say exactly is not checked again."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Takes what it can and gives the rest back."""
         for one in filters:
             sign = SIGNS.get(type(one))
-            told = narrowed(self.asked, ".".join(one.attribute), sign, one.value) if sign else None
-            if told is None and not _always(one, str(self.asked.table)):
+            fewer = narrowed(self.options, ".".join(one.attribute), sign, one.value) if sign else None
+            if fewer is None and not _always(one, str(self.options.table)):
                 yield one
-            self.asked = told or self.asked
+            self.options = fewer or self.options
 
 
 NEVER_NULL = {"log": ("topic", "partition", "offset", "timestamp"), "records": ("type", "offset", "timestamp")}
@@ -182,12 +182,12 @@ def _always(one: Any, table: str) -> bool:
     return isinstance(one, api.IsNotNull) and ".".join(one.attribute) in NEVER_NULL[table]
 
 
-class ToldReader(api.DataSourceReader):
-    """Reads the state at a moment, or changes: one task, which goes through the log."""
+class MaterializedReader(api.DataSourceReader):
+    """Reads the state as of an offset or a time, or changes: one task, which goes through the log."""
 
-    def __init__(self, asked: Question, schema: StructType) -> None:
-        self.asked = asked
-        self.columns = columns_of(schema, asked._replace(columns=tuple(schema.fieldNames())).schema())
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self.options = options
+        self.columns = columns_of(schema, options._replace(columns=tuple(schema.fieldNames())).schema())
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
@@ -196,27 +196,27 @@ class ToldReader(api.DataSourceReader):
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """The table."""
-        for batch in told(self.asked, self.columns):
+        for batch in materialized(self.options, self.columns):
             yield fitted(batch, self.fits)
 
 
 class SharedReader(api.DataSourceReader):
     """Reads batches that were decoded before."""
 
-    def __init__(self, place: str, schema: StructType) -> None:
-        self.place = place
-        self.columns = columns_of(schema, shared.attach(place).schema)
+    def __init__(self, handle: str, schema: StructType) -> None:
+        self.handle = handle
+        self.columns = columns_of(schema, shared.attach(handle).schema)
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """One for every part."""
-        return [Piece(index) for index in range(shared.attach(self.place).parts)] or [Piece(None)]
+        return [Piece(index) for index in range(shared.attach(self.handle).parts)] or [Piece(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """The shared buffers themselves."""
         _settle()
         if partition.value is not None:
-            for batch in shared.attach(self.place).batches(partition.value):
+            for batch in shared.attach(self.handle).batches(partition.value):
                 yield fitted(batch.select(list(self.columns)), self.fits)
 
 

@@ -29,14 +29,14 @@ from actors.metadata.image import Image
 from actors.ports import Batch
 from actors.replay import files
 from actors.replay.arrow import varied
+from actors.replay.as_of import Quorum
 from actors.replay.checkpoint import LEVEL, Compacted
 from actors.replay.files import Checkpoint, NothingToRead, Partition
 from actors.replay.log import CONTROL, Reading, batches, chunks
-from actors.replay.moment import Quorum
-from actors.replay.question import split_bytes
+from actors.replay.read_options import split_bytes
 from actors.replay.source import Source, Split
-from fastpath import unpack
-from fastpath.compact import Writer
+from fastpath.arrow import topic_columns
+from fastpath.image.write_records import Writer
 
 BROKER, TOPIC, PARTITION, ISR_CHANGE, BROKER_GONE, TOPIC_GONE, FEATURE = 0, 1, 2, 4, 6, 7, 12
 """First byte of a record: its type."""
@@ -158,7 +158,9 @@ class _Read:
             chunk = chunk.part(chunk.headers["attributes"] & CONTROL == 0)
             if not len(chunk.headers):
                 continue
-            found = unpack.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, unpack.OFFSET | unpack.VALUE)
+            found = topic_columns.unpack(
+                chunk.data, chunk.headers, chunk.starts, chunk.ends, topic_columns.OFFSET | topic_columns.VALUE
+            )
             offset, (at, data, bits, nulls) = found["offset"], found["value"]
             bucket, wanted = self.choose(data, at[:-1].astype(np.int64))
             wanted &= (offset >= split.first_offset) & ((offset < split.end_offset) | (split.end_offset < 0))
@@ -178,7 +180,7 @@ def _common(data: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[NDArray[np.
 
 
 def _of_topics(data: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """What belongs to one topic, by the first byte of its id; the layouts of fastpath/compact.pyx and of the drafts."""
+    """What belongs to one topic, by the first byte of its id; drawn in fastpath/image/write_records.pyx."""
     type_ = data[at]
     place = at + np.where(np.isin(type_, BULK), 6, 2)
     named = type_ == TOPIC

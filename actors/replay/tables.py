@@ -17,11 +17,11 @@ import pyarrow as pa
 from actors.metadata.image import Image
 from actors.metadata.ops import NO_UUID
 from actors.replay.arrow import lists, plain, sizes, texts
+from actors.replay.as_of import AsOf, Quorum, Replay, replay
 from actors.replay.files import Damage
 from actors.replay.log import Reading
 from actors.replay.metadata import HIDDEN, SECRET_NAMES
-from actors.replay.moment import Moment, Quorum, Replay, replay
-from fastpath import extract
+from fastpath.arrow import partition_columns
 
 IDS = pa.list_(pa.int32())
 ENDPOINT = pa.struct([("name", pa.string()), ("host", pa.string()), ("port", pa.int32()), ("protocol", pa.string())])
@@ -135,7 +135,7 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def table(name: str, of: Replay) -> pa.Table:
-    """One table of the metadata at a moment. Raises ValueError for one that does not exist."""
+    """One table of replayed metadata. Raises ValueError for one that does not exist."""
     if name not in SCHEMAS:
         raise ValueError(f"there is no table {name!r} of a moment, only {', '.join(TABLES)}")
     if name == "partitions":
@@ -145,13 +145,13 @@ def table(name: str, of: Replay) -> pa.Table:
 
 def state(
     path: str | Path,
-    as_of: Moment = None,
+    as_of: AsOf = None,
     tables: Sequence[str] | None = None,
     family: str | None = None,
     verify: bool = True,
     on_damage: Callable[[Damage], None] | None = None,
 ) -> dict[str, pa.Table]:
-    """The metadata under a path as it was at a moment: an Arrow table a name, all of them or those given.
+    """The metadata under a path as of an offset or a time: an Arrow table a name, all of them or those given.
 
     `as_of`: an offset (exclusive), a time (inclusive), or None: now. Raises NothingToRead, CorruptLog, FamilyUnknown.
     """
@@ -174,8 +174,8 @@ def _named(numbers: Mapping[int, str], number: int) -> str:
 def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None) -> pa.Table:
     """Partitions by topic and number; or those rows of the image, in their order."""
     topics = list(image.topics())
-    rows = extract.rows_of(image, topics) if rows is None else rows
-    found = extract.partitions(image, rows)
+    rows = partition_columns.rows_of(image, topics) if rows is None else rows
+    found = partition_columns.partitions(image, rows)
     count = len(rows)
     places = np.zeros(len(image.names), dtype=np.int32)
     places[topics] = np.arange(len(topics), dtype=np.int32)

@@ -17,9 +17,9 @@ import pyarrow as pa
 from actors.replay.arrow import Uniform, plain, repeated, texts, varied
 from actors.replay.files import Partition
 from actors.replay.log import CONTROL, Chunk, Headers, Reading, chunks
-from fastpath import unpack
-from fastpath.batch import CorruptBatch
-from fastpath.growth import Rooms
+from fastpath.arrow import topic_columns
+from fastpath.bytes.byte_builder import Rooms
+from fastpath.records.batch import CorruptBatch
 
 HEADER = pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -37,12 +37,12 @@ SCHEMA = pa.schema(
 COLUMNS = tuple(SCHEMA.names[:-1])
 """What is given unless asked otherwise: headers only when asked for, as with Spark's own source."""
 WANT = {
-    "key": unpack.KEY,
-    "value": unpack.VALUE,
-    "offset": unpack.OFFSET,
-    "timestamp": unpack.TIMESTAMP,
-    "timestampType": unpack.TIMESTAMP_TYPE,
-    "headers": unpack.HEADERS,
+    "key": topic_columns.KEY,
+    "value": topic_columns.VALUE,
+    "offset": topic_columns.OFFSET,
+    "timestamp": topic_columns.TIMESTAMP,
+    "timestampType": topic_columns.TIMESTAMP_TYPE,
+    "headers": topic_columns.HEADERS,
 }
 
 NAMES_BYTES_MAX = 64 << 20
@@ -119,10 +119,10 @@ class Decoder:
         one where the topic's name in every row is too much."""
         first, end = self._first_offset, self._end_offset
         cut = chunk.headers[0]["base_offset"] < first or 0 <= end <= chunk.headers[-1]["last_offset"]
-        want = self._want | unpack.OFFSET if cut else self._want
+        want = self._want | topic_columns.OFFSET if cut else self._want
         while len(chunk.headers):
             try:
-                found = unpack.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, want, ROOMS)
+                found = topic_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends, want, ROOMS)
             except CorruptBatch as error:
                 bad = chunk.headers[error.position]
                 position = int(bad["position"])

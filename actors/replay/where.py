@@ -1,4 +1,4 @@
-"""The small language of the command line: moments in time, and conditions on columns.
+"""The small language of the command line: offsets and times, and conditions on columns.
 
     WHEN    1998182 | 14:02[:30] | 2026-11-21 | 2026-11-21T14:02[:30][Z | +01:00]
     WHERE   CONDITION [and CONDITION]...
@@ -35,7 +35,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def moment(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
+def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
     """What WHEN means; UTC where it names no zone. `end`: time of the log's last record. Raises ValueError."""
     if text.isdecimal():
         return int(text)
@@ -54,7 +54,7 @@ def moment(text: str, end: datetime.datetime | None = None) -> int | datetime.da
     return (found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)).astimezone(datetime.UTC)
 
 
-def moment_is_clock(text: str) -> bool:
+def as_of_is_clock(text: str) -> bool:
     """Whether the end of the log must be known to say what WHEN means."""
     return _CLOCK.fullmatch(text) is not None
 
@@ -135,7 +135,7 @@ def _holds(column: str, values: pa.ChunkedArray, how: str, given: str, end: End)
 def _scalar(column: str, kind: pa.DataType, given: str, end: End) -> pa.Scalar:
     try:
         if pa.types.is_timestamp(kind):
-            found = moment(given, end() if moment_is_clock(given) else None)
+            found = as_of(given, end() if as_of_is_clock(given) else None)
             time = found.timestamp() if isinstance(found, datetime.datetime) else found / 1000
             return pa.scalar(int(time * 1_000_000), pa.int64()).cast(pa.timestamp("us", "UTC")).cast(kind)
         if pa.types.is_binary(kind):

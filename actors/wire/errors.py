@@ -5,7 +5,7 @@ This file alone decides what a code is called, whether a client may try again, a
 
 import enum
 
-from fastpath.codec import WireError
+from fastpath.messages.plan import WireError
 
 __all__ = ["ErrorCode", "WireError", "text"]
 

@@ -28,7 +28,7 @@ from actors.wire.messages import (
     names,
     requests,
 )
-from fastpath.layout import Message
+from fastpath.messages.layout import Message
 
 _REQUEST = struct.Struct(">hhih")
 _DRAFTS = {"BrokerHeartbeat", "ControllerHeartbeat", "AlterIsr"}

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from actors.wire import schema as notation
 from actors.wire.errors import WireError
 from actors.wire.schema import FOLDER, Field, Head, Schema, Struct, Versions
-from fastpath import codec, decoder, encoder
-from fastpath.layout import Layout, Message
+from fastpath.messages import decoder, encoder
+from fastpath.messages import plan as plans
+from fastpath.messages.layout import Layout, Message
 
 FOLDERS: dict[str, tuple[str, ...]] = {
     "": ("rpc", "storage", "kip631"),
@@ -172,7 +173,7 @@ def _default(one: Field, child: Layout | None) -> Any:
 # ---- plans --------------------------------------------------------------------------------------------------------
 
 
-def plan(cls: type[Any], version: int) -> codec.Plan:
+def plan(cls: type[Any], version: int) -> plans.Plan:
     """How `cls` lies in bytes in `version`. Raises WireError for a version that the message does not have."""
     found = cls.__plans__.get(version)
     if found is not None:
@@ -188,14 +189,14 @@ def _range(versions: Versions) -> str:
     return f"{versions.first} to {versions.last}"
 
 
-def _compile(cls: type[Any], version: int, flexible: bool) -> codec.Plan:
+def _compile(cls: type[Any], version: int, flexible: bool) -> plans.Plan:
     """Fields in the order of the wire, tagged ones apart; the plans of nested structs are made with it."""
     fields, tags = [], []
     for index, one in enumerate(cls.__struct__.fields):
         tagged = flexible and version in one.tagged
         if version not in one.versions and not tagged:
             continue
-        forms = codec.COMPACT if flexible and not one.plain else codec.PLAIN
+        forms = plans.COMPACT if flexible and not one.plain else plans.PLAIN
         element = forms[one.type] if one.array else -1
         child = None
         if one.struct is not None:
@@ -207,7 +208,7 @@ def _compile(cls: type[Any], version: int, flexible: bool) -> codec.Plan:
         else:
             fields.append((code, element, nullable, index, 0, child))
     tags.sort(key=lambda step: step[4])
-    return codec.Plan(cls.__layout__, flexible, tuple(fields), tuple(tags))
+    return plans.Plan(cls.__layout__, flexible, tuple(fields), tuple(tags))
 
 
 # ---- bytes --------------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.host import existing, probe
 from actors.host import plan as plans
+from actors.host import probe, reopen
 from actors.host.on_processes import Cluster, ClusterError
 from actors.wire import framing
 from actors.wire.messages import message
@@ -256,8 +256,8 @@ def test_what_an_old_directory_fulfils_may_be_asked_for_again(tmp_path: Path) ->
     }
     plan = plans.create(tmp_path, 1, 2, common=common, host="127.0.0.1")
     port = plan.brokers[0].address("client")[1]
-    existing.agree(plan, common, controllers=1, brokers=2, host="127.0.0.1", port=port, level=2)
-    existing.agree(plan, {"num.partitions": "1"}, port=0)
+    reopen.agree(plan, common, controllers=1, brokers=2, host="127.0.0.1", port=port, level=2)
+    reopen.agree(plan, {"num.partitions": "1"}, port=0)
 
 
 def test_a_setting_without_effect_is_a_warning(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_supervisor_that_ends_at_once_is_reported_at_once_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho this is no event\necho 'No module named fastpath.varint' >&2\nexit 7\n")
+    python.write_text("#!/bin/sh\necho this is no event\necho 'No module named fastpath.bytes.varint' >&2\nexit 7\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     began = time.monotonic()

@@ -21,8 +21,12 @@ def created(servers: dict[str, object], name: str, assignment: list[list[int]]) 
 
 
 def produced(servers: dict[str, object], name: str, partitions: int) -> int:
-    """How many of a hundred records are not acknowledged by everybody in sync."""
-    producer = Producer(servers | {"acks": "all", "message.timeout.ms": "30000"})
+    """How many of a hundred records are not acknowledged by everybody in sync.
+
+    Idempotent: a leader whose directory fails after it appended, and before it answered, makes the producer send the batch
+    once more to the next leader, which may have it already.
+    """
+    producer = Producer(servers | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": "30000"})
     for number in range(100):
         producer.produce(name, b"%d" % number, partition=number % partitions)
     return int(producer.flush(60))

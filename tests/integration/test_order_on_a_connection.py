@@ -12,7 +12,7 @@ import pytest
 import rayft
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.integration.hostile.scene import Peer, Scene, encoded
 
 ROUNDS = 200

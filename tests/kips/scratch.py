@@ -59,7 +59,7 @@ class Scratch:
                 (self.root / name).symlink_to((ROOT / name).resolve())
         self._edited = 0
         where = self._run(
-            [sys.executable, "-c", "import actors, fastpath.crc32c as c; print(actors.__file__, c.__file__)"], 60
+            [sys.executable, "-c", "import actors, fastpath.bytes.crc32c as c; print(actors.__file__, c.__file__)"], 60
         )
         if where[1].count(f"{self.root}/") != 2:
             raise RuntimeError(f"a process started in {self.root} does not import what is there: {where[1]}")
@@ -106,7 +106,7 @@ class Scratch:
                 if path.suffix == ".py":
                     _check_syntax(path)
             for file in compiled:
-                module = next((self.root / "fastpath").glob(f"{Path(file).stem}.*.so"))
+                module = next((self.root / file).parent.glob(f"{Path(file).stem}.*.so"))
                 kept[module] = (module.read_bytes(), module.stat())
                 self._compile(Path(file), module)
             yield
@@ -129,7 +129,7 @@ class Scratch:
             if code:
                 raise _Unfit(f"{file} does not compile:\n{said}")
             module.unlink()
-            shutil.copy(folder / "fastpath" / module.name, module)
+            shutil.copy(folder / module.relative_to(self.root), module)
 
     def _tested(self, tests: list[str]) -> tuple[str, str]:
         words = ["-m", "pytest", "-q", "-rfE", "--tb=short", "-p", "no:cacheprovider", "--timeout", str(TEST_S_MAX)]

@@ -1,4 +1,4 @@
-"""Record batches of magic 2 in plain Python: `fastpath.batch` must agree, byte for byte and verdict for verdict."""
+"""Record batches of magic 2 in plain Python: `fastpath.records.batch` must agree, byte for byte and verdict for verdict."""
 
 import struct
 from typing import NamedTuple

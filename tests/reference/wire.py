@@ -1,4 +1,4 @@
-"""The slow, obvious twin of fastpath.codec: one value after the other, straight from the schema, plain data in and out.
+"""The slow twin of fastpath.messages.plan: one value after the other, straight from the schema, plain data in and out.
 
 Messages are dicts from Kafka's field name to value; structs are dicts again. No checks beyond what decoding needs.
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 from actors.config import NodeConfig, node_config
 from actors.host.storage import Voter, first_checkpoint
-from actors.node.storage import Storage
+from actors.node.runtime.storage import Storage
 from actors.wire import framing
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Link, Process, World

@@ -209,7 +209,7 @@ class FailingDirectories:
     def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
         """What the directory may be for the next process, the likelier the more often."""
         losing = (self._losing and process.name in self._faults.guarded) or not self._in_isr(process, disk)
-        bare = self._bare(process)
+        bare = any(not self._has_files(process, row) for row in self._rows(process))  # it may become the only member
         kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
         kinds += (["cut", "cut"] + ([] if bare else ["new", "new"])) if losing else []
         return kinds

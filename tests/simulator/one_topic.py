@@ -9,7 +9,7 @@ from typing import Any
 from actors.broker.log.log import PartitionLog
 from actors.broker.partition import Partition
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.world import World
 

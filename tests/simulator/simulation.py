@@ -27,7 +27,7 @@ from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.checkers.idle_nodes import IdleNodes
 from tests.simulator.checkers.isr_invariants import IsrInvariants
 from tests.simulator.checkers.isr_members import IsrMembers
-from tests.simulator.checkers.isr_wishes import IsrWishes
+from tests.simulator.checkers.isr_proposals import IsrProposals
 from tests.simulator.checkers.log_epochs import LogEpochs
 from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
@@ -164,7 +164,7 @@ class Simulation:
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
-            IsrWishes(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
+            IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
         ])  # fmt: skip
         if self.shape.directories > 1:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from actors.node.metadata_files import TOPIC_ID, TOPICS
-from actors.node.registry import TABLE, Listener
+from actors.node.quorum.files import TOPIC_ID, TOPICS
+from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import request
+from tests.served import TABLE
 from tests.simulator.cluster import Cluster
 from tests.simulator.world import Process, World
 from tests.unit.wire.generator import random_message
@@ -235,11 +236,11 @@ class Strangers:
 
     def alter_isr(self) -> Told:
         broker = self._broker()
-        wish = {
+        proposal = {
             "partition_id": 0, "leader": broker, "leader_epoch": self.choose.randint(-1, 5), "isr": [broker],
             "current_zk_version": self.choose.randint(-1, 5),
         }  # fmt: skip
-        topics = [{"topic": "t0", "partitions": [wish]}]
+        topics = [{"topic": "t0", "partitions": [proposal]}]
         epoch = self.choose.choice((-1, 0, 1 << 62))
         yield "AlterIsr", 0, request("AlterIsr", broker_id=broker, broker_epoch=epoch, topics=topics)
 

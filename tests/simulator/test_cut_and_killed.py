@@ -8,7 +8,7 @@ from actors.broker.log import log as log_of
 from actors.broker.log.cutting import Preparation
 from actors.broker.log.producers import Producers
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 

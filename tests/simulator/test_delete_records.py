@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 BATCHES, COUNT = 12, 3

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from actors.node.metadata_files import TOPIC_ID
-from actors.node.registry import Listener
+from actors.node.quorum.files import TOPIC_ID
+from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message

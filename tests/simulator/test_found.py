@@ -35,7 +35,7 @@ FOUND = [
     ("replicas_identical", ONE_IN_FLIGHT, 4500136),
     ("no_acknowledged_record_lost", "", 700028),
     ("no_acknowledged_record_lost", "", 732838),
-    ("replicas_identical", "condensed", 120),
+    ("replicas_identical", "compacted", 120),
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),

@@ -25,11 +25,12 @@ def test_a_member_that_hangs_up_while_it_waits_leaves_nothing_behind():
         for link in list(client.peers.values()):
             link.close(client)
         c.world.run_for(200)
-        waiting = [entry.connection for waiters in node.waiting._parked.values() for entry in waiters]
+        waiting = [entry.connection for waiters in node.runtime.waiting._parked.values() for entry in waiters]
         assert all(connection is not None and connection.replica for connection in waiting), "followers alone wait"
     assert len(node.broker.groups.machine.group("g").members) == 5
     c.world.run_for(60_000)
     groups = node.broker.groups
-    assert not groups._asked and not groups._waiting and not groups._verdicts
+    host = groups._host
+    assert not host._asked and not host._waiting and not host._verdicts
     assert not groups.machine.group("g").members
     assert c.world.errors == []

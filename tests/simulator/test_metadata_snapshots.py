@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.node import metadata_log
+from actors.node.quorum import log as metadata_log
 from actors.wire.messages import message
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
@@ -50,8 +50,8 @@ def straddled() -> tuple[Lab, Any]:
 def test_a_snapshot_ends_where_a_batch_does_and_nothing_acknowledged_is_skipped() -> None:
     lab, active = straddled()
     quorum = active.node.quorum
-    lab.settle(lambda: quorum.latest_snapshot.end_offset > 0)
-    end = quorum.latest_snapshot.end_offset
+    lab.settle(lambda: quorum.checkpoints.latest.end_offset > 0)
+    end = quorum.checkpoints.latest.end_offset
     assert end < lab.role.image.next_offset, "the turn went on behind the snapshot"
     assert end in {batch.base_offset for batch in quorum.log.read(end, 1 << 20)}
     active.crash()
@@ -95,9 +95,9 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     node, quorum = active.node, active.node.quorum
 
     def snapshot(since: int) -> None:
-        before = quorum.latest_snapshot.end_offset
+        before = quorum.checkpoints.latest.end_offset
         filled(lab, 8, since)
-        lab.settle(lambda: quorum.latest_snapshot.end_offset > before, 20_000)
+        lab.settle(lambda: quorum.checkpoints.latest.end_offset > before, 20_000)
 
     snapshot(0)
     lab.world.run_for(500)
@@ -105,16 +105,16 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     snapshot(8)
     behind = follower.node.quorum.log_end_offset
     reads: list[Any] = []
-    work = node.work
+    work = node.runtime.work
 
     def late(job: Any, then: Any, *rest: Any) -> None:
-        if quorum._reading and not reads:
+        if quorum._upkeep._reading and not reads:
             reads.append(lambda: work(job, then, *rest))  # the disk takes its time
         else:
             work(job, then, *rest)
 
     active.disk.cold = lambda path, position, size: path.endswith(".log") and "metadata" in path
-    node.work = late
+    node.runtime.work = late
     filled(lab, 8, 16)
     due_ms = lab.role.heartbeats.deadline_ms()
     lab.settle(lambda: active.now().mono_ms > due_ms - 50)
@@ -122,7 +122,7 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     lab.settle(lambda: reads)
     assert quorum.log.start_offset <= behind, "it is read from the log"
     lab.settle(lambda: quorum.log.start_offset > behind, 20_000)
-    node.work = work
+    node.runtime.work = work
     active.disk.cold = None
     for read in reads:
         active.input(read)
@@ -136,7 +136,7 @@ def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> No
     quorum = t.cluster.brokers[1].node.quorum
     client = message("CreateTopicsRequest")
     number = 0
-    while quorum.latest_snapshot is None or not quorum.latest_snapshot.end_offset:
+    while quorum.checkpoints.latest is None or not quorum.checkpoints.latest.end_offset:
         number += 1
         topic = client.CreatableTopic(name=f"filler-{number}", num_partitions=20, replication_factor=1)
         assert t.client.call("b2", "CreateTopics", 7, client(topics=[topic])).topics[0].error_code == 0
@@ -145,7 +145,7 @@ def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> No
     t.drop()
     t.create([1])
     assert t.produce(b"precious") == 0
-    assert quorum.latest_snapshot.end_offset <= behind
+    assert quorum.checkpoints.latest.end_offset <= behind
     t.stop(1)
     t.cluster.brokers[1].start()
     t.until(lambda: t.leader == 1)

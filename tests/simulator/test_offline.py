@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from actors.broker.log.directory import CLEAN_SHUTDOWN
 from actors.config import node_config
 from actors.controller import elections
-from actors.node.storage import Storage
+from actors.node.runtime.storage import Storage
 from actors.ports import DiskFailed
 from actors.wire.messages import message
 from tests.simulator.cluster import CLUSTER_ID, directory_id
@@ -152,6 +153,35 @@ def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
     process = t.cluster.brokers[1]
     assert process.alive and process.stopped_with is None and role(process).storage.failed(home)
     assert home.exists(DIRECTORY), "its files wait for the next start"
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+def test_a_broker_that_cannot_open_a_log_starts_without_it(number: int) -> None:
+    """It was taken for a failure of the metadata log, and the broker stopped at each start. A log that cannot be opened for
+    another reason than its device leaves the others of its directory online."""
+    t, home = in_one_of_two([1, 2, 3])
+    process = t.cluster.brokers[1]
+    t.stop(1)
+
+    def failing(path: str, position: int, size: int) -> bool:
+        if path.startswith(f"{DIRECTORY}/0"):  # a segment
+            raise DiskFailed(number, "read failed", path)
+        return False
+
+    home.unreadable = failing
+    process.start()
+    t.until(lambda: process.node is not None and role(process).applier._opened)
+    t.world.run_for(6_000)
+    assert process.alive and process.stopped_with is None
+    assert role(process).storage.failed(home) is (number == errno.EIO)
+    assert role(process).replicas.get("t", 0) is None and t.isr == {2, 3}
+    assert home.exists(DIRECTORY), "its files wait for the next start"
+    process.node.shutdown()
+    t.until(lambda: not process.alive)
+    assert not home.exists(CLEAN_SHUTDOWN), "nobody has seen whether that log is whole"
+    home.work()
+    process.start()
+    t.until(lambda: t.isr == {1, 2, 3})
 
 
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:

@@ -1,4 +1,4 @@
-"""The checker of rivalling wishes, on conversations made by hand."""
+"""The checker of rivalling proposals, on conversations made by hand."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ def link(broker: Any) -> Any:
     return SimpleNamespace(conns={broker.name: -4, CONTROLLER.name: 9}, other=lambda _: broker)
 
 
-def wish(checker: OneWinner, broker: Any, isr: list[int], version: int, correlation: int, error: int = 0) -> None:
+def proposal(checker: OneWinner, broker: Any, isr: list[int], version: int, correlation: int, error: int = 0) -> None:
     """Asked and answered."""
     kind, reply = message("v28:AlterIsrRequest"), message("v28:AlterIsrResponse")
     entry = kind.PartitionData(partition_id=0, leader=1, leader_epoch=version, isr=isr, current_zk_version=version)
@@ -34,11 +34,11 @@ def wish(checker: OneWinner, broker: Any, isr: list[int], version: int, correlat
     checker.sent(link(broker), CONTROLLER, memoryview(told)[4:])
 
 
-def test_two_wishes_on_one_version_do_not_both_win() -> None:
+def test_two_proposals_on_one_version_do_not_both_win() -> None:
     checker = OneWinner()
-    wish(checker, BROKERS[0], [1, 2], version=7, correlation=1)
-    wish(checker, BROKERS[0], [1, 2], version=7, correlation=2)
-    wish(checker, BROKERS[0], [1], version=8, correlation=3)
-    wish(checker, BROKERS[1], [2], version=7, correlation=1, error=95)
-    with pytest.raises(Violation, match=r"one_wish_wins: t-0: on version 7 both \[1, 2\] and \[1\] were granted"):
-        wish(checker, BROKERS[1], [1], version=7, correlation=2)
+    proposal(checker, BROKERS[0], [1, 2], version=7, correlation=1)
+    proposal(checker, BROKERS[0], [1, 2], version=7, correlation=2)
+    proposal(checker, BROKERS[0], [1], version=8, correlation=3)
+    proposal(checker, BROKERS[1], [2], version=7, correlation=1, error=95)
+    with pytest.raises(Violation, match=r"one_proposal_wins: t-0: on version 7 both \[1, 2\] and \[1\] were granted"):
+        proposal(checker, BROKERS[1], [1], version=7, correlation=2)

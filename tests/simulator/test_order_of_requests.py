@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 import pytest
 
-from actors.node.connections import Connections
-from actors.node.mailbox import Line
+from actors.node.net.connections import Connections
+from actors.node.net.mailbox import Line
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.cluster import Client
 from tests.simulator.coordinated import Coordinated

@@ -1,7 +1,7 @@
 """Power cuts at the moments that hurt."""
 
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator import world as world_of
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.one_topic import OneTopic
@@ -9,8 +9,8 @@ from tests.simulator.world import World
 
 
 def test_a_leader_that_asks_to_be_alone_has_what_it_acknowledged_on_its_disk():
-    """The controller commits the wish after the leader lost power: without a sync before asking, the ISR would be a broker
-    that no longer has the record."""
+    """The controller commits the proposal after the leader lost power: without a sync before asking, the ISR would be a
+    broker that no longer has the record."""
     world = World(1)
     cluster = Cluster(world, brokers=2, config={"replica.lag.time.max.ms": "3000"})
     cluster.start()

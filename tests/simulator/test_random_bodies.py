@@ -14,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.config import node_config
-from actors.node import rpc
-from actors.node.metadata_files import TOPIC_ID, TOPICS
-from actors.node.registry import TABLE, Listener
+from actors.node.api import handlers as rpc
+from actors.node.quorum.files import TOPIC_ID, TOPICS
+from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.integration.answers.dialogue import request
+from tests.served import TABLE
 from tests.simulator.cluster import CLUSTER_ID, PORT, Client, Cluster, directory_id
 from tests.simulator.strangers import Connection
 from tests.simulator.world import World

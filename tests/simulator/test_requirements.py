@@ -1,5 +1,6 @@
 """Requirements of KIP-631 and KIP-500 that only a whole cluster shows: who leads, who is fenced and by which clock, what a
-client sees of it, who dials whom. Virtual time; each test is one cluster."""
+client sees of it, who dials whom. Virtual time; each test is one cluster.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 import pytest
 
 from actors.metadata.ops import CorruptMetadata
-from actors.node.channels import ChannelError
+from actors.node.net.channels import ChannelError
 from actors.ports import Batch
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.test_control_plane import Lab
 from tests.simulator.world import World
@@ -25,7 +26,9 @@ def asks_nothing(name: str, node: Any) -> Callable[[], None]:
 
     def controller(asked: str, request: Any, then: Any, *rest: Any, **more: Any) -> None:
         if asked == name:
-            node.waiting.timers.at(node.now.mono_ms + 100, lambda: then(ChannelError("timeout", "lost")))
+            node.runtime.waiting.timers.at(
+                node.runtime.now.mono_ms + 100, lambda: then(ChannelError("timeout", "lost"))
+            )
         else:
             whole(asked, request, then, *rest, **more)
 
@@ -90,13 +93,13 @@ def test_r631_004_r500_34_no_broker_ever_leads_and_r500_25_it_comes_up_alone_but
     for process in lab.cluster.controllers.values():
         process.start()
     asked: list[int] = []
-    request = broker.node.quorum._request
+    request = broker.node.quorum._transport._request
 
     def note(target: int, message: Any) -> None:
         asked.extend([message.offset] if type(message).__name__ == "FetchRequest" else [])
         request(target, message)
 
-    broker.node.quorum._request = note
+    broker.node.quorum._transport._request = note
     lab.settle(lambda: broker.node.broker.serving, 30_000)
     assert asked and min(asked) >= end  # R500-22, R500-24, R500-26: newer records only
 
@@ -155,12 +158,12 @@ def test_r631_146_159_161_an_isolated_broker_fences_itself_by_its_own_clock(seed
         if other is not victim:
             lab.world.block(victim.name, other.name)
             lab.world.block(other.name, victim.name)
-    since_ms = victim.node.now.mono_ms
+    since_ms = victim.node.runtime.now.mono_ms
     produce(lab, f"b{leader}", acknowledged, 60_000)
     until_ms = victim.node.broker.lifecycle.lease_until_ms
     assert until_ms - since_ms <= LEASE_MS
     lab.settle(lambda: victim.node.broker.lifecycle.state == FENCED, LEASE_MS + 1000)
-    assert until_ms <= victim.node.now.mono_ms <= until_ms + 100
+    assert until_ms <= victim.node.runtime.now.mono_ms <= until_ms + 100
     assert victim.listening == set()
     lab.world.run_for(5000)
     assert acknowledged[1] is None  # the connection was closed, nothing was acknowledged

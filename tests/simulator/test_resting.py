@@ -16,14 +16,14 @@ def test_brokers_that_wait_for_a_quorum_rest():
     assert world.turns < 10_000
 
 
-def test_a_broker_that_lost_its_lease_with_a_wish_in_hand_rests():
+def test_a_broker_that_lost_its_lease_with_a_proposal_in_hand_rests():
     world = World(1)
     cluster = Cluster(world)
     cluster.start()
     assert world.run_until(cluster.ready, 60_000)
     world.run_for(2_000)
     broker = cluster.brokers[1].node.broker
-    broker.replicas.sender._queued[object()] = None  # a wish that came up when the lease was over
+    broker.replicas.proposals._queued[object()] = None  # a proposal that came up when the lease was over
     broker.lifecycle.lease_until_ms = 0
     now = cluster.brokers[1].now()
     cluster.brokers[1].node.turn(now, 0)

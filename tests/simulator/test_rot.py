@@ -6,7 +6,7 @@ import pytest
 
 from actors.broker.log.checkpoints import RECOVERY_POINTS
 from actors.broker.log.directory import CLEAN_SHUTDOWN
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 FILE = f"{DIRECTORY}/00000000000000000000.log"

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from actors.node.broker_storage import BrokerStorage
+from actors.node.roles.broker.storage import BrokerStorage
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.cluster import Client, Cluster
 from tests.simulator.world import World
 

@@ -1,7 +1,7 @@
 """A broker with two log directories: a partition is in one of them; copies made by hand are told apart, or refused."""
 
 from actors.config import node_config
-from actors.node.storage import Storage
+from actors.node.runtime.storage import Storage
 from tests.simulator.cluster import CLUSTER_ID, PORT, Client, Cluster, directory_id
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.test_strays import Alone

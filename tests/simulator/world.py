@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
-from actors.node.effects import Effects
 from actors.node.node import Node
-from actors.node.registry import TABLE
-from actors.node.storage import Storage
+from actors.node.runtime.effects import Effects
+from actors.node.runtime.storage import Storage
 from actors.ports import Now, SyncClass, to_end
+from tests.served import TABLE
 from tests.simulator.disk import VirtualDisk
 
 EPOCH_WALL_MS = 1_600_000_000_000
@@ -142,7 +142,7 @@ class Process:
             Stopwatch(self.world.seed, f"{self.name}-{self.life}"),
         )
         # A stream of its own: the lanes' readings, and with them the worlds, stay as they are.
-        node.waiting.stopwatch = Stopwatch(self.world.seed, f"{self.name}-{self.life}-waiting")
+        node.runtime.waiting.stopwatch = Stopwatch(self.world.seed, f"{self.name}-{self.life}-waiting")
         self.world.note("start", self.name)
         self.node = node
         self.perform(node.start(self.now()))

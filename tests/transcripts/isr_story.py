@@ -1,7 +1,7 @@
 """The commands of the stories in `isr/`: three real brokers, a real controller, and a network that can be held between them.
 
 What is real: `BrokerRole` with its logs and fetchers, `controller/isr.py` and the rest of the controller's operations, the
-rule of the newest connection in `node/rpc/alter_isr.py`. What is told by the story: when a request, an answer or an update
+rule of the newest connection in the handler of AlterIsr. What is told by the story: when a request, an answer or an update
 gets through, when something is committed, who is frozen, who fails.
 """
 
@@ -20,9 +20,10 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.snapshot import encode
-from actors.node.channels import ChannelError
-from actors.node.registry import Call, Close, Held, Listener
-from actors.node.rpc import alter_isr as rpc
+from actors.node.api.handlers import alter_isr as rpc
+from actors.node.net.channels import ChannelError
+from actors.node.runtime.answers import Close, Held
+from actors.node.runtime.calls import Call, Listener
 from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.lab import Facade, Lab, code
@@ -76,7 +77,7 @@ class World(Lab):
         if name == "AlterIsr":
             flight = Flight(len(self.flights) + 1, node, self.connections[node.id], request, then)
             self.flights.append(flight)
-            self.lines.append(f"{node.id} asks: request {flight.number} {_wishes(request)}")
+            self.lines.append(f"{node.id} asks: request {flight.number} {_proposals(request)}")
             if "requests" not in self.held:
                 self.arrive(flight)
         elif name == "BrokerHeartbeat" and node.id in self.silent:
@@ -109,14 +110,14 @@ class World(Lab):
         role = SimpleNamespace(
             active=True, soft=cluster.soft, submit=lambda op, request, call: Held(0, cluster.run(op, request))
         )
-        node = SimpleNamespace(
-            controller=role,
+        requests = SimpleNamespace(
             connections=SimpleNamespace(get=lambda conn: conn if conn in self.connections.values() else None),
-            close_connection=lambda conn, why: closed.append(conn),
+            close=lambda conn, why: closed.append(conn),
         )
+        context: Any = SimpleNamespace(role=role, requests=requests)
         before = cluster.image.next_offset
         call = Call(flight.connection, Listener.CONTROLLER, "C", 56, 0, None, "h", "User:ANONYMOUS", memoryview(b""))
-        answer = rpc.decide(node, flight.request, call)  # type: ignore[arg-type]
+        answer = rpc.decide(context, flight.request, call)
         if isinstance(answer, Close):
             self.lines.append(f"{who} drops request {flight.number}: it came on an older connection")
             return
@@ -419,9 +420,9 @@ class Story:
             partition = world.partition(id)
             if id not in world.dead and partition is not None and partition.leads:
                 isr = partition.isr
-                wish = f" wish={_ids(sorted(isr.wish.want))}" if isr.wish else ""
+                proposal = f" proposal={_ids(sorted(isr.proposal.want))}" if isr.proposal else ""
                 lines.append(
-                    f"leader {id}: {isr.stage.value}{wish} isr={_ids(sorted(isr.isr))} version={isr.version} "
+                    f"leader {id}: {isr.stage.value}{proposal} isr={_ids(sorted(isr.isr))} version={isr.version} "
                     f"maximal={_ids(sorted(isr.maximal))} high watermark {partition.high_watermark} of "
                     f"{partition.log.log_end_offset}"
                 )
@@ -448,11 +449,11 @@ def _counted(lines: list[str]) -> list[str]:
     return [line if count == 1 else f"{line} ({count} times)" for line, count in groups]
 
 
-def _wishes(request: Any) -> str:
-    wishes = [
+def _proposals(request: Any) -> str:
+    proposals = [
         f"isr={_ids(one.isr)} version={one.current_zk_version}" for topic in request.topics for one in topic.partitions
     ]
-    return ", ".join(_counted(wishes))
+    return ", ".join(_counted(proposals))
 
 
 def _errors(reply: Any) -> str:

@@ -28,7 +28,7 @@ def test_the_oldest_cython_allowed_compiles_every_module(tmp_path: Path) -> None
     )
     if fetched.returncode:
         pytest.skip(f"no old Cython to compile with: {fetched.stderr.strip().splitlines()[-1]}")
-    sources = sorted((ROOT / "fastpath").glob("*.pyx"))
+    sources = sorted((ROOT / "fastpath").rglob("*.pyx"))
     compiled = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""Configuration, by the rows of kip-631-requirements.md (3.1 to 3.4) and kip-291-497-500-requirements.md (1.1, 1.3)."""
+"""Configuration: the rows of docs/kips.md on modes, listeners, ids, leases and the control plane."""
 
 import pytest
 

@@ -1,12 +1,14 @@
-"""Who may import whom: DESIGN, section 3, read out of the source with `ast`.
+"""Who may import whom: DESIGN, section 3, read out of the source with `ast`; and no files that import each other.
 
 THE LAYERS ARE THE ARCHITECTURE: a line that has to change here is a decision to talk about first.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,12 @@ WORLD = frozenset(
 
 FAST = {"fastpath", "numpy"}
 MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata", "actors.wire"} | FAST
+RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
+NET = RUNTIME | {"actors.node.net", "actors.wire"} | FAST
+QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
+CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller"}
+BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker"}
+API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings"}
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
 ALLOWED: dict[str, set[str]] = {
@@ -32,7 +40,16 @@ ALLOWED: dict[str, set[str]] = {
     "actors.metadata": {"actors.metadata", "actors.ports", "actors.wire"} | FAST,
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
-    "actors.node": NODE,
+    "actors.node": set(),
+    "actors.node.runtime": RUNTIME,
+    "actors.node.net": NET,
+    "actors.node.quorum": QUORUM,
+    "actors.node.roles": set(),
+    "actors.node.roles.controller": CONTROLLER,
+    "actors.node.roles.broker": BROKER,
+    "actors.node.api": API,
+    "actors.node.metrics": API,
+    "actors.node.node": API | {"actors.node.metrics"},
     "actors.import_path": set(),
     "actors.replay": {
         "actors.replay",
@@ -54,7 +71,7 @@ MORE: dict[str, set[str]] = {
     "actors.replay.spark": {"pyspark"},
     "actors.replay.workers": {"pyspark"},
     "actors.replay.ray": {"ray"},
-    "actors.replay.held": {"ray"},
+    "actors.replay.ray_cache": {"ray"},
     "actors.replay.sql": {"duckdb"},
     "actors.replay.command": {"rich"},
 }
@@ -65,25 +82,15 @@ DOORS = ("actors.cli", "rayft")
 
 def modules() -> Iterator[tuple[str, Path]]:
     for top in ("actors", "fastpath"):
-        for path in sorted((ROOT / top).rglob("*.py*")):
+        for path in sorted((ROOT / top).rglob("*.p*")):
             if path.suffix in (".py", ".pyx", ".pxd") and "schemas" not in path.parts:
                 name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
                 yield name.removesuffix(".__init__"), path
 
 
 def imported(name: str, path: Path) -> Iterator[tuple[int, str]]:
-    """(line, module) of every import that happens at run time, those under `if TYPE_CHECKING:` left out."""
-    tree = ast.parse(path.read_text(), str(path))
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
+    """(line, module) of every import, those under `if TYPE_CHECKING:` too: a file knows what it names, even as a type."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -129,6 +136,26 @@ def test_imports_go_downwards(name: str, path: Path) -> None:
         assert within(module, allowed), f"{path}:{line}: {name} must not import {module}"
 
 
+FLOORS = ("runtime", "net", "quorum", "roles.controller", "api", "node")
+
+
+@pytest.mark.parametrize("low", FLOORS)
+def test_a_floor_of_the_node_knows_none_above_it(low: str) -> None:
+    above = FLOORS[FLOORS.index(low) + 1 :]
+    allowed = rule(f"actors.node.{low}.file")
+    assert allowed is not None
+    assert not [high for high in above if within(f"actors.node.{high}.file", allowed)]
+    for role, other in (("broker", "controller"), ("controller", "broker")):
+        beside = rule(f"actors.node.roles.{role}.file") or set()
+        assert not within(f"actors.node.roles.{other}.file", beside) and not within(f"actors.{other}.file", beside)
+
+
+def test_an_import_for_a_type_counts(tmp_path: Path) -> None:
+    file = tmp_path / "file.py"
+    file.write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from actors.node.node import Node\n")
+    assert "actors.node.node.Node" in [module for _, module in imported("actors.node.net.file", file)]
+
+
 @pytest.mark.parametrize(("name", "path"), SOURCES, ids=[name for name, _ in SOURCES])
 def test_files_are_opened_by_hosts_only(name: str, path: Path) -> None:
     if name.startswith(WITH_WORLD) or name.startswith("actors.wire"):
@@ -146,14 +173,84 @@ def test_doors_import_lazily() -> None:
                 assert str(module).partition(".")[0] in STDLIB, f"{name} imports {module} before it is needed"
 
 
+CYTHON_IMPORT = re.compile(r"^[ \t]*(?:from +([\w.]+) +c?import +(\([^)]*\)|.+)|c?import +(.+))", re.MULTILINE)
+
+
+def names(path: Path) -> Iterator[str]:
+    """Every `module` and `module.name` that a file imports or cimports, those under `if TYPE_CHECKING:` too."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text, str(path))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                yield from (module + alias.name for alias in node.names)
+        return
+    for module, those, modules_ in CYTHON_IMPORT.findall(text):
+        assert not module.startswith("."), f"{path}: write the whole name instead of a relative import"
+        listed = re.sub(r"#.*|[()]", "", those or modules_).split(",")
+        yield from (".".join(filter(None, (module, one.split()[0]))) for one in listed if one.strip())
+
+
+def imports() -> dict[str, set[str]]:
+    """Module -> the modules of actors/ and fastpath/ that it imports. A .pyx and its .pxd are one module. To import a module
+    out of a package is not to import the package: a package gives out what its modules have and is behind them."""
+    files = list(modules())
+    found: dict[str, set[str]] = {name: set() for name, _ in files}
+    for name, path in files:
+        for imported_ in names(path):
+            module = imported_ if imported_ in found else imported_.rpartition(".")[0]
+            if module in found and module != name:
+                found[name].add(module)
+    return found
+
+
+def circle() -> str:
+    """One circle of files, if there is one: each imports the next."""
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        return " -> ".join(reversed(error.args[1]))
+    return ""
+
+
+def test_no_files_import_each_other() -> None:
+    found = circle()
+    assert not found, f"these files import each other, in type imports or others: {found}"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"actors/a.py": "import actors.b", "actors/b.py": "from actors.a import A"},
+        {"actors/a.py": "from actors import b", "actors/b.py": "if TYPE_CHECKING:\n    from actors.a import A"},
+        {"actors/a.py": "def f():\n    from actors.b import B", "actors/b.py": "from actors import a as other"},
+        {
+            "fastpath/a.pyx": "from fastpath.b cimport (\n    one,  # first\n    two,\n)",
+            "fastpath/b.pxd": "cimport fastpath.a",
+        },
+        {"fastpath/a.pxd": "from fastpath cimport b as other", "fastpath/b.pyx": "from fastpath.a import One"},
+    ],
+)
+def test_circles_of_all_kinds_are_found(files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    top = next(iter(files)).partition("/")[0]
+    assert circle() in (f"{top}.a -> {top}.b -> {top}.a", f"{top}.b -> {top}.a -> {top}.b")
+    next(iter(tmp_path.rglob("a.p*"))).write_text("")
+    assert circle() == ""
+
+
 COMPILED = [path for _, path in modules() if path.suffix == ".pyx"]
 
 
 @pytest.mark.parametrize("path", COMPILED, ids=[path.stem for path in COMPILED])
 def test_compiled_modules_have_a_face(path: Path) -> None:
-    assert path.parent == ROOT / "fastpath"
+    assert path.is_relative_to(ROOT / "fastpath")
     assert path.with_suffix(".pyi").exists(), f"{path.name} has no .pyi"
-    inside = any(f"from fastpath.{path.stem} cimport" in other.read_text() for other in COMPILED if other != path)
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    inside = any(f"from {name} cimport" in other.read_text() for other in COMPILED if other != path)
     assert path.with_suffix(".pxd").exists() or not inside, f"others cimport {path.stem}, which has no .pxd"
 
 

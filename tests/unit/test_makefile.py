@@ -1,4 +1,4 @@
-"""`make` alone lists every verb, as README.md says."""
+"""`make` alone lists every target, as README.md says."""
 
 import re
 import shutil

@@ -1,7 +1,9 @@
 """docs/operations.md says what the source says: every setting with its type, default and meaning, every command's words."""
 
 import argparse
+import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,47 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, set[str]]:
         name: {option for action in sub._actions for option in action.option_strings}
         for name, sub in actions.choices.items()
     }
+
+
+def symptoms() -> list[tuple[str, str]]:
+    """(symptom, what to do) of each row of the table."""
+    section = PAGE.read_text().split("\n## From a symptom to a command\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    assert all(len(row) == 3 for row in rows) and rows[0] == ["symptom", "cause", "what to do"]
+    return [(row[0], row[2]) for row in rows[1:]]
+
+
+def sentences() -> str:
+    """Every text of the source, a line each; what is put into one stands as a space."""
+    found = []
+    for path in (ROOT / "actors").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(part.value if isinstance(part, ast.Constant) else " " for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_every_symptom_is_said_by_the_source() -> None:
+    """Of a symptom in `code`, the words between names and numbers, which stand in capitals."""
+    said, seen = sentences(), 0
+    for symptom, _ in symptoms():
+        for text in re.findall(r"`(?!rayft )([^`]+)`", symptom):
+            for words in re.split(r"\b[A-Z]+\b|\b\d+\b", text):
+                if len(words.strip()) >= 12:
+                    seen += 1
+                    assert words.strip(" /") in said, f"nothing says: {words.strip()}"
+    assert seen >= 20
+
+
+def test_the_commands_of_the_table_are_legal() -> None:
+    parser, seen = cli._parser(), 0
+    for _, action in symptoms():
+        for line in re.findall(r"`rayft (\w+ [^`]+)`", action):
+            parser.parse_args(shlex.split(line))  # ends the test where it is none
+            seen += 1
+    assert len(symptoms()) >= 20 and seen >= 20
 
 
 def test_exit_codes_are_those_of_the_source() -> None:

@@ -11,7 +11,7 @@ Rules:
 4. A group is dead from when its removal is written: nobody joins it or commits for it any more, unless the write fails.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` (partition, records, token) and
-`condensed`; the caller reports a write's end with `written`.
+`compacted`; the caller reports a write's end with `written`.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from actors.broker.groups import rebalance
-from actors.broker.groups.condensing import Condensing
+from actors.broker.groups.offsets_compaction import Compaction
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
 from actors.broker.groups.records import (
     CommittedOffset,
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     retention_ms: int
 
 
-class Condensed(NamedTuple):
+class Compacted(NamedTuple):
     """A partition, in one leadership, whose groups were to be written once more. `whole`: all of it is committed."""
 
     partition: int
@@ -85,7 +85,9 @@ class Coordinator:
         self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
         self.writes: list[Write] = []
-        self.condensed: list[Condensed] = []
+        self.compacted: list[Compacted] = []
+        self._compactions: dict[Shard, Compaction] = {}
+        """What is written once more, of each shard that is being compacted."""
         self._pending: dict[int, Pending] = {}
         self._next_token = 0
         self._deadlines: list[tuple[int, str]] = []
@@ -130,7 +132,7 @@ class Coordinator:
         shard = self.shards.pop(partition, None)
         if shard is None:
             return
-        shard.condensing = None
+        self._compactions.pop(shard, None)
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
@@ -368,7 +370,7 @@ class Coordinator:
             else:
                 group.state = GroupState.EMPTY
             then(error)
-            self._condense(shard)
+            self._compact(shard)
 
         group.state = GroupState.DEAD
         records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
@@ -442,14 +444,14 @@ class Coordinator:
                 elif old:
                     self.delete_offsets(group.id, old, lambda error: None)
 
-    def condense(self, partition: int) -> bool:
-        """Write once more what counts in a partition; its end comes out of `condensed`. False: not now, it is not loaded or
-        being condensed."""
+    def compact(self, partition: int) -> bool:
+        """Write once more what counts in a partition; its end comes out of `compacted`. False: not now, it is not loaded or
+        being compacted."""
         shard = self.shards.get(partition)
-        if shard is None or not shard.loaded or shard.condensing is not None:
+        if shard is None or not shard.loaded or shard in self._compactions:
             return False
-        shard.condensing = Condensing(shard)
-        self._condense(shard)
+        self._compactions[shard] = Compaction(shard)
+        self._compact(shard)
         return True
 
     def written(self, token: int, error: ErrorCode, now: Now) -> None:
@@ -512,28 +514,28 @@ class Coordinator:
         for key, committed in offsets:
             shard.wrote(group_id, key, token, committed)
 
-    def _condense(self, shard: Shard) -> None:
-        condensing = shard.condensing
-        if condensing is None or condensing.writing:
+    def _compact(self, shard: Shard) -> None:
+        compaction = self._compactions.get(shard)
+        if compaction is None or compaction.writing:
             return
 
         def ended(error: ErrorCode, now: Now) -> None:
-            condensing.writing = False
+            compaction.writing = False
             if error is ErrorCode.NONE:
-                self._condense(shard)
+                self._compact(shard)
             else:
-                self._condensed(shard, False)
+                self._compacted(shard, False)
 
-        records = condensing.piece()
+        records = compaction.piece()
         if records is None:
-            self._condensed(shard, True)
+            self._compacted(shard, True)
         elif records:
-            condensing.writing = True
+            compaction.writing = True
             self._write(shard, "", records, ended)
 
-    def _condensed(self, shard: Shard, whole: bool) -> None:
-        shard.condensing = None
-        self.condensed.append(Condensed(shard.partition, shard.epoch, whole))
+    def _compacted(self, shard: Shard, whole: bool) -> None:
+        self._compactions.pop(shard, None)
+        self.compacted.append(Compacted(shard.partition, shard.epoch, whole))
 
     def _write_group(self, shard: Shard, group: Group, then: Callable[[ErrorCode, Now], None]) -> None:
         record = group_record(group)

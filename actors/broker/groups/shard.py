@@ -9,7 +9,6 @@ It alone decides what of a key is visible, and what the log says last of it. Rul
 
 from typing import NamedTuple
 
-from actors.broker.groups.condensing import Condensing
 from actors.broker.groups.records import CommittedOffset
 from actors.broker.groups.state import Group
 from actors.wire.errors import ErrorCode
@@ -29,7 +28,7 @@ class Unsettled(NamedTuple):
 class Shard:
     """One partition that this broker leads. Invariant: `offsets` has committed values only, and none until `loaded`.
 
-    `forgotten`: topics that were deleted before it was `loaded`. `condensing`: what is written once more, while it is."""
+    `forgotten`: topics that were deleted before it was `loaded`."""
 
     def __init__(self, partition: int, epoch: int) -> None:
         self.partition = partition
@@ -39,7 +38,6 @@ class Shard:
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
         self.unsettled: dict[str, dict[Key, Unsettled]] = {}
         self.forgotten: set[str] = set()
-        self.condensing: Condensing | None = None
 
     def keys(self, group: str) -> dict[Key, None]:
         """Every key of which the log may hold a value of the group's."""

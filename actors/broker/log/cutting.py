@@ -15,8 +15,8 @@ from actors.broker.log.history import learn_producers, pieces
 from actors.broker.log.producers import Producers
 from actors.broker.log.segment import Segment
 from actors.ports import Disk
-from fastpath.batch import CorruptBatch
-from fastpath.segment import SegmentIndex
+from fastpath.records.batch import CorruptBatch
+from fastpath.records.indexes import SegmentIndex
 
 INSIDE_BYTES_MAX = 256 << 10
 """A cut that reads more than this is prepared by a job."""

@@ -12,7 +12,7 @@ import numpy as np
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.producers import CONTROL, Producers
 from actors.broker.log.segment import NO_LIMIT, SCAN_BYTES, Segment
-from fastpath.batch import CorruptBatch, columns, headers, records
+from fastpath.records.batch import CorruptBatch, columns, headers, records
 
 Columns = dict[str, np.ndarray[Any, Any]]
 

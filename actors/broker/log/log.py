@@ -39,7 +39,7 @@ from actors.broker.log.times import (
 )
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull, File
-from fastpath.batch import Header, verify
+from fastpath.records.batch import Header, verify
 
 HINTS_MAX = 16
 SPAN_MAX = 0x7FFFFFFF

@@ -30,8 +30,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from actors.ports import Buffer
-from fastpath.batch import Header
-from fastpath.crc32c import crc32c
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records.batch import Header
 
 BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1

@@ -24,7 +24,7 @@ from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
-from fastpath.batch import CorruptBatch
+from fastpath.records.batch import CorruptBatch
 
 LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 

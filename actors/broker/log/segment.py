@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from actors.ports import Disk, File
-from fastpath.segment import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
+from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
 LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
 HEADER_BYTES = 61

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from actors.broker.log.history import Columns, pieces
 from actors.broker.log.segment import Segment
 from actors.broker.slices import BATCH_COST, Step, Steps, cost
-from fastpath import compression
-from fastpath.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, header
-from fastpath.segment import SegmentIndex
-from fastpath.walk import Walk
+from fastpath.records import compression
+from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, header
+from fastpath.records.indexes import SegmentIndex
+from fastpath.records.record_stream import Walk
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 CODEC, APPEND_TIME = 0x07, 0x08

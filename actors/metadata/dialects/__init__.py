@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from actors.metadata.batches import BatchWriter
+from actors.metadata.dialects import drafts, released
+from actors.metadata.dialects.levels import FORMAT, LATEST
 from actors.metadata.ops import Op
 from actors.ports import Batch
 
-FORMAT = "metadata.format"
-"""The feature that names the level of the drafts' family (A07)."""
-
-LATEST = 2
-"""Level of new storage."""
+__all__ = ["FORMAT", "LATEST", "Dialect", "dialect"]
 
 
 class Dialect(Protocol):
@@ -29,19 +27,19 @@ class Dialect(Protocol):
         """(offset of the first record, op) of a plain batch. Raises CorruptMetadata."""
 
 
+DIALECTS: dict[int | str, Dialect] = {
+    1: drafts.DIALECTS[1],
+    2: drafts.DIALECTS[2],
+    "drafts": drafts.DIALECTS[LATEST],
+    "released": released.DIALECT,
+}
+
+
 def dialect(which: int | str) -> Dialect:
     """By level (1, 2) or family ("drafts": level 2, "released"). Raises ValueError.
 
     A reader of the drafts may start at either level: it follows the FeatureLevelRecords that it meets in a batch.
     """
-    from actors.metadata.dialects import released, v19, v28
-
-    known: dict[int | str, Dialect] = {
-        1: v19.DIALECT,
-        2: v28.DIALECT,
-        "drafts": v28.DIALECT,
-        "released": released.DIALECT,
-    }
-    if which not in known:
-        raise ValueError(f"there is no metadata dialect {which!r}, only {sorted(map(str, known))}")
-    return known[which]
+    if which not in DIALECTS:
+        raise ValueError(f"there is no metadata dialect {which!r}, only {sorted(map(str, DIALECTS))}")
+    return DIALECTS[which]

@@ -8,7 +8,7 @@ version. KIP-631, "Record schemas"; R631-050 to R631-093.
 |---|---|
 | BrokerSet | 0 BrokerRecord, tags 0 LogDirs, 2 Features, 3 IncarnationId, 4 LeaseMs |
 | TopicSet | 1 TopicRecord |
-| PartitionsSet | 2 PartitionRecord a row, in bulk by fastpath.compact |
+| PartitionsSet | 2 PartitionRecord a row, in bulk by fastpath.image.write_records |
 | ConfigSet | 3 ConfigRecord, null value removes (A35) |
 | PartitionsChanged | 4 IsrChangeRecord a row, in bulk |
 | BrokerGone, TopicGone | by level |
@@ -16,12 +16,13 @@ version. KIP-631, "Record schemas"; R631-050 to R631-093.
 | EntitySet, EntityGone | 5 and 19 access rules, 11 and 22 SCRAM, 14 quotas, 10 and 26 tokens |
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from actors.metadata.batches import BatchWriter
-from actors.metadata.dialects import FORMAT, dialect
+from actors.metadata.dialects import v19, v28
 from actors.metadata.dialects.entities import body_of, entity_gone, entity_set, quota
+from actors.metadata.dialects.levels import EXTENSIONS, FORMAT, Level
 from actors.metadata.ops import (
     Block,
     BrokerGone,
@@ -42,7 +43,7 @@ from actors.metadata.ops import (
 )
 from actors.ports import Batch
 from actors.wire.messages import decode_exact, encode, message
-from fastpath.expand import CorruptRecord, expand
+from fastpath.image.read_records import CorruptRecord, expand
 
 VERSION = 0
 """All draft records have this version only."""
@@ -51,31 +52,14 @@ ENTITY_TYPES = {"acl": (5, 19), "scram": (11, 22), "quota": (14, 14), "token": (
 """Kind -> record types that set and remove it."""
 
 
-class Level(NamedTuple):
-    """What differs between the levels."""
-
-    number: int
-    types: Mapping[int, str]
-    """Record type -> message name; types 2 and 4 are read in bulk and stand here for their names."""
-    broker_gone: Callable[[BrokerGone], tuple[int, Any]]
-    """The record that ends a registration: (type, body)"""
-    topic_gone: Callable[[TopicGone], tuple[int, Any]]
-    empty_broker_is_gone: bool
-    """A BrokerRecord without endpoints means that the broker is not usable (A31)."""
-    deleting_is_gone: bool
-    """TopicRecord with Deleting is the deletion itself; else it hides the topic (A34)."""
+LEVELS = {level.number: level for level in (v19.LEVEL, v28.LEVEL)}
 
 
-EXTENSIONS = {
-    10: "extensions:DelegationTokenRecord",
-    11: "extensions:UserScramCredentialRecord",
-    12: "extensions:FeatureLevelRecord",
-    14: "extensions:ClientQuotaRecord",
-    15: "extensions:ProducerIdsRecord",
-    19: "extensions:RemoveAccessControlRecord",
-    22: "extensions:RemoveUserScramCredentialRecord",
-    26: "extensions:RemoveDelegationTokenRecord",
-}
+def level_of(number: int) -> Level:
+    """The level of that number. Raises ValueError."""
+    if number not in LEVELS:
+        raise ValueError(f"there is no metadata dialect {number}, only {sorted(LEVELS)}")
+    return LEVELS[number]
 
 
 class Drafts:
@@ -132,7 +116,7 @@ class Drafts:
             try:
                 op = READ[type_](level, decode_exact(name, version, thing))
                 if isinstance(op, FeatureSet) and op.name == FORMAT:
-                    level = dialect(op.level).level  # type: ignore[attr-defined]
+                    level = level_of(op.level)
             except ValueError as error:
                 raise CorruptMetadata(offset, f"record type {type_} version {version}: {error}") from error
             yield offset, op
@@ -239,3 +223,6 @@ READ: dict[int, Callable[[Level, Any], Op]] = {
     22: lambda _, body: entity_gone("scram", body),
     26: lambda _, body: entity_gone("token", body),
 }
+
+DIALECTS = {number: Drafts(level) for number, level in LEVELS.items()}
+"""Level -> the dialect that writes it."""

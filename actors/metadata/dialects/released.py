@@ -1,7 +1,7 @@
 """Released Apache Kafka's metadata records, up to 4.3 (metadata.version 7 to 30): read only, for now.
 
 What this file alone decides: what each released record means as ops. Value: frame version 1, type uvarint, version uvarint,
-flexible body. PartitionRecord (3) and PartitionChangeRecord (5) are read in bulk (fastpath.expand).
+flexible body. PartitionRecord (3) and PartitionChangeRecord (5) are read in bulk (fastpath.image.read_records).
 
 | record | op |
 |---|---|
@@ -40,7 +40,7 @@ from actors.metadata.ops import (
 )
 from actors.ports import Batch
 from actors.wire.messages import decode_exact
-from fastpath.expand import CorruptRecord, expand
+from fastpath.image.read_records import CorruptRecord, expand
 
 PARTITION = 3
 """Record type that is a whole partition."""

@@ -6,7 +6,7 @@ once more, same epoch, without endpoints (A31). A topic: its TopicRecord with De
 
 from typing import Any
 
-from actors.metadata.dialects.drafts import EXTENSIONS, Drafts, Level
+from actors.metadata.dialects.levels import EXTENSIONS, Level
 from actors.metadata.ops import BrokerGone, TopicGone
 from actors.wire.messages import message
 
@@ -31,13 +31,11 @@ def _topic_gone(op: TopicGone) -> tuple[int, Any]:
     return 1, message(TYPES[1])(name=op.name, topic_id=op.id, deleting=True)
 
 
-DIALECT = Drafts(
-    Level(
-        number=1,
-        types=TYPES,
-        broker_gone=_broker_gone,
-        topic_gone=_topic_gone,
-        empty_broker_is_gone=True,
-        deleting_is_gone=True,
-    )
+LEVEL = Level(
+    number=1,
+    types=TYPES,
+    broker_gone=_broker_gone,
+    topic_gone=_topic_gone,
+    empty_broker_is_gone=True,
+    deleting_is_gone=True,
 )

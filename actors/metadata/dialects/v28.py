@@ -6,7 +6,7 @@ DeleteTopicRecord (7, whose field Name is the topic id); Deleting in a TopicReco
 
 from typing import Any
 
-from actors.metadata.dialects.drafts import EXTENSIONS, Drafts, Level
+from actors.metadata.dialects.levels import EXTENSIONS, Level
 from actors.metadata.ops import BrokerGone, TopicGone
 from actors.wire.messages import message
 
@@ -31,13 +31,11 @@ def _topic_gone(op: TopicGone) -> tuple[int, Any]:
     return 7, message(TYPES[7])(name=op.id)
 
 
-DIALECT = Drafts(
-    Level(
-        number=2,
-        types=TYPES,
-        broker_gone=_broker_gone,
-        topic_gone=_topic_gone,
-        empty_broker_is_gone=False,
-        deleting_is_gone=False,
-    )
+LEVEL = Level(
+    number=2,
+    types=TYPES,
+    broker_gone=_broker_gone,
+    topic_gone=_topic_gone,
+    empty_broker_is_gone=False,
+    deleting_is_gone=False,
 )

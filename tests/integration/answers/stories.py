@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastpath.batch import Builder, patch
+from fastpath.records.batch import Builder, patch
 from tests.integration.answers.dialogue import ELIGIBLE, Dialogue
 
 Story = Callable[[Dialogue, str], None]

@@ -21,17 +21,17 @@ GOLDEN = ROOT / "tests" / "golden" / "kafka-4.3.1" / "answers.json"
 KNOWN: dict[str, str] = {
     "a setting twice": "Kafka takes the last value of a setting that a new topic names twice; rayft refuses it",
     "strange operation": "Kafka answers UNKNOWN_SERVER_ERROR, rayft INVALID_REQUEST",
-    "an unknown broker [IncrementalAlterConfigs": "any broker takes settings for any broker: the controller keeps them",
+    "an unknown broker [IncrementalAlterConfigs": "any broker accepts settings for any broker",
     "strange group": "groups have no settings before KIP-848",
     "all brokers [DescribeConfigs": "Kafka lists min.insync.replicas, which KIP-966 made it write",
-    "produce: a partition twice": "Kafka appends one of two batches for the same partition, rayft both, in order",
+    "produce: a partition twice": "Produce with two batches for the same partition: Kafka appends one, rayft both",
     "features: unknown": "rayft gives a result for each feature beside the reason for the whole",
-    "of a broker [DescribeCluster": "the kind of endpoints comes back as asked for, with the same error",
-    "strange endpoints": "the kind of endpoints comes back as asked for, with the same error",
+    "of a broker [DescribeCluster": "the answer repeats the kind of endpoints of the request, with the same error",
+    "strange endpoints": "the answer repeats the kind of endpoints of the request, with the same error",
     "key [DescribeConfigs": "the default of log.retention.hours is named as the origin of retention.ms",
-    "join: unknown member": "the member id comes back with the refusal",
-    "no id, no name [Metadata v1": "Kafka answers UNKNOWN_SERVER_ERROR to a topic with neither, rayft INVALID_REQUEST",
-    "cursor gone": "a cursor at a topic that is gone goes on with the next one",
+    "join: unknown member": "the refusal repeats the member id",
+    "no id, no name [Metadata v1": "A topic with neither name nor id in Metadata: Kafka answers UNKNOWN_SERVER_ERROR",
+    "cursor gone": "if the cursor names a deleted topic, the answer begins at the next topic",
 }
 """A part of a question's title to the reason for another answer."""
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import rayft
-from actors.node import rpc
-from actors.node.registry import TABLE, Listener
+from actors.node.api import handlers as rpc
+from actors.node.runtime.calls import Listener
 from actors.wire.errors import WireError
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import Broker, Closed, request
+from tests.served import TABLE
 from tests.unit.wire.generator import NOTHING, random_message
 
 NUMBERS = {

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
-from actors.node.metadata_files import DIRECTORIES
-from fastpath import batch as batches
+from actors.node.quorum.files import DIRECTORIES
+from fastpath.records import batch as batches
 from tests.integration.faults.targets import Target
 
 SETTLE_S = 20.0

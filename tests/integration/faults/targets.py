@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from actors.config import node_config
 from actors.host import plan as plans
 from actors.host import probe, storage
-from actors.host.entropy import SystemRandom, uuid_text
 from actors.host.on_processes import Cluster
+from actors.host.system_random import SystemRandom, uuid_text
 from tests.integration.faults.links import CLIENT
 
 ROOT = Path(__file__).resolve().parents[3]

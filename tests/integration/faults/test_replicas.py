@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.integration.faults import replicas
 
 METADATA = "__kafka_metadata-0/00000000000000000000.log"

@@ -7,9 +7,9 @@ from typing import Any
 
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath import compression
-from fastpath.batch import Builder
-from fastpath.crc32c import crc32c
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records import compression
+from fastpath.records.batch import Builder
 from tests.integration.answers.dialogue import request
 from tests.integration.hostile.scene import Address, Peer, encoded
 

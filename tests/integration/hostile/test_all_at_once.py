@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from actors.node import rpc
-from actors.node.metadata_files import TOPICS
-from actors.node.registry import Listener
+from actors.node.api import handlers as rpc
+from actors.node.quorum.files import TOPICS
+from actors.node.runtime.calls import Listener
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import request
 from tests.integration.hostile import test_partial_frames as partial_frames

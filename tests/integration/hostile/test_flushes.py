@@ -9,7 +9,7 @@ import pytest
 
 import rayft
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.integration.hostile.produced import MEBIBYTE, PRODUCE, asked, create, produce_request
 from tests.integration.hostile.scene import Address, Peer, Scene, attackers
 

@@ -17,7 +17,7 @@ import rayft
 from actors.controller import elections
 from actors.host import probe
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.integration.answers.dialogue import request
 from tests.integration.conftest import until
 from tests.integration.hostile.produced import MEBIBYTE, PRODUCE, asked, produce_request

@@ -13,14 +13,15 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from actors.node import rpc
-from actors.node.metadata_files import TOPIC_ID, TOPICS
-from actors.node.registry import TABLE, Listener
+from actors.node.api import handlers as rpc
+from actors.node.quorum.files import TOPIC_ID, TOPICS
+from actors.node.runtime.calls import Listener
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import Broker, Closed
 from tests.integration.hostile.scene import Address, Scene
+from tests.served import TABLE
 from tests.unit.wire.generator import INTEGERS, NOTHING, random_message
 
 TRIES, QUORUM_TRIES = 3, 60

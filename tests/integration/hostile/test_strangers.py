@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from actors.node.metadata_files import TOPIC_ID, TOPICS
+from actors.node.quorum.files import TOPIC_ID, TOPICS
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import Broker, Closed, request
 from tests.integration.hostile.scene import Scene

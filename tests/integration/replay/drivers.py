@@ -7,46 +7,46 @@ from typing import Any
 import pyarrow as pa
 import ray
 
-from actors.replay import held, shared
+from actors.replay import ray_cache, shared
 
 
 def share(address: str, path: str) -> dict[str, Any]:
     """Decode once and leave."""
     ray.init(address=address, log_to_driver=False)
-    place = held.share(path=path, splitBytes="200000")
-    name = place.removeprefix("ray:").partition("@")[0]
-    return {"place": place, "decodes": ray.get(ray.get_actor(name, namespace=held.NAMESPACE).ready.remote())}
+    handle = ray_cache.share(path=path, splitBytes="200000")
+    name = handle.removeprefix("ray:").partition("@")[0]
+    return {"handle": handle, "decodes": ray.get(ray.get_actor(name, namespace=ray_cache.NAMESPACE).ready.remote())}
 
 
-def measured(place: str, part: int) -> tuple[int, int]:
+def measured(handle: str, part: int) -> tuple[int, int]:
     """(rows of a part, bytes that reading it took from Arrow's pool) in whatever process this is."""
-    found = shared.attach(place)
+    found = shared.attach(handle)
     before = pa.total_allocated_bytes()
     batches = list(found.batches(part))
     return sum(batch.num_rows for batch in batches), pa.total_allocated_bytes() - before
 
 
-def read(address: str, place: str) -> dict[str, Any]:
+def read(address: str, handle: str) -> dict[str, Any]:
     """Everything that reads shared batches, in a process that decoded nothing."""
     ray.init(address=address, log_to_driver=False)
     from actors.replay import ray as door
     from actors.replay import spark
 
-    parts = shared.attach(place).parts
-    dataset = door.dataset(place)
+    parts = shared.attach(handle).parts
+    dataset = door.dataset(handle)
     found: dict[str, Any] = {
-        "here": [measured(place, part) for part in range(parts)],
+        "here": [measured(handle, part) for part in range(parts)],
         "dataset": (dataset.count(), dataset.sum("offset")),
     }
     session = spark.session("shared", "local[2]", "1g")
     try:
-        frame = session.read.format("rayft").option("shared", place).load()
+        frame = session.read.format("rayft").option("shared", handle).load()
         found["spark"] = list(frame.selectExpr("count(*)", "sum(offset)", "count(distinct value)").first())
         numbers = session.sparkContext.parallelize(range(parts), parts)
-        found["workers"] = numbers.map(lambda part: measured(place, part)).collect()
+        found["workers"] = numbers.map(lambda part: measured(handle, part)).collect()
     finally:
         session.stop()
-    held.close(place)
+    ray_cache.close(handle)
     return found
 
 

@@ -43,7 +43,7 @@ def test_decoded_once_and_read_by_all_without_a_copy(driver: Any, tmp_path: Path
     shared = driver("share", str(path))
     assert shared["decodes"] > 4, "one a split"
     path.rename(tmp_path / "gone")  # who decoded again would find nothing
-    found = driver("read", shared["place"])
+    found = driver("read", shared["handle"])
     total = RECORDS * (RECORDS - 1)
     assert found["dataset"] == [2 * RECORDS, total]
     assert found["spark"] == [2 * RECORDS, total, 2 * RECORDS]

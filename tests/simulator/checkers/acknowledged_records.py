@@ -6,7 +6,7 @@ with its leader. Where rot hid it from whoever committed it, others must have sh
 
 from typing import Any
 
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.checkers.committed_data import Committed, CommittedData
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from actors.broker.partition import Partition
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Hooks, Violation
 

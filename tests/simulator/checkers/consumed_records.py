@@ -3,7 +3,7 @@
 And all of it: who reads on is given the record that it wants, or the first that nobody asked to delete.
 """
 
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History

@@ -1,5 +1,6 @@
 """A failed sync is final: who was told that a log file could not be made durable does not go on, or does without the
-directory."""
+directory.
+"""
 
 from typing import Any
 

@@ -17,6 +17,6 @@ class IdleNodes:
             if process.world.time_us - process.fruitless_since_us < WITHIN_US:
                 node = process.node
                 due = {type(role).__name__: role.deadline_ms() for role in node._roles}
-                due["timers"], due["quorum"] = node.waiting.deadline_ms(), node.quorum.deadline_ms()
+                due["timers"], due["quorum"] = node.runtime.waiting.deadline_ms(), node.quorum.deadline_ms()
                 raise Violation(self.name, f"{process.name} turns without end at {process.now().mono_ms} ms: due {due}")
             process.fruitless = 0

@@ -1,13 +1,13 @@
 """Nothing is deleted unasked: no log begins beyond what somebody asked to delete, nor does a client hear that it does.
 
-Retention deletes nothing in a world: it is too short. The offsets of groups are condensed by their coordinator; whether
+Retention deletes nothing in a world: it is too short. The offsets of groups are compacted by their coordinator; whether
 nothing of them is lost by it, members and onlookers tell (group_offsets).
 """
 
 from typing import Any
 
 from actors.broker.partition import Partition
-from actors.controller.names import OFFSETS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC
 from tests.simulator.checkers.changed_replicas import Standing
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History

@@ -77,7 +77,7 @@ class MetadataLog:
         checked = self._checked.get(process.name, 0)
         if mark > checked:
             self._checked[process.name] = self._compare(process, max(checked, quorum.log.start_offset), mark)
-        snapshot = quorum.latest_snapshot
+        snapshot = quorum.checkpoints.latest
         if snapshot is not None and self._named.get(process.name) != snapshot.end_offset <= self.image.next_offset:
             self._named[process.name] = end = snapshot.end_offset
             if end not in self.batches and end != self.image.next_offset:

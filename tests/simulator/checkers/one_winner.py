@@ -1,5 +1,5 @@
-"""Of all wishes for an ISR that are based on one version of a partition at most one is granted (I4 of KIP-497's requirement
-file). The same wish may be granted again: its first answer was lost, and it asks for what there is.
+"""Of all proposals for an ISR that are based on one version of a partition at most one is granted (I4 of KIP-497's
+requirement file). The same proposal may be granted again: its first answer was lost, and it asks for what there is.
 
 Looks at AlterIsr as it is sent, requests and answers, so that an answer counts which nobody receives.
 """
@@ -16,7 +16,7 @@ Asked = tuple[str, int, int, int]
 
 
 class OneWinner:
-    name = "one_wish_wins"
+    name = "one_proposal_wins"
 
     def __init__(self) -> None:
         self._asked: dict[Asked, Any] = {}
@@ -47,11 +47,11 @@ class OneWinner:
                 if errors.get((topic.topic, one.partition_id)) == ErrorCode.NONE:
                     self._grant((topic.topic_id, one.partition_id, one.current_zk_version), topic.topic, one)
 
-    def _grant(self, key: tuple[bytes, int, int], name: str, wish: Any) -> None:
-        isr = frozenset(wish.isr)
+    def _grant(self, key: tuple[bytes, int, int], name: str, proposal: Any) -> None:
+        isr = frozenset(proposal.isr)
         if self._granted.setdefault(key, isr) != isr:
             raise Violation(
                 self.name,
-                f"{name}-{wish.partition_id}: on version {wish.current_zk_version} both {sorted(self._granted[key])} and "
-                f"{sorted(isr)} were granted",
+                f"{name}-{proposal.partition_id}: on version {proposal.current_zk_version} both "
+                f"{sorted(self._granted[key])} and {sorted(isr)} were granted",
             )

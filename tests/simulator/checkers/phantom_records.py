@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastpath.batch import Record
+from fastpath.records.batch import Record
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History
 

@@ -1,5 +1,5 @@
-"""Faults over and clients idle (I7 of KIP-497's requirement file): no wish and no reassignment is left, and every replica
-ends where its leader does, with all of it committed.
+"""Faults over and clients idle (I7 of KIP-497's requirement file): no proposal and no reassignment is left, and every
+replica ends where its leader does, with all of it committed.
 
 And what an image keeps beside the records, which no snapshot shows, is what they say: counts, chains, names.
 """
@@ -53,6 +53,6 @@ class QuietCluster:
                 raise Violation(self.name, f"{process.name} has no replica {number} of topic {topic_id.hex()}")
             ends[replica] = partition.log.log_end_offset, partition.high_watermark
             if replica == leader and partition.isr.stage is not Stage.SETTLED:
-                raise Violation("no_wish_is_left", f"{process.name} still wants another ISR of {partition!r}")
+                raise Violation("no_proposal_is_left", f"{process.name} still wants another ISR of {partition!r}")
         if any(end != ends[leader][0] or mark != end for end, mark in ends.values()):
             raise Violation(self.name, f"partition {number} of topic {topic_id.hex()}, led by {leader}, ends at {ends}")

@@ -5,7 +5,7 @@ A producer without idempotence promises neither: a batch that it gave up may sti
 
 from typing import Any
 
-from fastpath.batch import Record
+from fastpath.records.batch import Record
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.history import History
 

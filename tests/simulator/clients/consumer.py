@@ -2,7 +2,7 @@
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.clients.process import Client
 
 FETCH_VERSION, LIST_VERSION = 16, 7

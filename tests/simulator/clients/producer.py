@@ -8,7 +8,7 @@ from typing import Any
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.clients.process import Client
 from tests.simulator.history import Attempt

@@ -27,7 +27,7 @@ class AimedFaults(RoughFaults):
         self._reigned = -1
         """Epoch of the last leader that was overthrown; -1: nobody is."""
         self._awaited: tuple[Process, tuple[bytes, int], Process] | None = None
-        """(leader, partition, member): the member restarts as soon as the leader has sent a wish."""
+        """(leader, partition, member): the member restarts as soon as the leader has sent a proposal."""
         self._outpaced: Process | None = None
         """The active controller that loses power as soon as a voter holds what its own disk does not."""
         self.world.turned.append(self._turned)
@@ -41,8 +41,8 @@ class AimedFaults(RoughFaults):
             "long freeze": self.long_freeze,
             "follower freezes": self.follower_freezes,
             "last of the isr dies": self.last_dies,
-            "slow wishes": self.slow_wishes,
-            "wish overtaken": self.wish_overtaken,
+            "slow proposals": self.slow_proposals,
+            "proposal overtaken": self.proposal_overtaken,
             "coordinator dies": self.coordinator_dies,
             "leader falls behind": self.leader_falls_behind,
             "split vote": self.split_vote,
@@ -297,7 +297,7 @@ class AimedFaults(RoughFaults):
         self._after(max(lasts_ms - self._between(-200, 400), 0), lambda: self._kill(leader, "being the last"))
         return True
 
-    def slow_wishes(self) -> bool:
+    def slow_proposals(self) -> bool:
         """A leader's requests reach the controllers late, or their answers it, while a follower of it stands still."""
         found = self._partition()
         if found is None:
@@ -310,7 +310,7 @@ class AimedFaults(RoughFaults):
         self.follower_freezes()
         return True
 
-    def wish_overtaken(self) -> bool:
+    def proposal_overtaken(self) -> bool:
         """A leader wants a follower out of the ISR that stands still. While that is on its way, a member restarts and the
         leader's connections are cut: what it repeats rests on an ISR that is no more."""
         found = self._partition()
@@ -334,13 +334,13 @@ class AimedFaults(RoughFaults):
         self._awaited = None
 
     def _wished(self, leader: Process, key: tuple[bytes, int], member: Process) -> None:
-        """Act as soon as the leader has sent its wish."""
+        """Act as soon as the leader has sent its proposal."""
         broker = leader.node.broker if leader.node is not None else None
         partition = broker.replicas.get(*key) if broker is not None else None
         if partition is None or partition.isr.stage is not Stage.SENT:
             return
         self._awaited = None
-        self._kill(member, "under a wish")
+        self._kill(member, "under a proposal")
         self._after(self._between(1, 10), lambda: self._start(member))
         self._after(self._between(20, 120), lambda: self._reset(leader))
 

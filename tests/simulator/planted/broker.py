@@ -5,18 +5,21 @@ from typing import Any
 
 from actors.broker import isr as isr_rules
 from actors.broker import reading
+from actors.broker.admission import Refused
 from actors.broker.fetchers import Fetcher
-from actors.broker.groups.coordinator import Condensed, Coordinator
+from actors.broker.groups.coordinator import Compacted, Coordinator
 from actors.broker.groups.shard import Shard
 from actors.broker.isr import Isr, View
 from actors.broker.lifecycle import Lifecycle, State
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
-from actors.broker.partition import Assignment, Became, Partition, Refused
+from actors.broker.partition import Assignment, Became, Partition
 from actors.controller import isr as controller_isr
-from actors.node.broker_role import BrokerRole
-from actors.node.broker_storage import BrokerStorage
 from actors.node.node import Node
+from actors.node.roles.broker.applier import MetadataApplier
+from actors.node.roles.broker.heartbeats import BrokerHeartbeats
+from actors.node.roles.broker.lookups import Lookups
+from actors.node.roles.broker.storage import BrokerStorage
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -71,8 +74,8 @@ def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
 
     def eager(self: Isr, event: Any, **more: Any) -> Any:
         row = move(self, event, **more)
-        if self.wish is not None:
-            self.maximal = self.wish.want
+        if self.proposal is not None:
+            self.maximal = self.proposal.want
         return row
 
     return [instead(Isr, "_move", eager)]
@@ -193,8 +196,8 @@ def fenced_broker_keeps_serving() -> Sequence[Patch]:
 def clients_of_a_fenced_broker_answered() -> Sequence[Patch]:
     """It knows that it is fenced, and neither closes its clients' connections nor asks before it answers."""
     return [
-        instead(BrokerRole, "admits", lambda role, connection, key: True),
-        instead(BrokerRole, "_close_clients", lambda role, why: None),
+        instead(Lookups, "admits", lambda lookups, connection, key: True),
+        instead(BrokerHeartbeats, "_close_clients", lambda heartbeats, why: None),
     ]
 
 
@@ -222,16 +225,16 @@ def serving_before_the_own_registration_is_replayed() -> Sequence[Patch]:
 @mistake("quiet")
 def leading_by_an_older_registration() -> Sequence[Patch]:
     """A restarted broker leads at once what its last process led, before the controller knows of the crash."""
-    assign = BrokerRole._assign
+    assign = MetadataApplier._assign
 
-    def trusting(role: BrokerRole, row: int) -> Any:
-        kept, role._registered = role._registered, True
+    def trusting(applier: MetadataApplier, row: int) -> Any:
+        kept, applier._registered = applier._registered, True
         try:
-            return assign(role, row)
+            return assign(applier, row)
         finally:
-            role._registered = kept
+            applier._registered = kept
 
-    return [instead(BrokerRole, "_assign", trusting)]
+    return [instead(MetadataApplier, "_assign", trusting)]
 
 
 @mistake("groups")
@@ -275,24 +278,24 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
     return [instead(Coordinator, "lost", lost), instead(Coordinator, "gained", again)]
 
 
-@mistake("condensed")
-def offsets_on_their_way_overlooked_when_condensed() -> Sequence[Patch]:
+@mistake("compacted")
+def offsets_on_their_way_overlooked_when_compacted() -> Sequence[Patch]:
     """What is visible is written once more behind what has replaced it."""
     return [instead(Shard, "last", lambda shard, group, key: shard.offsets.get(group, {}).get(key))]
 
 
-@mistake("condensed")
+@mistake("compacted")
 def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
-    """The log begins anew when the condensing does, not when it is committed."""
-    condense = Coordinator.condense
+    """The log begins anew when the compaction does, not when it is committed."""
+    compact = Coordinator.compact
 
     def hasty(self: Coordinator, partition: int) -> bool:
-        begun = condense(self, partition)
+        begun = compact(self, partition)
         if begun:
-            self.condensed.append(Condensed(partition, self.shards[partition].epoch, True))
+            self.compacted.append(Compacted(partition, self.shards[partition].epoch, True))
         return begun
 
-    return [instead(Coordinator, "condense", hasty)]
+    return [instead(Coordinator, "compact", hasty)]
 
 
 @mistake("groups")
@@ -342,7 +345,7 @@ def broker_gives_up_when_its_controller_moves() -> Sequence[Patch]:
         before = node._active_controller
         follow(node)
         if node.broker is not None and -1 != before != node._active_controller:
-            node.stop(1, "the controller has moved")
+            node.runtime.stop(1, "the controller has moved")
 
     return [instead(Node, "_follow_controller", fickle)]
 

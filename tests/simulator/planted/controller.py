@@ -7,7 +7,7 @@ from actors.controller import changes, fencing, isr, leases, producer_ids, regis
 from actors.controller.changes import Change, choose_leader
 from actors.controller.state import Result, State
 from actors.metadata.ops import PartitionsChanged
-from actors.node.rpc import delete_topics
+from actors.node.api.handlers import delete_topics
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -40,13 +40,13 @@ def stale_alter_isr_accepted() -> Sequence[Patch]:
 @mistake("recreated")
 def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
     """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was wished for the old one."""
-    wishes = isr._wishes
+    proposals = isr._proposals
 
     def by_name(state: State, sender: int, topic: Any, seen: set[int]) -> Any:
         topic.topic_id = isr.NO_ID
-        return wishes(state, sender, topic, seen)
+        return proposals(state, sender, topic, seen)
 
-    return [instead(isr, "_wishes", by_name)]
+    return [instead(isr, "_proposals", by_name)]
 
 
 @mistake("moving")
@@ -62,12 +62,12 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 
     eligible = isr._eligible
 
-    def any_epoch(state: State, wish: Any) -> bool:
-        epochs, wish.entry.isr_broker_epochs = wish.entry.isr_broker_epochs, []
+    def any_epoch(state: State, proposal: Any) -> bool:
+        epochs, proposal.entry.isr_broker_epochs = proposal.entry.isr_broker_epochs, []
         try:
-            return eligible(state, wish)
+            return eligible(state, proposal)
         finally:
-            wish.entry.isr_broker_epochs = epochs
+            proposal.entry.isr_broker_epochs = epochs
 
     checks = tuple((name, any_epoch if check is eligible else check, code) for name, check, code in isr.CHECKS)
     return [
@@ -79,7 +79,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 
 @mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
-    """Nobody looks whether the members that a leader wishes for are registered."""
+    """Nobody looks whether the members that a leader proposes are registered."""
     from actors.broker import isr as leader_side
 
     return [
@@ -156,7 +156,7 @@ def producer_ids_given_twice() -> Sequence[Patch]:
             result.reply.producer_id_start = 0
         return result
 
-    from actors.node.rpc import allocate_producer_ids as handler
+    from actors.node.api.handlers import allocate_producer_ids as handler
 
     return [instead(handler, "allocate_producer_ids", overlapping)]
 

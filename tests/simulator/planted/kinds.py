@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from actors.broker.groups import condensing
+from actors.broker.groups import offsets_compaction
 from tests.simulator import faults, simulation, world
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.clients import member
@@ -54,7 +54,7 @@ class Kind(NamedTuple):
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
     strangers: type[Strangers] = Nobody
-    piece_bytes: int = condensing.PIECE_BYTES
+    piece_bytes: int = offsets_compaction.PIECE_BYTES
     """Of the offsets that are written once more."""
 
 
@@ -74,7 +74,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),
             (world, "SYNC_US", kind.sync_us),
-            (condensing, "PIECE_BYTES", kind.piece_bytes),
+            (offsets_compaction, "PIECE_BYTES", kind.piece_bytes),
         ):
             stack.enter_context(instead(owner, name, value))
         one = Simulation(seed)

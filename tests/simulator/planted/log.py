@@ -10,10 +10,10 @@ from actors.broker.log.epochs import EpochCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import Producers
 from actors.broker.partition import Assignment, Became, Partition
-from actors.node import broker_storage
-from actors.node.broker_role import BrokerRole
-from fastpath import batch as batches
-from fastpath.batch import Header
+from actors.node.roles.broker import storage as broker_storage
+from actors.node.roles.broker.applier import MetadataApplier
+from fastpath.records import batch as batches
+from fastpath.records.batch import Header
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -139,17 +139,17 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
     sync = broker_storage.BrokerStorage.close
 
     def hasty(storage: Any, replicas: Any, broker_epoch: int, then: Any) -> None:
-        node = storage._node
-        original = node.sync
+        runtime = storage._runtime
+        original = runtime.sync
 
         def marks_only(files: Any, replacements: Any, done: Any) -> None:
             original([], replacements, done)
 
-        node.sync = marks_only
+        runtime.sync = marks_only
         try:
             sync(storage, replicas, broker_epoch, then)
         finally:
-            del node.sync
+            del runtime.sync
 
     return [instead(broker_storage.BrokerStorage, "close", hasty)]
 
@@ -157,15 +157,15 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
 @mistake("reassigned")
 def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
     """A broker that is no replica any more leaves the directory where it is, under its name."""
-    drop = BrokerRole._drop
+    drop = MetadataApplier.drop
 
-    def only_deleted(role: BrokerRole, partition: Partition) -> None:
-        if role.image.topic_by_id(partition.topic_id) < 0:
-            drop(role, partition)
+    def only_deleted(applier: MetadataApplier, partition: Partition) -> None:
+        if applier._cache.image.topic_by_id(partition.topic_id) < 0:
+            drop(applier, partition)
         else:
-            role.replicas.remove(partition)
+            applier._replicas.remove(partition)
 
-    return [instead(BrokerRole, "_drop", only_deleted)]
+    return [instead(MetadataApplier, "drop", only_deleted)]
 
 
 @mistake("purged")

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.metadata.image import Image
-from actors.node import quorum as quorum_of
-from actors.node import snapshotting
-from actors.node.controller_role import ControllerRole
-from actors.node.durable_mark import DurableMark
-from actors.node.metadata_log import MetadataLog
-from actors.node.node import Node
-from actors.node.quorum import Quorum
-from actors.node.registry import Done, Held
+from actors.node.quorum import snapshots as snapshotting
+from actors.node.quorum.durable_mark import DurableMark
+from actors.node.quorum.log import MetadataLog
+from actors.node.quorum.replay import Replay
+from actors.node.quorum.replica import Quorum
+from actors.node.roles.controller.role import ControllerRole
+from actors.node.runtime.answers import Done, Held
+from actors.node.runtime.runtime import Runtime
 from actors.raft import Role, election, leading
 from actors.raft.messages import FetchRequest, VoteResponse
 from actors.raft.state import Core, Leading
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -92,28 +92,32 @@ def stale_candidate_elected() -> Sequence[Patch]:
 @mistake()
 def fsync_failure_ignored() -> Sequence[Patch]:
     """A failed sync counts as done: what it should have made durable is claimed."""
-    sync = Node.sync
+    sync = Runtime.sync
 
-    def trusting(node: Node, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
-        sync(node, files, replacements, lambda result: then(None), *kind)
+    def trusting(runtime: Runtime, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
+        sync(runtime, files, replacements, lambda result: then(None), *kind)
 
-    return [instead(Node, "sync", trusting)]
+    return [instead(Runtime, "sync", trusting)]
 
 
 @mistake()
 def metadata_served_before_commit() -> Sequence[Patch]:
     """The roles replay what the log holds, committed or not."""
-    replay = Quorum._replay
+    advance, run = Quorum.advance, Replay.run
 
-    def eager(quorum: Quorum) -> None:
-        core = quorum.raft._core
-        kept, core.high_watermark = core.high_watermark, core.log.durable_offset
-        try:
-            replay(quorum)
-        finally:
-            core.high_watermark = kept
+    def advanced(quorum: Quorum) -> None:
+        def eager(replay: Replay, high_watermark: int) -> None:
+            core = quorum.raft._core
+            kept, core.high_watermark = core.high_watermark, core.log.durable_offset
+            try:
+                run(replay, core.high_watermark)
+            finally:
+                core.high_watermark = kept
 
-    return [instead(Quorum, "_replay", eager)]
+        with instead(Replay, "run", eager):
+            advance(quorum)
+
+    return [instead(Quorum, "advance", advanced)]
 
 
 @mistake("deposed")
@@ -184,13 +188,13 @@ def durable_mark_runs_ahead() -> Sequence[Patch]:
 @mistake("deposed")
 def held_replies_released_when_leadership_is_lost() -> Sequence[Patch]:
     """Whoever waits for a commit is told that it happened when the leader is deposed."""
-    lost = quorum_of.Quorum._lost
+    lost = Replay.lost
 
-    def released(quorum: Quorum) -> None:
-        waiting = quorum.node.waiting
+    def released(replay: Replay, epoch: int) -> None:
+        waiting = replay._runtime.waiting
         held, waiting._held = sorted(waiting._held, key=lambda entry: entry[:2]), []
         for _, _, release in held:
             release(True)
-        lost(quorum)
+        lost(replay, epoch)
 
-    return [instead(quorum_of.Quorum, "_lost", released)]
+    return [instead(Replay, "lost", released)]

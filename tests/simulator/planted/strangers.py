@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from actors.raft import belief, election, raft
+from actors.raft import belief, election, raft, roles
 from actors.raft.messages import VoteRequest
 from actors.raft.state import EPOCH_MAX, Core
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -27,7 +27,7 @@ def a_candidate_that_is_no_voter_moves_the_epoch() -> Sequence[Patch]:
 
     def eager(core: Core, source: int, request: VoteRequest) -> None:
         if core.epoch < request.epoch <= EPOCH_MAX:
-            election.unattach(core, request.epoch)
+            roles.unattach(core, request.epoch)
         vote(core, source, request)
 
     return [instead(raft, "HANDLERS", {**raft.HANDLERS, VoteRequest: eager})]

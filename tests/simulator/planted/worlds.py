@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from actors.controller.names import OFFSETS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC
 from tests.simulator import faults, simulation
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
@@ -85,7 +85,7 @@ async def _looking(client: Client, pause_ms: int, factor: int) -> None:
         await client.sleep(client.random.randint(1, 40))
 
 
-async def _condensed(client: Client, pause_ms: int, factor: int) -> None:
+async def _compacted(client: Client, pause_ms: int, factor: int) -> None:
     """A few commits fill a segment of the offsets, and somebody asks for a group's all the time."""
     await alter(client, OFFSETS_TOPIC, {"internal.segment.bytes": "1200"})
     await _looking(client, pause_ms, factor)
@@ -96,7 +96,7 @@ DEPOSED = {
 }  # fmt: skip
 SILENCE = {"long freeze": 4, "broker silent": 4, "broker deaf": 2, "late lease": 4, "kill": 1, "slow link": 2}
 MOVING = {
-    "wish overtaken": 4, "kill": 4, "leader falls behind": 6, "follower freezes": 5, "slow wishes": 5, "slow link": 3,
+    "proposal overtaken": 4, "kill": 4, "leader falls behind": 6, "follower freezes": 5, "slow proposals": 5, "slow link": 3,
     "last of the isr dies": 3, "connections cut": 2, "long freeze": 1, "broker loses power": 3,
 }  # fmt: skip
 VOTERS = {
@@ -105,7 +105,7 @@ VOTERS = {
 }  # fmt: skip
 OUTPACED = {"leader outpaced": 6, "one controller stays down": 1}
 RECREATED = {
-    "follower freezes": 6, "slow wishes": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
+    "follower freezes": 6, "slow proposals": 6, "kill": 2, "broker loses power": 1, "orderly restart": 1,
 }  # fmt: skip
 GROUPS = {"coordinator dies": 8, "kill": 1, "long freeze": 2, "slow link": 2}
 PURGED = {
@@ -195,10 +195,10 @@ WORLDS: dict[str, Kind] = {
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
     ),
-    "condensed": Kind(
-        _shape("condensed", [_topic("t0", 2, 3, 1)], REBALANCED | RETAINED, members=3, churn=True),
+    "compacted": Kind(
+        _shape("compacted", [_topic("t0", 2, 3, 1)], REBALANCED | RETAINED, members=3, churn=True),
         partial(AimedFaults, menu=GROUPS | {"broker loses power": 3, "disk lost": 1}),
-        operator=_condensed,
+        operator=_compacted,
         faulty_ms=15_000,
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),

@@ -7,21 +7,26 @@ every broker that is not `cut`; `Lab.settle()` runs turns until nothing moves. T
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.config import node_config
+from actors.config import NodeConfig, node_config
 from actors.metadata import ops
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
-from actors.node import rpc as rpc_files
-from actors.node.broker_role import BrokerRole
-from actors.node.channels import ChannelError
-from actors.node.registry import TABLE, Call, Close, Done, Forward, Held, Later, Listener, Parked, Sliced
-from actors.node.storage import Storage
-from actors.node.waiting import Waiting
+from actors.node.api import handlers as rpc_files
+from actors.node.api.contexts import BrokerContext
+from actors.node.net.channels import ChannelError
+from actors.node.roles.broker.role import BrokerRole
+from actors.node.runtime.answers import Close, Done, Forward, Held, Later, Parked, Sliced
+from actors.node.runtime.calls import Call, Listener
+from actors.node.runtime.effects import Stop
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+from actors.node.runtime.waiting import Waiting
 from actors.ports import Now, Sync, to_end
 from actors.wire import framing
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
+from tests.served import TABLE
 from tests.simulator.disk import VirtualDisk
 
 TOPIC_ID = bytes(range(16))
@@ -112,8 +117,12 @@ class Quorum:
     bytes_since_snapshot = 0
     storing_snapshot = False
 
-    def __init__(self, lab: "Lab") -> None:
+    def __init__(self, lab: "Lab", runtime: Runtime) -> None:
         self.lab = lab
+        self.runtime = runtime
+
+    def retire(self) -> None:
+        self.runtime.stop(0, "stopped as asked")
 
     @property
     def high_watermark(self) -> int:
@@ -127,48 +136,15 @@ class Quorum:
         return ("controller", 1) if self.lab.controller_up else None
 
 
-class Facade:
-    """What a BrokerRole needs of a node."""
+class Requests:
+    """Connections that nobody closes, and that take what is sent."""
 
-    def __init__(self, lab: "Lab", id: int, disk: VirtualDisk, settings: dict[str, str]) -> None:
-        self.lab = lab
-        self.id = id
-        self.disk = disk
-        self.now = lab.now
-        lab.starts += 1
-        self.random = Dice(id * 1000 + lab.starts * 100_000)
-        self.log = Book()
-        self.waiting = Waiting()
-        self.quorum = Quorum(lab)
-        self.channels = Wires(self)
-        self.controller = None
+    def __init__(self) -> None:
         self.listening: set[str] = set()
-        self.stopped: tuple[int, str] | None = None
-        self.held_syncs: list[Callable[[], None]] = []
-        self.hold_syncs = False
-        self.config = node_config(
-            {
-                "process.roles": "broker",
-                "broker.id": str(id),
-                "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
-                "controller.listener.names": "CONTROLLER",
-                "controller.connect": "1001@c:1",
-                "log.dirs": "/d",
-                **settings,
-            }
-        )
-        self.storage = Storage("cluster", "drafts", 2, [disk], [bytes([id]) * 16], ["/d"])
-        self.broker = BrokerRole(self)  # type: ignore[arg-type]
 
-    def sync(self, files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None]) -> None:
-        def run() -> None:
-            self.disk.sync(Sync(0, files, replacements))
-            then(None)
-
-        (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
-
-    def work(self, job: Callable[[], object], then: Callable[[Any], None], *_: Any) -> None:
-        self.lab.later.append(lambda: then(to_end(job)))
+    @property
+    def connections(self) -> "Requests":
+        return self
 
     def listen(self, name: str) -> None:
         self.listening.add(name)
@@ -182,24 +158,79 @@ class Facade:
     def replicates(self, conn: int) -> None:
         pass
 
+    def replica(self, conn: int) -> bool:
+        return False
+
     def room(self, conn: int, bytes_max: int) -> int:
         return bytes_max
 
     def promise(self, conn: int, size: int) -> None:
         """Nobody here asks for more than there is room for."""
 
-    @property
-    def connections(self) -> "Facade":
-        return self
-
     def all(self) -> list[Any]:
         return []
 
-    def stop(self, code: int, sentence: str) -> None:
-        self.stopped = code, sentence
 
-    def retire(self) -> None:
-        self.stopped = 0, "stopped as asked"
+class Facade:
+    """A real BrokerRole with its runtime, between wires, a quorum and connections that are not."""
+
+    def __init__(self, lab: "Lab", id: int, disk: VirtualDisk, settings: dict[str, str]) -> None:
+        self.lab = lab
+        self.id = id
+        self.disk = disk
+        lab.starts += 1
+        config = node_config(
+            {
+                "process.roles": "broker",
+                "broker.id": str(id),
+                "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
+                "controller.listener.names": "CONTROLLER",
+                "controller.connect": "1001@c:1",
+                "log.dirs": "/d",
+                **settings,
+            }
+        )
+        self.log = Book()
+        self.runtime = Runtime(config, Dice(id * 1000 + lab.starts * 100_000), self.log)
+        self.runtime.now = lab.now
+        self.runtime.sync = self.sync  # type: ignore[method-assign, assignment]
+        self.runtime.work = self.work  # type: ignore[method-assign, assignment]
+        self.requests = Requests()
+        self.quorum = Quorum(lab, self.runtime)
+        self.channels = Wires(self)
+        self.held_syncs: list[Callable[[], None]] = []
+        self.hold_syncs = False
+        storage = Storage("cluster", "drafts", 2, [disk], [bytes([id]) * 16], ["/d"])
+        parts: Any = self.runtime, self.requests, self.channels, self.quorum, storage
+        self.broker = BrokerRole(*parts)
+        rest: Any = self.runtime, self.requests, self.quorum, storage
+        self.context = BrokerContext.of(*rest, self.broker)
+
+    @property
+    def config(self) -> NodeConfig:
+        return self.runtime.config
+
+    @property
+    def waiting(self) -> Waiting:
+        return self.runtime.waiting
+
+    @property
+    def stopped(self) -> Stop | None:
+        return self.runtime.stopped
+
+    @property
+    def listening(self) -> set[str]:
+        return self.requests.listening
+
+    def sync(self, files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None], *_: Any) -> None:
+        def run() -> None:
+            self.disk.sync(Sync(0, files, replacements))
+            then(None)
+
+        (self.held_syncs if self.hold_syncs else self.lab.later).append(run)
+
+    def work(self, job: Callable[[], object], then: Callable[[Any], None], *_: Any) -> None:
+        self.lab.later.append(lambda: then(to_end(job)))
 
 
 class Lab:
@@ -399,8 +430,8 @@ class Lab:
             "User:ANONYMOUS",
             memoryview(frame),
         )
-        node.now = self.now
-        self._settle(node, pending, name, version, api.handler(node, asked, call))  # type: ignore[arg-type]
+        node.runtime.now = self.now
+        self._settle(node, pending, name, version, api.handler(node.context, asked, call))
         return pending
 
     def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
@@ -440,12 +471,12 @@ class Lab:
         for pending, then, asker, target in arrived:
             if asker not in self.dead:
                 gone = pending.closed is not None or target in self.dead
-                self.nodes[asker].now = self.now
+                self.nodes[asker].runtime.now = self.now
                 then(ChannelError("lost", "closed") if gone else pending.reply)
         for node in self.nodes.values():
             if node.id in self.dead:
                 continue
-            node.now = self.now
+            node.runtime.now = self.now
             node.waiting.expire(self.now.mono_ms)
             node.broker.tick(self.now)
             while node.waiting.run():

@@ -3,7 +3,7 @@
 from actors.broker.log.directory import CLEAN_SHUTDOWN
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.unit.broker.lab import TOPIC_ID, Facade, Lab, code
 
 
@@ -56,7 +56,7 @@ def test_nothing_of_its_own_is_appended_after_the_last_flush() -> None:
     node = stopping(lab, 1)
     builder, answers = Builder(timestamp_ms=lab.now.wall_ms), list[ErrorCode]()
     builder.append(None, b"b")
-    node.broker.append_internal("t", 0, builder.build(), answers.append)
+    node.broker.appends.append_internal("t", 0, builder.build(), answers.append)
     assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     run(node)
     assert_all_is_durable(node)

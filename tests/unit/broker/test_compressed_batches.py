@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from actors.node.inspections import BATCH_COST_MAX
-from actors.node.registry import Later
+from actors.node.roles.broker.inspections import BATCH_COST_MAX
+from actors.node.runtime.answers import Later
 from actors.ports import to_end
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath import compression
-from fastpath.batch import Builder, header
+from fastpath.records import compression
+from fastpath.records.batch import Builder, header
 from tests.reference import batch as slow
 from tests.unit.broker.lab import Lab, Pending, code, outcome
 

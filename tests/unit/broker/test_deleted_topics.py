@@ -1,7 +1,7 @@
 """What a deleted topic must not leave behind: in memory, and in the directory of a topic that is made under its name."""
 
 from actors.metadata import ops
-from fastpath.batch import records
+from fastpath.records.batch import records
 from tests.unit.broker.lab import TOPIC_ID, Lab, outcome
 
 CONFIGS = {"internal.segment.bytes": "200", "index.interval.bytes": "0"}

@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.reading import Slice, read_internal
 from actors.ports import DiskFailed
-from fastpath import batch
+from fastpath.records import batch
 from tests.unit.broker.lab import Lab
 
 ALL = 1 << 20

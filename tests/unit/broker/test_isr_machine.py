@@ -1,4 +1,4 @@
-"""The rows T1 to T23 of KIP-497's leader (requirement file, section 2.4), each as data, and the rules behind them."""
+"""The rows T1 to T23 of a leader's ISR changes (KIP-497), each as data, and the rules behind them."""
 
 import random
 
@@ -38,18 +38,18 @@ ROWS = [
 
 
 def at(stage: Stage) -> Isr:
-    """A partition with ISR {1, 2} of version 7, its wish for {1, 2, 3} in the stage given."""
+    """A partition with ISR {1, 2} of version 7, its proposal for {1, 2, 3} in the stage given."""
     isr = Isr((1, 2), 7)
     if stage is S:
         return isr
     isr.decide(frozenset((1, 2, 3)), {3: 33})
     if stage is Q:
         return isr
-    wish = isr.flushed()
+    proposal = isr.flushed()
     if stage is A:
-        isr.answered(wish, Event.APPLIED)
+        isr.answered(proposal, Event.APPLIED)
     elif stage is R:
-        isr.answered(wish, Event.STALE)
+        isr.answered(proposal, Event.STALE)
     return isr
 
 
@@ -66,10 +66,10 @@ def happen(isr: Isr, event: Event, want: set[int]) -> None:
     elif event in (Event.OTHER_LEADER, Event.REMOVED, Event.LEASE_ENDED, Event.LEASE_RENEWED, Event.CONTROLLER_CHANGED):
         isr.happened(event)
     elif event is Event.FOREIGN:
-        isr.answered(at(OUT).wish, Event.FINAL)  # type: ignore[arg-type]
+        isr.answered(at(OUT).proposal, Event.FINAL)  # type: ignore[arg-type]
     else:
-        assert isr.wish is not None
-        isr.answered(isr.wish, event, isr=(1, 2, 3), version=8, until_ms=500)
+        assert isr.proposal is not None
+        isr.answered(isr.proposal, event, isr=(1, 2, 3), version=8, until_ms=500)
 
 
 @pytest.mark.parametrize(("row", "stage", "event", "after", "maximal"), ROWS, ids=[row[0] for row in ROWS])
@@ -82,7 +82,7 @@ def test_each_row(row: str, stage: Stage, event: Event, after: Stage, maximal: s
         maximal = {1, 2, 3}
     assert isr.stage is after
     assert isr.maximal == maximal
-    assert (isr.wish is None) is (after is S)
+    assert (isr.proposal is None) is (after is S)
     assert row in TRANSITIONS[stage, event].name.split()
 
 
@@ -96,48 +96,48 @@ def test_the_table_has_every_row_once_by_name() -> None:
 )
 def test_an_illegal_move_is_an_assertion_and_changes_nothing(stage: Stage, event: Event) -> None:
     isr = at(stage)
-    before = (isr.stage, isr.isr, isr.maximal, isr.wish)
+    before = (isr.stage, isr.isr, isr.maximal, isr.proposal)
     with pytest.raises(AssertionError):
         isr._move(event)
-    assert before == (isr.stage, isr.isr, isr.maximal, isr.wish)
+    assert before == (isr.stage, isr.isr, isr.maximal, isr.proposal)
 
 
 @pytest.mark.parametrize("stage", [Stage.SENT, Stage.ACKNOWLEDGED, Stage.REFUSED])
-def test_r497_34_no_second_wish_before_the_first_one_is_settled(stage: Stage) -> None:
+def test_r497_34_no_second_proposal_before_the_first_one_is_settled(stage: Stage) -> None:
     isr = at(stage)
-    wish = isr.wish
-    assert wish is not None and wish.want == {1, 2, 3}
+    proposal = isr.proposal
+    assert proposal is not None and proposal.want == {1, 2, 3}
     for want in ((1,), (1, 2)):
         assert not isr.decide(frozenset(want), {})
-        assert isr.stage is stage and isr.wish is wish
+        assert isr.stage is stage and isr.proposal is proposal
     isr.updated((1, 2, 3), isr.version + 1)
     assert isr.decide(frozenset((1, 2)), {})
 
 
-def test_r497_35_a_sent_wish_is_not_changed_a_queued_one_is() -> None:
+def test_r497_35_a_sent_proposal_is_not_changed_a_queued_one_is() -> None:
     isr = at(Q)
     isr.decide(frozenset((1,)), {})
-    assert isr.wish is not None and isr.wish.want == {1}
+    assert isr.proposal is not None and isr.proposal.want == {1}
     sent = isr.flushed()
     isr.decide(frozenset((1, 2, 3)), {})
-    assert isr.wish is sent and sent.want == {1}
+    assert isr.proposal is sent and sent.want == {1}
 
 
 def test_r497_31_an_update_settles_and_the_late_answer_is_ignored() -> None:
     isr = at(OUT)
-    wish = isr.wish
-    assert wish is not None
+    proposal = isr.proposal
+    assert proposal is not None
     row = isr.updated((1, 2), 8)
     assert row.name == "T14" and Effect.EVALUATE in row.effects
     isr.decide(frozenset((1, 2, 3)), {})
     second = isr.flushed()
-    assert isr.answered(wish, Event.FINAL).name == "T20"
-    assert isr.wish is second and isr.stage is OUT
+    assert isr.answered(proposal, Event.FINAL).name == "T20"
+    assert isr.proposal is second and isr.stage is OUT
 
 
 def test_r497_13_a_definitive_refusal_holds_the_replica_off_until_an_update() -> None:
     isr = at(OUT)
-    isr.answered(isr.wish, Event.FINAL, until_ms=500)  # type: ignore[arg-type]
+    isr.answered(isr.proposal, Event.FINAL, until_ms=500)  # type: ignore[arg-type]
     follower = caught_up(3)
     assert not joins(view(mono_ms=499, followers={3: follower}), isr, follower)
     assert joins(view(mono_ms=500, followers={3: follower}), isr, follower)
@@ -239,7 +239,7 @@ def test_r497_53_stays_while_the_committed_isr_is_too_small() -> None:
 def test_r497_20_a_replica_that_is_being_removed_still_counts() -> None:
     isr = Isr((1, 2), 7)
     found = view(followers={2: caught_up(2, log_end=6)}, replicas=(1, 2), mono_ms=40_000)
-    assert isr.decide(wanted(found, isr), {}) and isr.wish is not None and isr.wish.want == {1}
+    assert isr.decide(wanted(found, isr), {}) and isr.proposal is not None and isr.proposal.want == {1}
     assert high_watermark(found, isr, 1) == 6
     isr.flushed()
     isr.updated((1,), 8)
@@ -279,7 +279,7 @@ def test_r497_23_twin_of_the_high_watermark() -> None:
         assert high_watermark(found, isr, 1) == min(ends[r] for r in replicas if r in maximal | awaited)
 
 
-def test_race_15_position_and_epoch_come_from_one_fetch() -> None:
+def test_r497_43_position_and_epoch_come_from_one_fetch() -> None:
     follower = Follower(3, 0)
     follower.fetched(Position(10, 0, 33, 10, 1))
     follower.fetched(Position(2, 0, 34, 10, 2))

@@ -1,4 +1,4 @@
-"""The broker's states and leases (KIP-631, sections 3.13 to 3.18 of the requirement file)."""
+"""The states and leases of a broker (KIP-631, "Broker Heartbeats" to "Broker State Machine")."""
 
 import pytest
 

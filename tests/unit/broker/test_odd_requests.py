@@ -4,7 +4,7 @@ import pytest
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import Builder, patch
+from fastpath.records.batch import Builder, patch
 from tests.unit.broker.lab import Lab, Pending, code, outcome
 
 HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ import pytest
 from actors.metadata import ops
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import Builder, records
+from fastpath.records.batch import Builder, records
 from tests.unit.broker.lab import TOPIC_ID, Lab, Pending, code, outcome
 
 
@@ -75,7 +75,7 @@ def test_a_damaged_batch_is_refused_and_leaves_nothing() -> None:
     lab = Lab(1)
     lab.topic([1])
     from actors.wire.messages import message
-    from fastpath.batch import Builder
+    from fastpath.records.batch import Builder
 
     builder = Builder()
     builder.append(None, b"value")

@@ -6,7 +6,7 @@ from actors.ports import Now, Sync
 from actors.raft import SnapshotId
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-from fastpath.batch import records
+from fastpath.records.batch import records
 from tests.unit.broker.lab import TOPIC_ID, Lab, code, outcome
 
 
@@ -143,7 +143,7 @@ def test_an_epoch_that_began_at_the_end_and_holds_nothing_is_forgotten_by_a_foll
     assert lab.fetches < 40
 
 
-def test_race_6_the_old_leader_acknowledges_nothing_more() -> None:
+def test_the_old_leader_acknowledges_nothing_more() -> None:
     lab = Lab(2)
     lab.topic([1, 2])
     lab.split.add(frozenset((1, 2)))
@@ -214,8 +214,8 @@ def test_a_shrink_below_the_minimum_leaves_while_another_follower_goes_on_fetchi
     assert isr_of(lab) == (1, 2)
 
 
-def test_with_a_wish_to_be_alone_on_its_way_only_what_is_durable_counts() -> None:
-    """The controller may commit the wish after this broker has lost its power, and what came since with it."""
+def test_with_a_proposal_to_be_alone_on_its_way_only_what_is_durable_counts() -> None:
+    """The controller may commit the proposal after this broker has lost its power, and what came since with it."""
     lab = Lab(2)
     lab.topic([1, 2])
     kind = message("AlterIsrResponse")
@@ -598,6 +598,6 @@ def test_r497_49_settled_changes_and_refusals_are_counted() -> None:
     lab.pass_ms(46_000, 500)
     assert (replicas.isr_shrinks, replicas.isr_expands) == (1, 1)
     assert 1 <= replicas.isr_failures <= 3
-    meters = lab.broker(1).isr_meters
+    meters = lab.broker(1).alter_isr.meters
     assert [meters[name].count for name in ("IsrExpandsPerSec", "IsrShrinksPerSec")] == [1, 1]
     assert meters["FailedIsrUpdatesPerSec"].count == replicas.isr_failures

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.node import slices
-from actors.node.rpc import fetch, metadata
+from actors.node.api.handlers import fetch, metadata
+from actors.node.runtime import slices
 from actors.wire.messages import message
 from tests.unit.broker.lab import Lab
 

@@ -10,10 +10,10 @@ from actors.controller.elections import elect_leaders
 from actors.controller.isr import alter_isr
 from actors.controller.soft import Soft
 from actors.controller.unregistration import turn_ended, unregister_broker
-from actors.metadata.dialects import v19
+from actors.metadata.dialects import drafts
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import decode_exact, message
-from fastpath.departures import departures
+from fastpath.image.isr_removal import departures
 from tests.unit.controller.cluster import SHUTDOWN, Cluster
 
 
@@ -296,7 +296,7 @@ def test_a31_what_ends_a_registration_names_its_epoch(stopped):
     else:
         gone(c, 1)
     assert c.ops == [BrokerGone(1, epoch)]
-    body = decode_exact("v19:BrokerRecord", 0, v19.DIALECT.record(c.ops[0])[2:])
+    body = decode_exact("v19:BrokerRecord", 0, drafts.DIALECTS[1].record(c.ops[0])[2:])
     assert (body.broker_id, body.broker_epoch, body.end_points) == (1, epoch, [])
 
 

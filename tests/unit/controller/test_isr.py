@@ -1,4 +1,4 @@
-"""AlterIsr: the table 2.6 of the requirements, row by row, and what an accepted wish does."""
+"""AlterIsr: the table 2.6 of the requirements, row by row, and what an accepted proposal does."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def entry(number=0, leader=1, epoch=0, isr=(1, 2), version=None, broker_epochs=(
     )
 
 
-def wish(c, *entries, sender=1, epoch=None, topic="t", topic_id=bytes(16)):
+def proposal(c, *entries, sender=1, epoch=None, topic="t", topic_id=bytes(16)):
     topics = [KIND.TopicData(topic=topic, topic_id=topic_id, partitions=list(entries))]
     broker_epoch = c.epochs[sender] if epoch is None else epoch
     return c.run(alter_isr, KIND(broker_id=sender, broker_epoch=broker_epoch, topics=topics))
@@ -44,31 +44,31 @@ def cluster():
 
 def test_a_shrink_and_an_expand_raise_the_epoch_by_one_each():
     c = cluster()
-    assert codes(wish(c, entry())) == [(0, 0)]
+    assert codes(proposal(c, entry())) == [(0, 0)]
     assert c.partition("t") == ((1, 2), 1, 1) and [type(op) for op in c.ops] == [PartitionsChanged]  # A33
-    assert codes(wish(c, entry(epoch=1, isr=(3, 2, 1)))) == [(0, 0)]
+    assert codes(proposal(c, entry(epoch=1, isr=(3, 2, 1)))) == [(0, 0)]
     assert c.partition("t") == ((1, 2, 3), 1, 2)
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, 1 << 40])
 def test_row_3_r497_39_the_broker_epoch_must_be_the_leases(epoch):
     c = cluster()
-    reply = wish(c, entry(), epoch=epoch)
+    reply = proposal(c, entry(), epoch=epoch)
     assert (reply.error_code, reply.topics, c.ops) == (77, [], [])  # R497-12
 
 
-def test_row_3_race_22_a_lease_that_ended():
+def test_row_3_a_lease_that_ended():
     c = cluster()
     c.later(60_000)
     for broker in (2, 3, 4):
         c.beat(broker)
     c.expire()
-    assert wish(c, entry()).error_code == 77
+    assert proposal(c, entry()).error_code == 77
 
 
 ROWS = {
     "4 unknown topic": (dict(topic="x"), entry(), 3),
-    "4 race 16: recreated topic": (dict(topic_id=OTHER), entry(), 3),
+    "4 recreated topic": (dict(topic_id=OTHER), entry(), 3),
     "5 unknown partition": ({}, entry(number=9), 3),
     "8 not the leader": (dict(sender=3), entry(leader=3, isr=(3, 1)), 74),
     "8 before 10: a former leader with an old version": (dict(sender=3), entry(leader=3, epoch=-1, isr=(3,)), 74),
@@ -89,7 +89,7 @@ ROWS = {
 def test_refusals(row):
     fields, wanted, code = ROWS[row]
     c = cluster()
-    assert codes(wish(c, wanted, **fields)) == [(wanted.partition_id, code)]
+    assert codes(proposal(c, wanted, **fields)) == [(wanted.partition_id, code)]
     assert c.ops == [] and c.partition("t") == ((1, 2, 3), 1, 0)
     assert c.result.seen is None  # R497-41: held, a refusal too
 
@@ -97,13 +97,13 @@ def test_refusals(row):
 @pytest.mark.parametrize("fields", [dict(epoch=1), dict(epoch=1, version=0), dict(version=1)])
 def test_rows_6_and_7_r497_42_the_sender_knows_more(fields):
     c = cluster()
-    reply = wish(c, entry(**fields), entry(1, 2), sender=1)
+    reply = proposal(c, entry(**fields), entry(1, 2), sender=1)
     assert (reply.error_code, reply.topics, c.ops) == (41, [], [])  # nothing of the request is applied
 
 
 def test_row_5_a_repeated_entry():
     c = cluster()
-    assert codes(wish(c, entry(), entry(isr=(1, 3)))) == [(0, 0), (0, 42)]
+    assert codes(proposal(c, entry(), entry(isr=(1, 3)))) == [(0, 0), (0, 42)]
     assert c.partition("t") == ((1, 2), 1, 1)
 
 
@@ -121,23 +121,23 @@ def test_row_5_a_repeated_entry_of_a_topic_that_is_named_in_two_ways():
 
 def test_row_14_r497_06_a_fenced_broker_does_not_join():
     c = cluster()
-    wish(c, entry(isr=(1, 2)))
+    proposal(c, entry(isr=(1, 2)))
     c.later(15_000)
     for broker in (1, 2, 4):
         c.beat(broker)
     c.later(10_000)
     c.expire()
     here = c.partition("t")
-    assert codes(wish(c, entry(epoch=here[2], isr=(1, 2, 3)))) == [(0, 42)]  # race 4
+    assert codes(proposal(c, entry(epoch=here[2], isr=(1, 2, 3)))) == [(0, 42)]  # proposed_replica_is_fenced.txt
 
 
 def test_row_14_a_stopping_broker_does_not_join_and_may_stay():
     c = cluster()
-    wish(c, entry(isr=(1, 2)))
+    proposal(c, entry(isr=(1, 2)))
     c.beat(3, target=SHUTDOWN)
     c.beat(2, target=SHUTDOWN)
-    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 42)]
-    assert codes(wish(c, entry(epoch=1, isr=(1,)))) == [(0, 0)]
+    assert codes(proposal(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 42)]
+    assert codes(proposal(c, entry(epoch=1, isr=(1,)))) == [(0, 0)]
 
 
 def test_row_14_a_replica_that_its_broker_cannot_use_does_not_join():
@@ -146,41 +146,41 @@ def test_row_14_a_replica_that_its_broker_cannot_use_does_not_join():
     offline = [kind.UnreadableTopic(topic_id=c.image.topic_id(c.image.topic("t")), partitions=[0])]
     c.beat(3, unreadable=offline)
     assert c.partition("t") == ((1, 2), 1, 1)
-    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 42)] and c.ops == []
-    assert codes(wish(c, entry(number=1, leader=2, isr=(2, 3)), sender=2)) == [(1, 0)], "another partition"
+    assert codes(proposal(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 42)] and c.ops == []
+    assert codes(proposal(c, entry(number=1, leader=2, isr=(2, 3)), sender=2)) == [(1, 0)], "another partition"
     c.beat(3)
-    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 0)]
+    assert codes(proposal(c, entry(epoch=1, isr=(1, 2, 3)))) == [(0, 0)]
 
 
 def test_row_14_matching_epochs_pass():
     c = cluster()
     epochs = (c.epochs[1], c.epochs[2])
-    assert codes(wish(c, entry(isr=(1, 2), broker_epochs=epochs))) == [(0, 0)]
+    assert codes(proposal(c, entry(isr=(1, 2), broker_epochs=epochs))) == [(0, 0)]
 
 
 def test_row_15_nothing_to_change_is_no_record():
     c = cluster()
-    assert codes(wish(c, entry(isr=(3, 1, 2)))) == [(0, 0)] and c.ops == []
+    assert codes(proposal(c, entry(isr=(3, 1, 2)))) == [(0, 0)] and c.ops == []
 
 
 def test_r497_17_and_18_partitions_are_judged_one_by_one():
     c = cluster()
     c.topic("u", (1, 2), (1, 2), (1, 2))
-    reply = wish(c, entry(0), entry(1, version=-1), entry(2, isr=(1,)), entry(7), topic="u")
+    reply = proposal(c, entry(0), entry(1, version=-1), entry(2, isr=(1,)), entry(7), topic="u")
     assert codes(reply) == [(0, 0), (1, 95), (2, 0), (7, 3)]
     assert len(c.ops) == 1 and len(c.ops[0]) == 1  # R497-27: partition 0 wanted what it had; one op for the rest
 
 
-def test_race_8_the_same_request_twice():
+def test_the_same_request_twice():
     c = cluster()
-    assert codes(wish(c, entry())) == [(0, 0)]
-    assert codes(wish(c, entry())) == [(0, 95)]  # I4: one winner
+    assert codes(proposal(c, entry())) == [(0, 0)]
+    assert codes(proposal(c, entry())) == [(0, 95)]  # I4: one winner
 
 
 def test_r497_16_a_deleted_topic():
     c = cluster()
     c.run(delete_topics, message("DeleteTopicsRequest")(topic_names=["t"]))
-    assert codes(wish(c, entry())) == [(0, 3)]
+    assert codes(proposal(c, entry())) == [(0, 3)]
 
 
 def test_checks_stand_in_the_tables_order():
@@ -220,12 +220,12 @@ def test_the_same_reassignment_again_changes_nothing():
     assert move(c, 0, (2, 1, 4)) == 0 and shape(c)[0] == (2, 1, 4, 3)
 
 
-def test_r497_08_the_wish_that_brings_in_the_last_replica_ends_the_reassignment():
+def test_r497_08_the_proposal_that_brings_in_the_last_replica_ends_the_reassignment():
     c = cluster()
     assert move(c, 0, (4, 1)) == 0
     assert shape(c) == ((4, 1, 2, 3), (4,), (2, 3)) and c.partition("t") == ((1, 2, 3), 1, 1)
     assert moving(c) == [0]
-    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3, 4)))) == [(0, 0)]
+    assert codes(proposal(c, entry(epoch=1, isr=(1, 2, 3, 4)))) == [(0, 0)]
     assert [type(op) for op in c.ops] == [PartitionsSet]
     assert shape(c) == ((4, 1), (), ()) and c.partition("t") == ((4, 1), 1, 2) and moving(c) == []
 
@@ -233,7 +233,7 @@ def test_r497_08_the_wish_that_brings_in_the_last_replica_ends_the_reassignment(
 def test_a_reassignment_that_moves_the_leader_away_is_answered_74_though_it_was_written():
     c = cluster()
     move(c, 0, (4, 2))
-    assert codes(wish(c, entry(epoch=1, isr=(1, 2, 3, 4)))) == [(0, 74)]
+    assert codes(proposal(c, entry(epoch=1, isr=(1, 2, 3, 4)))) == [(0, 74)]
     assert shape(c) == ((4, 2), (), ()) and c.partition("t") == ((4, 2), 4, 2)
 
 

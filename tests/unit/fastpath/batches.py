@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from fastpath import batch
+from fastpath.records import batch
 from tests.reference import batch as slow
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "apache-kafka-4.3.1"

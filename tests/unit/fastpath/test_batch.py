@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastpath import batch
+from fastpath.records import batch
 from tests.reference import batch as slow
 from tests.reference.varint import Bad
 from tests.unit.fastpath.batches import built, read, rows

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpath import batch
+from fastpath.records import batch
 from tests.reference import batch as slow
 from tests.unit.fastpath.batches import built, codecs, read, rows
 

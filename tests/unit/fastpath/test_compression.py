@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpath import batch, compression
+from fastpath.records import batch, compression
 from tests.reference import batch as slow
 from tests.unit.fastpath.batches import read
 

@@ -6,7 +6,7 @@ MemoryRecordsBuilder.
 
 import pytest
 
-from fastpath import batch
+from fastpath.records import batch
 from tests.reference import batch as slow
 from tests.unit.fastpath.batches import GOLDEN, built, read
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpath import batch, compression
-from fastpath.batch import HEADER_SIZE, CorruptBatch, InvalidRecord, InvalidRecords
-from fastpath.inspection import Rules, TooLarge, inspect, record_errors
-from fastpath.walk import Walk
+from fastpath.records import batch, compression
+from fastpath.records.batch import HEADER_SIZE, CorruptBatch, InvalidRecord, InvalidRecords
+from fastpath.records.inspection import Rules, TooLarge, inspect, record_errors
+from fastpath.records.record_stream import Walk
 from tests.reference import batch as slow
 from tests.reference.varint import Bad
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpath import varint
+from fastpath.bytes import varint
 from tests.reference import varint as slow
 
 U32, I32, I64 = st.integers(0, 2**32 - 1), st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from actors.node.effects import Effects, Stop
+from actors.node.runtime.effects import Effects, Stop
 from actors.ports import Buffer, Now
 
 

@@ -67,11 +67,13 @@ class Running:
         self.thread.start()
         assert started.wait(5)
 
-    def connect(self) -> socket.socket:
+    def connect(self, listener: str = "") -> socket.socket:
+        """To the first listener, or to one by name, as soon as it answers."""
         deadline = time.monotonic() + 5
+        port = self.listeners.ports()[listener] if listener else self.port
         while True:
             try:
-                return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+                return socket.create_connection(("127.0.0.1", port), timeout=5)
             except ConnectionRefusedError:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
@@ -245,7 +247,7 @@ def test_a_host_that_cannot_be_one_is_one_sentence(host: str) -> None:
 
 
 def test_a_dial_tells_refused_from_lost(running: Running) -> None:
-    from actors.node.effects import Dial
+    from actors.node.runtime.effects import Dial
 
     with closing(socket.socket()) as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -270,7 +272,7 @@ def test_a_silent_address_leaves_time_for_the_next(
     running: Running, served: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address whose connections nobody takes drops what more come; it is not refused, whatever the next one is."""
-    from actors.node.effects import Dial
+    from actors.node.runtime.effects import Dial
 
     monkeypatch.setattr("actors.host.client.CONNECT_TIMEOUT_S", 1.0)
     with ExitStack() as sockets:
@@ -297,7 +299,7 @@ def test_a_silent_address_leaves_time_for_the_next(
 @pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "a\0b"])
 def test_a_name_that_cannot_be_one_is_not_known(running: Running, host: str) -> None:
     """It comes from the registration of another broker."""
-    from actors.node.effects import Dial
+    from actors.node.runtime.effects import Dial
 
     running.node.extra = {"dial": [Dial(-1, host, 1)]}
     running.wake()
@@ -478,7 +480,7 @@ def test_r291_50_tasks_are_named_by_their_plane() -> None:
 
     one.loop._create_task = create_task
     try:
-        with closing(one.connect()), closing(socket.create_connection(("127.0.0.1", one.listeners.ports()["CP"]))):
+        with closing(one.connect()), closing(one.connect("CP")):
             one.until(lambda: len(names) == 2)
         assert {name.split("-")[0] for name in names} == {"data", "control"}
     finally:

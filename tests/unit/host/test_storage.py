@@ -16,8 +16,8 @@ import pytest
 from actors import cli
 from actors.config import NodeConfig, node_config, properties
 from actors.host import storage
-from actors.host.entropy import SystemRandom, uuid_bytes, uuid_text
 from actors.host.storage import Lock, StorageError, Voter
+from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 
 CLUSTER = "3Db5QLSqSZieL3rJBUUegA"
 OTHER = "4L6g3nShT-eMCtK--X86sw"
@@ -82,7 +82,7 @@ def test_a_combined_node_has_two_ids_and_no_node_id(tmp_path: Path) -> None:
 
 def test_the_first_checkpoint_names_the_voters(tmp_path: Path) -> None:
     from actors.metadata import batches
-    from fastpath import batch
+    from fastpath.records import batch
 
     random = SystemRandom()
     voters = [Voter(1002, "h2", 2, random.uuid()), Voter(1001, "h1", 1, random.uuid())]

@@ -8,7 +8,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import CorruptMetadata, Extra, PartitionsChanged, PartitionsSet, TopicSet
 from actors.ports import Batch
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 
 U = bytes(range(16))
 

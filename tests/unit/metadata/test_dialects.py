@@ -21,7 +21,7 @@ from actors.metadata.ops import (
     TopicSet,
 )
 from actors.ports import Batch
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 
 U = bytes.fromhex("101112131415161718191a1b1c1d1e1f")
 ACL = (2, None, 3, "User:a", "*", 3, 3)

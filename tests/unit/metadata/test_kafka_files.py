@@ -9,7 +9,7 @@ from actors.metadata.batches import KRaftVersion, LeaderChange, Voters, controls
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.ports import Batch
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 
 FILES = Path(__file__).parents[2] / "golden" / "kafka-4.3.1"
 

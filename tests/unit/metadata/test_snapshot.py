@@ -30,7 +30,7 @@ from actors.metadata.ops import (
     TopicSet,
 )
 from actors.ports import Batch
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 
 VOTERS = Voters((Voter(1001, bytes(range(16)), (("CONTROLLER", "localhost", 9093),)),))
 

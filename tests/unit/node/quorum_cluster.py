@@ -1,25 +1,28 @@
 """Quorums of several nodes, over real frames and virtual disks, on a clock that a test moves.
 
-Only what `Quorum` needs of a node is here: time, timers, syncs, work, channels, waiting. A frame is encoded and decoded
+Only what `Quorum` needs of a runtime is here: time, timers, syncs, work, channels, waiting. A frame is encoded and decoded
 as on a socket; a dead node refuses.
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from actors.metadata import batches
-from actors.node import rpc
-from actors.node.channels import ChannelError
-from actors.node.metadata_files import DIRECTORIES
-from actors.node.quorum import Quorum
-from actors.node.registry import TABLE, Call, Done, Listener, Parked
-from actors.node.storage import Storage
-from actors.node.waiting import Waiting
+from actors.node.api import handlers as rpc
+from actors.node.net.channels import ChannelError
+from actors.node.quorum.files import DIRECTORIES
+from actors.node.quorum.replica import Quorum
+from actors.node.runtime.answers import Done, Parked
+from actors.node.runtime.calls import Call, Listener
+from actors.node.runtime.storage import Storage
+from actors.node.runtime.waiting import Waiting
 from actors.ports import Batch, Buffer, DiskFull, Now, Sync
 from actors.raft import SnapshotId
 from actors.wire import framing
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
+from tests.served import TABLE
 from tests.simulator.disk import VirtualDisk
 
 WALL_MS = 1_700_000_000_000
@@ -150,8 +153,11 @@ class FakeNode:
         self.waiting = Waiting()
         self.channels = Channels(self)
         self.role = Recorder()
-        self.controller = self.role if "controller" in self.config.roles else None
-        self.quorum = Quorum(self, [self.role])  # type: ignore[arg-type]
+        runtime: Any = self
+        channels: Any = self.channels
+        self.quorum = Quorum(runtime, channels, self.storage, self.id)
+        self.quorum.attach([self.role])
+        self.context = SimpleNamespace(quorum=self.quorum, requests=self)
         self.quorum.recover()
 
     def kill(self, power: bool = False) -> None:
@@ -255,7 +261,7 @@ class Cluster:
             body = framing.decode_request(name, version, memoryview(frame), position)
             api = TABLE[Listener.CONTROLLER, header.api_key]
             call = Call(1, Listener.CONTROLLER, "CONTROLLER", header.api_key, version, "", "", "", memoryview(frame))
-            settle(api.handler(target, body, call))  # type: ignore[arg-type]
+            settle(api.handler(target.context, body, call))
 
         def settle(answer: Any) -> None:
             if isinstance(answer, Parked):

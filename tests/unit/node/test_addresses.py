@@ -3,7 +3,7 @@
 import pytest
 
 from actors.metadata.batches import Voter
-from actors.node.addresses import Addresses
+from actors.node.quorum.addresses import Addresses
 
 RECORDED = (Voter(1001, b"d" * 16, (("CONTROLLER", "recorded", 3),)),)
 

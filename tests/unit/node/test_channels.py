@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from actors.node.channels import ChannelError, Channels
-from actors.node.waiting import Timers
+from actors.node.net.channels import ChannelError, Channels
+from actors.node.runtime.waiting import Timers
 from actors.wire import framing
 from actors.wire.messages import message
 

@@ -1,7 +1,7 @@
 """Order, number in flight and memory of inbound connections."""
 
-from actors.node.connections import FAIR_BYTES, IN_FLIGHT_MAX, UNREAD_BYTES_MAX, Connection, Connections
-from actors.node.registry import Listener
+from actors.node.net.connections import FAIR_BYTES, IN_FLIGHT_MAX, UNREAD_BYTES_MAX, Connection, Connections
+from actors.node.runtime.calls import Listener
 
 
 def opened(connections: Connections, id: int = 1) -> Connection:

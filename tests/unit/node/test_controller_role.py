@@ -22,19 +22,23 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
 from actors.metadata.snapshot import encode
-from actors.node import rpc, snapshotting
-from actors.node.controller_role import SILENT_MS, ControllerRole
-from actors.node.mailbox import Mailbox
-from actors.node.meters import Idle
+from actors.node.api import handlers as rpc
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.handlers.envelope import unwrap
 from actors.node.metrics import samples
-from actors.node.registry import TABLE, Call, Close, Done, Held, Lane, Listener, Parked, Sliced
-from actors.node.rpc.envelope import unwrap
-from actors.node.waiting import Waiting
+from actors.node.net.mailbox import Mailbox
+from actors.node.quorum import snapshots as snapshotting
+from actors.node.roles.controller.role import SILENT_MS, ControllerRole
+from actors.node.runtime.answers import Close, Done, Held, Parked, Sliced
+from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.meters import Idle
+from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Now
 from actors.raft import SnapshotId
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath.batch import records
+from fastpath.records.batch import records
+from tests.served import TABLE
 from tests.unit.controller.cluster import Seeded
 
 rpc.load()
@@ -51,11 +55,7 @@ class Quorum:
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
 
-    def voter_ids(self):
-        return (1001, 1002, 1003)
-
-    def voters_record(self):
-        return None
+    identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003), record=lambda: None))
 
     def degraded(self):
         return False
@@ -83,7 +83,7 @@ class Host:
     """As much of a node as the role needs."""
 
     def __init__(self, level: int = 2) -> None:
-        self.config = node_config(
+        config = node_config(
             {
                 "process.roles": "controller",
                 "controller.id": "1001",
@@ -94,16 +94,34 @@ class Host:
             }
         )
         self.broker = None
-        self.storage = SimpleNamespace(cluster_id="c", format_level=level, family="drafts")
-        self.now = Now(1_000_000, 1_600_000_000_000)
-        self.random = Seeded()
-        self.quorum = Quorum()
-        self.waiting = Waiting()
-        self.channels = Channels()
+        storage: Any = SimpleNamespace(cluster_id="c", format_level=level, family="drafts")
         self.lines: list[str] = []
-        self.log = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)
+        log: Any = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)
+        self.runtime = Runtime(config, Seeded(), log)
+        self.runtime.now = Now(1_000_000, 1_600_000_000_000)
+        self.runtime.work = self.work
+        self.quorum: Any = Quorum()
+        self.channels: Any = Channels()
         self.closing: dict[tuple[int, str], Any] = {}
-        self.controller = ControllerRole(self)
+        requests: Any = self
+        self.controller = ControllerRole(self.runtime, requests, self.channels, self.quorum, storage)
+        self.context = ControllerContext.of(self.runtime, requests, self.quorum, storage, self.controller)
+
+    @property
+    def config(self):
+        return self.runtime.config
+
+    @property
+    def now(self):
+        return self.runtime.now
+
+    @now.setter
+    def now(self, now):
+        self.runtime.now = now
+
+    @property
+    def waiting(self):
+        return self.runtime.waiting
 
     def when_closed(self, conn, name, function):
         self.closing[conn, name] = function
@@ -460,7 +478,7 @@ def test_two_new_names_of_one_request_may_not_collide_in_whatever_portions_they_
     names = ["a.b", "twice", "x", "twice", "y", "a_b", "z", "x.y"]
     topics = [kind.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
     request = kind(topics=topics, validate_only=validate_only)
-    answer, slices = TABLE[Listener.CONTROLLER, 19].handler(host, request, call(19)), 0
+    answer, slices = TABLE[Listener.CONTROLLER, 19].handler(host.context, request, call(19)), 0
     while isinstance(answer, Sliced):
         answer, slices = answer.again(), slices + 1
     assert isinstance(answer, Held) and slices > 2
@@ -478,7 +496,7 @@ def test_who_gives_a_broker_up_hears_at_once_of_the_lost_leadership(forwarded):
     if forwarded:
         frame = b"".join(framing.encode_request("UnregisterBroker", 0, 1, "c", request))[4:]
         envelope = message("EnvelopeRequest")(request_data=frame, client_host_address=bytes(4), request_principal=None)
-        answer = unwrap(host, envelope, call(58))
+        answer = unwrap(host.context, envelope, call(58))
     else:
         answer = host.controller.submit(unregister_broker, request, call(64))
     assert isinstance(answer, Parked)
@@ -596,30 +614,24 @@ def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():
 
 
 def test_a02_level_1_answers_have_no_throttle_time():
-    from actors.node.registry import TABLE
-
     host = Host(1)
     host.lead()
-    answer = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(), call(50))
+    answer = TABLE[Listener.CONTROLLER, 50].handler(host.context, heartbeat(), call(50))
     assert type(answer.reply) is message("v19:BrokerHeartbeatResponse") and answer.reply.next_state == 3
     assert TABLE[Listener.CONTROLLER, 50].lane is Lane.CONTROL
 
 
 def finalized(host: Host, connection: int) -> int:
     """The level that ApiVersions shows on a connection."""
-    from actors.node.registry import TABLE
-
     request = message("ApiVersionsRequest")(client_software_name="test", client_software_version="1")
-    answer = TABLE[Listener.CONTROLLER, 18].handler(host, request, call(18, connection, 4))
+    answer = TABLE[Listener.CONTROLLER, 18].handler(host.context, request, call(18, connection, 4))
     assert answer.reply.finalized_features_epoch < host.quorum.high_watermark
     return next(one.max_version_level for one in answer.reply.finalized_features if one.name == METADATA_FORMAT)
 
 
 def layout(host: Host, broker: int, epoch: int, connection: int) -> int:
     """The level in which a heartbeat is answered."""
-    from actors.node.registry import TABLE
-
-    reply = TABLE[Listener.CONTROLLER, 50].handler(host, heartbeat(broker, epoch), call(50, connection)).reply
+    reply = TABLE[Listener.CONTROLLER, 50].handler(host.context, heartbeat(broker, epoch), call(50, connection)).reply
     return 1 if type(reply) is message("v19:BrokerHeartbeatResponse") else 2
 
 
@@ -661,23 +673,21 @@ def test_a02_the_same_while_there_is_always_something_uncommitted():
 
 def test_a_heartbeat_that_was_stuck_on_an_older_connection_fences_nobody():
     """Its sender has been granted its lease again since, on a newer one; a loser of the id has a connection of its own."""
-    from actors.node.registry import TABLE
-
     handler = TABLE[Listener.CONTROLLER, 50].handler
     host = Host()
     host.lead()
-    epoch = handler(host, heartbeat(), call(50, 1)).reply.broker_epoch
+    epoch = handler(host.context, heartbeat(), call(50, 1)).reply.broker_epoch
     host.turn()
-    assert handler(host, heartbeat(epoch=epoch), call(50, 3)).reply.next_state == 3
+    assert handler(host.context, heartbeat(epoch=epoch), call(50, 3)).reply.next_state == 3
     stuck = heartbeat(epoch=epoch)
     stuck.target_state = 2
-    assert isinstance(handler(host, stuck, call(50, 2)), Close)
+    assert isinstance(handler(host.context, stuck, call(50, 2)), Close)
     assert 1 in host.controller.soft.leases and not host.controller.soft.leases[1].given_up
     before = heartbeat()
-    assert isinstance(handler(host, before, call(50, 2)), Close)
+    assert isinstance(handler(host.context, before, call(50, 2)), Close)
     other = heartbeat(epoch=epoch + 1)
     other.incarnation_id = bytes([9]) * 16
-    assert handler(host, other, call(50, 2)).reply.error_code == 77
+    assert handler(host.context, other, call(50, 2)).reply.error_code == 77
 
 
 def test_metrics_have_the_drafts_names():
@@ -688,9 +698,9 @@ def test_metrics_have_the_drafts_names():
     host.turn(commit=False)
     host.later(50)
     host.commit()
-    host.broker, host.mailbox, host.stopwatch = None, Mailbox(1), lambda: 0
-    host.data_handler = host.control_handler = Idle()
-    shown = {(one.mbean, one.attribute): one.value for one in samples(host)}
+    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle={Lane.DATA: Idle(), Lane.CONTROL: Idle()})
+    found = samples(host.runtime, requests, host.quorum, host.controller, None)
+    shown = {(one.mbean, one.attribute): one.value for one in found}
     prefix = "kafka.controller:type=KafkaController,name="
     assert shown[prefix + "MetadataLag", "Value"] == 0
     assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.high_watermark  # A52
@@ -699,7 +709,7 @@ def test_metrics_have_the_drafts_names():
     records = shown[prefix + "MetadataCommitRate", "Count"]
     assert records == host.quorum.high_watermark - 1  # records, not batches: all but the quorum's own
     host.controller.lost()
-    still = {one.mbean for one in samples(host)}
+    still = {one.mbean for one in samples(host.runtime, requests, host.quorum, host.controller, None)}
     assert prefix + "MetadataLag" in still and prefix + "MetadataCommitLatencyMs" not in still
 
 
@@ -719,7 +729,7 @@ def test_producer_ids_are_never_given_twice():
 
 @pytest.mark.parametrize("key", [19, 20, 33, 37, 43, 44, 45, 46, 57, 64])
 def test_clients_requests_are_forwarded_by_brokers(key):
-    from actors.node.registry import TABLE, Forward
+    from actors.node.runtime.answers import Forward
 
     assert TABLE[Listener.CLIENT, key].handler(Host(), None, call(key)) == Forward()
     assert TABLE[Listener.CLIENT, key].versions == TABLE[Listener.CONTROLLER, key].versions

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.broker.partition import Partition
-from actors.node import farewell
-from actors.node.farewell import without_answer
-from actors.node.inspections import BATCH_COST_MAX
-from actors.node.slices import ENTRIES_A_SLICE
+from actors.node.net import farewell
+from actors.node.net.farewell import without_answer
+from actors.node.roles.broker.inspections import BATCH_COST_MAX
+from actors.node.runtime.slices import ENTRIES_A_SLICE
 from actors.ports import to_end
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath import compression
-from fastpath.batch import Builder
+from fastpath.records import compression
+from fastpath.records.batch import Builder
 from tests.simulator.cluster import Client
 from tests.unit.node.test_lanes import LONG_NS, PLAIN, Lab, topics
 
@@ -72,8 +72,10 @@ class Scene:
     def left(self) -> bool:
         """Whether anything of the connection is left."""
         node = self.lab.node
-        queued = any(line._queues.get(self.conn) for line in node.mailbox._all)
-        return node.connections.get(self.conn) is not None or queued or node.connections.bytes_held != 0
+        queued = any(line._queues.get(self.conn) for line in node.requests.mailbox._all)
+        return (
+            node.requests.connections.get(self.conn) is not None or queued or node.requests.connections.bytes_held != 0
+        )
 
 
 @pytest.fixture
@@ -91,13 +93,13 @@ def test_whatever_has_arrived_is_appended_one_request_a_turn(scene: Scene) -> No
     assert scene.end == 1 and scene.left
     scene.turns(16)
     assert scene.end == 17 and not scene.left
-    assert scene.lab.node.deadline_ms() > scene.lab.node.now.mono_ms
+    assert scene.lab.node.deadline_ms() > scene.lab.node.runtime.now.mono_ms
 
 
 def test_requests_that_are_answered_are_dropped_and_delay_nothing(scene: Scene) -> None:
     scene.lab.send(scene.conn, "Fetch", 11, waiting())
     scene.turns()
-    assert scene.lab.node.connections.get(scene.conn).slots[0].parked is not None
+    assert scene.lab.node.requests.connections.get(scene.conn).slots[0].parked is not None
     scene.lab.send(scene.conn, "Metadata", 9, topics())
     scene.send(produced(b"a"), produced(b"never looked at", acks=1), produced(b"b"))
     while scene.send(produced(b"c", acks=1)):
@@ -140,7 +142,7 @@ def test_one_behind_a_long_request_that_has_begun_is_appended_behind_it(scene: S
     scene.send(produced(LARGE, acks=1, codec=compression.LZ4), long, produced(b"behind", codec=compression.LZ4))
     scene.turns(2, LONG_NS)
     assert scene.end == 1
-    slots = list(scene.lab.node.connections.get(scene.conn).slots)
+    slots = list(scene.lab.node.requests.connections.get(scene.conn).slots)
     assert slots[0].sliced is not None, "the long one has begun"
     scene.close()
     scene.turns(8)
@@ -157,7 +159,7 @@ def test_nothing_is_kept_of_requests_that_wait_for_long(
         monkeypatch.setattr(Partition, "verdict", lambda *_: None)
         scene.send(produced(b"never committed", acks=-1, timeout_ms=(1 << 31) - 1))
     scene.turns()
-    (slot,) = scene.lab.node.connections.get(scene.conn).slots
+    (slot,) = scene.lab.node.requests.connections.get(scene.conn).slots
     assert slot.parked is not None
     scene.send(produced(b"a"))
     scene.close()
@@ -187,7 +189,7 @@ def test_nothing_stays_where_too_much_is_held(scene: Scene, bound: str, monkeypa
     if bound == "connections":
         monkeypatch.setattr(farewell, "CLOSED_MAX", 0)
     else:
-        scene.lab.node.connections.bytes_max = 1
+        scene.lab.node.requests.connections.bytes_max = 1
     scene.send(produced(b"a"), produced(b"b"))
     scene.close()
     scene.turns()

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actors.node.connections import Connection, Slot
-from actors.node.forwarding import Forwarder
-from actors.node.registry import Call, Listener
+from actors.node.api.forwarding import Forwarder
+from actors.node.net.connections import Connection, Slot
+from actors.node.runtime.calls import Call, Listener
 from actors.ports import Now
 from actors.wire import framing
 
@@ -18,6 +18,7 @@ class Broker:
     """As much of a node as forwarding needs."""
 
     def __init__(self) -> None:
+        self.runtime: Any = self
         self.now = Now(0, 0)
         self.config = SimpleNamespace(value={"socket.request.max.bytes": FRAME_BYTES_MAX}.__getitem__)
         self.channels = self
@@ -27,7 +28,7 @@ class Broker:
     def controller(self, name: str, request: Any, then: Any, timeout_ms: int, **more: Any) -> None:
         self.asked.append(request)
 
-    def close_connection(self, connection: Connection, why: str) -> None:
+    def close(self, connection: Connection, why: str) -> None:
         self.closed.append(why)
 
 
@@ -35,7 +36,8 @@ def forward(size: int) -> Broker:
     broker = Broker()
     connection = Connection(1, Listener.CLIENT, "PLAINTEXT", "::1")
     call = Call(1, Listener.CLIENT, "PLAINTEXT", 19, 7, None, "::1", "User:ANONYMOUS", memoryview(bytes(size)))
-    Forwarder(broker).forward(Slot(connection, size), call)  # type: ignore[arg-type]
+    anything: Any = broker
+    Forwarder(anything, anything, anything, lambda connection, key: True).forward(Slot(connection, size), call)
     return broker
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from actors.config import node_config
-from actors.node.connections import Connection, Slot
 from actors.node.metrics import Sample
-from actors.node.registry import Lane
+from actors.node.net.connections import Connection, Slot
+from actors.node.runtime.calls import Lane
 from actors.wire import framing
 from actors.wire.messages import message
 from tests.simulator.cluster import Client, Cluster, directory_id
@@ -83,7 +83,7 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     data = [lab.connect(PLAIN) for _ in range(99)]
     for place in range(510):
         lab.send(data[place % 99], "Metadata", 9, topics())
-    assert lab.node.mailbox.size(Lane.DATA) == 510
+    assert lab.node.requests.mailbox.size(Lane.DATA) == 510
     control = lab.connect(CONTROL)
     paused = lab.turn(0)
     assert set(paused.pause) >= set(data) and control not in paused.pause
@@ -91,7 +91,7 @@ def test_r291_02_03_a_control_request_is_read_and_handled_while_the_data_queue_i
     assert lab.send(control, "ApiVersions", 3, versions()), "it is read on"
     after = lab.turn(0)
     assert lab.answered(after)[0] == control and len(lab.answered(after)) == 2
-    assert lab.node.mailbox.size(Lane.DATA) == 508
+    assert lab.node.requests.mailbox.size(Lane.DATA) == 508
 
 
 def test_r291_09_14_33_the_queue_holds_twenty_and_nothing_is_dropped() -> None:
@@ -121,8 +121,8 @@ def test_r291_32_33_beyond_twenty_nothing_is_read_and_everything_is_answered() -
                 if not lab.node.received(conn, memoryview(bytearray(frame))):
                     del reading[conn]
                     break
-        waiting = [lab.node.connections.get(conn).waiting for conn in controls]
-        assert lab.node.mailbox.control_requests <= 20
+        waiting = [lab.node.requests.connections.get(conn).waiting for conn in controls]
+        assert lab.node.requests.mailbox.control_requests <= 20
         assert max(map(len, waiting)) <= 1, "a connection holds one request that has no place"
         effects = lab.turn(0)
         answered += [conn for conn, _ in effects.send if conn in left]
@@ -169,7 +169,7 @@ def test_r291_33_peers_that_do_not_read_their_answers_leave_the_queue_to_others_
     for _ in range(16):
         for conn in deaf:
             lab.node.received(conn, memoryview(bytearray(frame)))
-    assert lab.node.mailbox.control_requests == 20
+    assert lab.node.requests.mailbox.control_requests == 20
     for conn in deaf:
         lab.node.congested(conn, True)
     lab.turn()
@@ -177,18 +177,18 @@ def test_r291_33_peers_that_do_not_read_their_answers_leave_the_queue_to_others_
     for _ in range(3):
         lab.send(other, "ApiVersions", 3, versions())
         assert lab.answered(lab.turn()) == [other]
-    held = lab.node.connections.bytes_held
-    assert held == sum(len(one) for conn in deaf for one in lab.node.connections.get(conn).waiting)
+    held = lab.node.requests.connections.bytes_held
+    assert held == sum(len(one) for conn in deaf for one in lab.node.requests.connections.get(conn).waiting)
     assert lab.node.deadline_ms() != 0, "nothing can be done"
     answered: list[int] = []
     for conn in deaf:
         lab.node.congested(conn, False)
     for _ in range(200):
         effects = lab.turn(0)
-        assert lab.node.mailbox.control_requests <= 20
+        assert lab.node.requests.mailbox.control_requests <= 20
         answered += lab.answered(effects)
     assert sorted(answered) == sorted(conn for conn in deaf for _ in range(len(answered) // 3))
-    assert len(answered) == 3 * 16 and lab.node.connections.bytes_held == 0
+    assert len(answered) == 3 * 16 and lab.node.requests.connections.bytes_held == 0
 
 
 def test_a_peer_that_does_not_read_and_leaves_takes_its_requests_with_it() -> None:
@@ -200,7 +200,7 @@ def test_a_peer_that_does_not_read_and_leaves_takes_its_requests_with_it() -> No
     lab.turn()
     lab.node.closed(deaf, False)
     assert not lab.answered(lab.turn())
-    assert lab.node.connections.bytes_held == lab.node.mailbox.control_requests == 0
+    assert lab.node.requests.connections.bytes_held == lab.node.requests.mailbox.control_requests == 0
     assert lab.node.deadline_ms() != 0
 
 
@@ -215,11 +215,11 @@ def test_r291_14_data_requests_count_in_their_own_queue() -> None:
 def test_r291_12_15_each_handler_has_its_own_idle_share() -> None:
     lab = Lab()
     clock = [0]
-    lab.node.stopwatch = lambda: clock[0]
-    for handler in (lab.node.control_handler, lab.node.data_handler):
+    lab.node.runtime.stopwatch = lambda: clock[0]
+    for handler in (lab.node.requests.idle[Lane.CONTROL], lab.node.requests.idle[Lane.DATA]):
         handler.__init__()
-    lab.node.control_handler.note(0)
-    lab.node.data_handler.note(0)
+    lab.node.requests.idle[Lane.CONTROL].note(0)
+    lab.node.requests.idle[Lane.DATA].note(0)
     run = lab.node.dispatch.run
 
     def slow(connection: Connection, slot: Slot, frame: memoryview) -> None:
@@ -316,10 +316,13 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
     active.node.connected(77, "CONTROLLER", "h")
     active.node.received(77, memoryview(bytearray(frame)))
     active.wake()
-    kept, lab.node.mailbox.take = lab.node.mailbox.take, None  # no turn of the broker handles data meanwhile
-    lab.node.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
+    kept, lab.node.requests.mailbox.take = (
+        lab.node.requests.mailbox.take,
+        None,
+    )  # no turn of the broker handles data meanwhile
+    lab.node.requests.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
     lab.world.run_until(lambda: lab.node.broker.image.topic("new") >= 0, 5000)
-    lab.node.mailbox.take = kept
+    lab.node.requests.mailbox.take = kept
     sent = [b"".join(parts) for conn, parts in lab.turn().send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
 

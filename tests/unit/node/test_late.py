@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from actors.node.registry import Lane
+from actors.node.runtime.calls import Lane
 from actors.ports import Now
 from actors.wire import framing
 from actors.wire.messages import message
-from fastpath import batch
+from fastpath.records import batch
 from tests.simulator.cluster import Client
 from tests.unit.node.test_lanes import PLAIN, Lab, versions
 
@@ -30,7 +30,7 @@ class Parked:
         assert made.topics[0].error_code == 0
         self.lab.world.run_for(1_000)
         self.ns = 0
-        self.lab.node.stopwatch = self.lab.node.waiting.stopwatch = self._stopwatch
+        self.lab.node.runtime.stopwatch = self.lab.node.runtime.waiting.stopwatch = self._stopwatch
         self.began = self.lab.process.now()
         self.conns = [self.lab.connect(PLAIN) for _ in range(CONNECTIONS)]
         kind = message("FetchRequest")
@@ -38,7 +38,7 @@ class Parked:
         request = kind(max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[wanted])
         for number in range(FETCHES):
             self.lab.send(self.conns[number % CONNECTIONS], "Fetch", 12, request)
-        while self.lab.node.mailbox.size(Lane.DATA):
+        while self.lab.node.requests.mailbox.size(Lane.DATA):
             assert not self.answers(self.turn(0))
 
     def _stopwatch(self) -> int:
@@ -107,4 +107,6 @@ def test_a_connection_that_closes_takes_its_late_requests_with_it() -> None:
     while parked.lab.node.deadline_ms() == 0:
         answers += parked.answers(parked.turn(0))
     assert len(first) < len(answers) <= len(first) + FETCHES // 2
-    assert all(one.parked is None for conn in parked.conns[:50] for one in parked.lab.node.connections.get(conn).slots)
+    assert all(
+        one.parked is None for conn in parked.conns[:50] for one in parked.lab.node.requests.connections.get(conn).slots
+    )

@@ -2,9 +2,9 @@
 
 import random
 
-from actors.node.connections import Connection, Slot
-from actors.node.mailbox import SHARE_NS, Line, Mailbox
-from actors.node.registry import Lane, Listener
+from actors.node.net.connections import Connection, Slot
+from actors.node.net.mailbox import SHARE_NS, Line, Mailbox
+from actors.node.runtime.calls import Lane, Listener
 
 LONG_NS = 30_000_000
 

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from actors.node import metadata_log
-from actors.node.metadata_files import (
+from actors.node.quorum import log as metadata_log
+from actors.node.quorum.files import (
     AHEAD,
     DURABLE,
     DamagedFile,
@@ -17,11 +17,11 @@ from actors.node.metadata_files import (
     segment_name,
     segment_of,
 )
-from actors.node.metadata_log import MetadataLog, Segment
-from actors.node.quorum_storage import Store
+from actors.node.quorum.log import MetadataLog, Segment
+from actors.node.quorum.store import Store
 from actors.ports import Batch, Sync
 from actors.raft import HardState, ReplicaKey, SnapshotId
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.simulator.disk import VirtualDisk
 
 DIRECTORY = "log"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.node.meters import Histogram, Idle, Meter
+from actors.node.runtime.meters import Histogram, Idle, Meter
 
 
 def test_r631_204_a_thousand_records_in_ten_seconds_are_a_hundred_a_second() -> None:

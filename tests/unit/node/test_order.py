@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from actors.node.registry import SERVED, TABLE, Answer, Call, Done, Listener, Parked, Subject
+from actors.node.runtime.answers import Answer, Done, Parked
+from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.messages import message
+from tests.served import SERVED, TABLE
 from tests.unit.node.test_lanes import PLAIN, Lab
 
 PRODUCE, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, HEARTBEAT, METADATA = 0, 2, 8, 9, 12, 3
@@ -37,7 +39,7 @@ class Scene:
         answer = Done(ANSWERS[key]())
         if TABLE[Listener.CLIENT, key].writes is Subject.NOTHING:
             return answer
-        return Parked([("test", key)], node.now.mono_ms + 60_000, lambda expired: answer)
+        return Parked([("test", key)], node.runtime.now.mono_ms + 60_000, lambda expired: answer)
 
     def send(self, *keys: int) -> list[int]:
         for key in keys:
@@ -47,7 +49,7 @@ class Scene:
 
     def answer(self, key: int) -> list[int]:
         """Let the writers of an API answer."""
-        self.lab.node.waiting.signal(("test", key))
+        self.lab.node.runtime.waiting.signal(("test", key))
         self.lab.turn()
         self.lab.turn()
         return self.started
@@ -61,7 +63,9 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 @pytest.mark.parametrize(("writer", "reader"), [(OFFSET_COMMIT, OFFSET_FETCH), (PRODUCE, LIST_OFFSETS)])
 def test_a_reader_starts_when_the_writer_before_it_is_answered(scene: Scene, writer: int, reader: int) -> None:
     assert scene.send(writer, reader) == [writer]
-    assert scene.lab.node.deadline_ms() > scene.lab.node.now.mono_ms, "nothing to do until the writer is answered"
+    assert scene.lab.node.deadline_ms() > scene.lab.node.runtime.now.mono_ms, (
+        "nothing to do until the writer is answered"
+    )
     assert scene.answer(writer) == [writer, reader]
 
 
@@ -78,7 +82,7 @@ def test_a_writer_of_another_kind_waits_too(scene: Scene) -> None:
     scene.lab.send(conn, "DeleteRecords", 1, delete)
     assert scene.lab.answered(scene.lab.turn()) == [conn]
     scene.answer(PRODUCE)
-    assert not scene.lab.node.connections.get(scene.conn).slots
+    assert not scene.lab.node.requests.connections.get(scene.conn).slots
 
 
 def test_what_depends_on_no_write_overtakes_and_is_answered_in_its_place(scene: Scene) -> None:
@@ -106,12 +110,12 @@ def test_a_connection_that_closes_takes_what_waits_with_it(scene: Scene) -> None
     scene.lab.node.closed(scene.conn, False)
     scene.lab.turn()
     assert scene.answer(OFFSET_COMMIT) == [OFFSET_COMMIT]
-    assert scene.lab.node.connections.bytes_held == 0
+    assert scene.lab.node.requests.connections.bytes_held == 0
 
 
 def test_requests_of_a_peer_that_does_not_read_wait_until_it_does(scene: Scene) -> None:
     scene.lab.node.congested(scene.conn, True)
     assert scene.send(HEARTBEAT, HEARTBEAT) == []
-    assert scene.lab.node.deadline_ms() > scene.lab.node.now.mono_ms
+    assert scene.lab.node.deadline_ms() > scene.lab.node.runtime.now.mono_ms
     scene.lab.node.congested(scene.conn, False)
     assert scene.send() == [HEARTBEAT, HEARTBEAT]

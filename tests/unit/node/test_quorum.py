@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from actors.metadata import batches
-from actors.node.metadata_files import DamagedFile, read_durable
-from actors.node.registry import Call, Done, Forward, Listener
-from actors.node.rpc.describe_quorum import describe_quorum
+from actors.node.api.handlers.describe_quorum import describe_quorum
+from actors.node.quorum.files import DamagedFile, read_durable
+from actors.node.runtime.answers import Done, Forward
+from actors.node.runtime.calls import Call, Listener
 from actors.ports import DiskFull
 from actors.raft import SnapshotId
 from actors.wire.messages import message
@@ -143,7 +144,7 @@ def snapshot(node: FakeNode) -> None:
     """The role's snapshot of all that it has replayed, padded beyond one slice."""
     end = node.role.next_offset
     epoch = node.quorum.epoch_at(end)
-    voters = node.quorum.voters_record()
+    voters = node.quorum.identity.voters.record()
     assert voters is not None
     head = batches.control_batch(0, epoch, 5, [batches.SnapshotHeader(5), batches.KRaftVersion(1), voters])
     filler = [batches.control_batch(3 + place, epoch, 5, [batches.Voters(voters.voters)]) for place in range(20)]
@@ -174,7 +175,7 @@ def test_snapshot_cuts_the_log_and_reaches_a_late_replica() -> None:
     cluster.start(101)
     cluster.append("last")
     assert cluster.run(1000, cluster.settled)
-    assert cluster.nodes[101].role.events == [f"load {leader.quorum.latest_snapshot.end_offset}-1"]
+    assert cluster.nodes[101].role.events == [f"load {leader.quorum.checkpoints.latest.end_offset}-1"]
     assert values(cluster.nodes[101])[1:] == ["last"]
     for node in cluster.nodes.values():
         node.kill()
@@ -363,9 +364,9 @@ def test_a_snapshot_without_room_is_tried_again_by_itself() -> None:
     end = node.role.next_offset
     snapshot(node)
     cluster.run(15_000, lambda: False)
-    assert node.quorum.latest_snapshot == SnapshotId(0, 0)
+    assert node.quorum.checkpoints.latest == SnapshotId(0, 0)
     node.disk.replace_full = None
-    assert cluster.run(10_100, lambda: node.quorum.latest_snapshot.end_offset == end)  # type: ignore[union-attr]
+    assert cluster.run(10_100, lambda: node.quorum.checkpoints.latest.end_offset == end)  # type: ignore[union-attr]
 
 
 def test_a_controller_without_room_stops_so_that_another_leads() -> None:

@@ -1,4 +1,4 @@
-"""Which listener serves what: the files of node/rpc/, the table and ApiVersions say the same (KIP-631, KIP-291)."""
+"""Which listener serves what: the files of node/api/handlers/, the table and ApiVersions say the same (KIP-631, KIP-291)."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from actors.node import rpc
-from actors.node.node import Node
-from actors.node.registry import TABLE, Call, Done, Lane, Listener
+from actors.node.api import handlers as rpc
+from actors.node.api import table
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.dispatch import Dispatch
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.messages import message
+from tests.served import TABLE
 
 rpc.load()
 RPC = Path(rpc.__file__).parent
@@ -33,12 +37,14 @@ def test_a_file_an_api_and_an_api_a_file() -> None:
 
 @pytest.mark.parametrize("listener", list(Listener))
 def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
-    node: Any = SimpleNamespace(
-        broker=SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict)),
-        controller=SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {})),
-    )
+    nothing: Any = None
+    role: Any = SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {}))
+    cache: Any = SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
+    context: Any = ControllerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, role)
+    if listener is not Listener.CONTROLLER:
+        context = BrokerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, cache, *[nothing] * 12)
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
-    answer = TABLE[listener, 18].handler(node, request, call(listener, 18)._replace(api_version=4))
+    answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)
     said = {one.api_key: range(one.min_version, one.max_version + 1) for one in answer.reply.api_keys}
     assert said == {key: TABLE[listener, key].advertised for key in served(listener)}
@@ -66,10 +72,13 @@ def test_clients_beside_the_brokers_may_use_their_listener() -> None:
 @pytest.mark.parametrize("key, looked_at", [(8, False), (11, False), (1, True), (2, True), (23, True)])
 def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: int, looked_at: bool) -> None:
     closed: list[str] = []
-    broker = SimpleNamespace(serving=False, admits=lambda connection, key: False)
-    node: Any = SimpleNamespace(broker=broker, close_connection=lambda connection, why: closed.append(why))
+    requests: Any = SimpleNamespace(close=lambda connection, why: closed.append(why))
+    lookups = SimpleNamespace(serving=False, admits=lambda connection, key: False)
+    broker: Any = SimpleNamespace(lookups=lookups)
+    nothing: Any = None
+    dispatch = Dispatch(nothing, requests, nothing, nothing, broker, None)
     connection: Any = SimpleNamespace(id=1, kind=Listener.INTER_BROKER)
-    assert Node.admitted(node, connection, key) is looked_at
+    assert dispatch.admitted(connection, key) is looked_at
     assert closed == ([] if looked_at else ["this broker is fenced"])
 
 
@@ -93,3 +102,18 @@ def test_r631_029_r631_126_there_is_no_other_registration_and_no_rpc_that_hands_
 def test_r291_47_what_brokers_and_controllers_ask_goes_before_administration(key: int) -> None:
     assert TABLE[Listener.CONTROLLER, key].lane is Lane.CONTROL
     assert TABLE[Listener.CONTROLLER, 19].lane is Lane.DATA
+
+
+@pytest.mark.parametrize("key", [50, 51, 56])
+def test_a01_a_number_of_the_drafts_is_free_for_another_api_where_metadata_is_released_kafkas(
+    key: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {family: {listener: dict(of) for listener, of in by.items()} for family, by in table.TABLE.items()}
+    monkeypatch.setattr(table, "TABLE", rows)
+    assert key in rows["drafts"][Listener.CONTROLLER] and key not in rows["released"][Listener.CONTROLLER]
+    other = table.rpc(key, "AlterPartition", range(2, 4), listeners=[Listener.CONTROLLER], families=("released",))
+    other(lambda context, request, call: Done(None))
+    assert rows["released"][Listener.CONTROLLER][key].name == "AlterPartition"
+    assert rows["drafts"][Listener.CONTROLLER][key].name != "AlterPartition"
+    with pytest.raises(ValueError, match="is served by AlterPartition already"):
+        other(lambda context, request, call: Done(None))

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from actors.node.answers import mapped
-from actors.node.registry import SERVED, Answer, Call, Done, Listener, Sliced
+from actors.node.runtime.answers import Answer, Done, Sliced, mapped
+from actors.node.runtime.calls import Call, Listener
 from actors.wire.messages import message
+from tests.served import SERVED
 from tests.unit.node.test_lanes import PLAIN, Lab, topics, versions
 
 METADATA = (Listener.CLIENT, 3)
@@ -53,7 +54,7 @@ def test_timers_run_between_slices(done: list[tuple[int, int]]) -> None:
 
     def tick() -> None:
         seen.append(len(done))
-        lab.node.waiting.timers.at(0, tick)
+        lab.node.runtime.waiting.timers.at(0, tick)
 
     tick()
     while len(done) < SLICES:
@@ -72,7 +73,7 @@ def test_a_closed_connection_takes_the_rest_with_it(done: list[tuple[int, int]])
         lab.turn()
     # the turn that hears of the end may run no slice: it hears before the data lane
     assert done == [(long, 1)]
-    assert lab.node.connections.bytes_held == 0
+    assert lab.node.requests.connections.bytes_held == 0
 
 
 def test_the_slices_of_an_envelope_are_slices_too() -> None:

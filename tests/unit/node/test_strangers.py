@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from actors.node.metadata_files import DamagedFile
-from actors.node.quorum_wire import learn
+from actors.node.quorum.codec.partition import learn
+from actors.node.quorum.files import DamagedFile
 from actors.raft import EPOCH_MAX
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, FakeNode
@@ -82,8 +82,8 @@ def test_the_address_of_a_leader_that_is_followed_is_not_taken_from_a_request() 
     follower = next(node for node in cluster.nodes.values() if node is not leader)
     assert told(cluster, follower, "BeginQuorumEpoch", begin(cluster, leader.id, leader.quorum.epoch)).error_code == 0
     assert told(cluster, follower, "BeginQuorumEpoch", begin(cluster, 77, leader.quorum.epoch)).error_code == 42
-    assert follower.quorum.addresses.find(leader.id) == ("127.0.0.1", 9000 + leader.id)
-    assert follower.quorum.addresses.find(77) is None
+    assert follower.quorum.identity.addresses.find(leader.id) == ("127.0.0.1", 9000 + leader.id)
+    assert follower.quorum.identity.addresses.find(77) is None
 
 
 def test_an_answer_teaches_addresses_of_voters_only() -> None:
@@ -92,6 +92,6 @@ def test_an_answer_teaches_addresses_of_voters_only() -> None:
     quorum = cluster.elect().quorum
     cls = message("VoteResponse")
     ends = [cls.NodeEndpoint(node_id=id, host="127.0.0.1", port=1) for id in (2, 3, 77)]
-    learn(quorum, cls(node_endpoints=ends))
-    assert quorum.addresses.find(77) is None
-    assert ("127.0.0.1", 1) in (quorum.addresses.find(2), quorum.addresses.find(3))
+    learn(quorum.identity, cls(node_endpoints=ends))
+    assert quorum.identity.addresses.find(77) is None
+    assert ("127.0.0.1", 1) in (quorum.identity.addresses.find(2), quorum.identity.addresses.find(3))

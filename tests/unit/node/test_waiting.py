@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from actors.node.connections import Connection
-from actors.node.registry import Listener
-from actors.node.waiting import FAR_MS, Timers, Waiting
+from actors.node.net.connections import Connection
+from actors.node.runtime.calls import Listener
+from actors.node.runtime.waiting import FAR_MS, Timers, Waiting
 
 
 def test_timers_run_in_order_of_time_then_arrival() -> None:

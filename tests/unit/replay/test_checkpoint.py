@@ -10,7 +10,7 @@ from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint, FeatureSet, ProducerIdsSet, TopicGone
 from actors.replay.checkpoint import compact
-from fastpath import batch as batches
+from fastpath.records import batch as batches
 from tests.unit.replay import logs
 
 VOTERS = Voters((Voter(1001, bytes([7]) * 16, (("CONTROLLER", "localhost", 9100),)),))

@@ -15,10 +15,10 @@ import pytest
 
 from actors import cli
 from actors.replay import source, tables
+from actors.replay.as_of import milliseconds
 from actors.replay.command import last_time
-from actors.replay.moment import milliseconds
-from actors.replay.where import Where, moment
-from fastpath.batch import Builder
+from actors.replay.where import Where, as_of
+from fastpath.records.batch import Builder
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 
@@ -94,7 +94,7 @@ def test_the_screen_shows_a_table_and_says_that_there_is_more(path: Path, capsys
     assert "as of offset 19" in capsys.readouterr().out
 
 
-def test_changes_and_records_between_two_moments(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changes_and_records_between_two_offsets_or_times(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(
         capsys, path, "--table", "changes", "--since", 11, "--as-of", 13, "--columns", "kind,partition,old,new"
     )
@@ -278,22 +278,22 @@ def test_compact_writes_a_checkpoint_and_never_where_the_log_is(path: Path, tmp_
     assert len(list(path.iterdir())) == 1
 
 
-def test_moments_are_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "TZ", "Europe/Berlin")
     time.tzset()
     try:
         end = datetime.datetime(2026, 11, 21, 14, 30, tzinfo=datetime.UTC)  # 15:30 there
-        assert moment("1998182") == 1998182
-        assert moment("14:02", end) == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
-        assert moment("14:02Z", end) == moment("14:02:00z", end) == moment("14:02", end)
-        assert moment("14:31:05", end) == datetime.datetime(2026, 11, 20, 14, 31, 5, tzinfo=datetime.UTC)
-        assert moment("2026-11-21") == datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
-        assert moment("2026-11-21T14:02+01:00") == datetime.datetime(2026, 11, 21, 13, 2, tzinfo=datetime.UTC)
+        assert as_of("1998182") == 1998182
+        assert as_of("14:02", end) == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
+        assert as_of("14:02Z", end) == as_of("14:02:00z", end) == as_of("14:02", end)
+        assert as_of("14:31:05", end) == datetime.datetime(2026, 11, 20, 14, 31, 5, tzinfo=datetime.UTC)
+        assert as_of("2026-11-21") == datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+        assert as_of("2026-11-21T14:02+01:00") == datetime.datetime(2026, 11, 21, 13, 2, tzinfo=datetime.UTC)
         assert milliseconds(datetime.datetime(1970, 1, 1, 1)) == 3_600_000
-        assert moment("2026-11-21T14:02Z") == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
+        assert as_of("2026-11-21T14:02Z") == datetime.datetime(2026, 11, 21, 14, 2, tzinfo=datetime.UTC)
         for text in ("25:00", "yesterday", "14:02 pm"):
             with pytest.raises(ValueError, match="is no moment"):
-                moment(text, end)
+                as_of(text, end)
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors import replay
-from fastpath import typed
-from fastpath.batch import Builder
+from fastpath.arrow import metadata_columns
+from fastpath.records.batch import Builder
 from tests.unit.replay import logs
 from tests.unit.replay.test_source import write
 from tests.unit.replay.test_topics import sealed
@@ -75,18 +75,18 @@ def test_the_work_grows_with_the_records_that_cannot_be_read_and_not_with_their_
     folder = tmp_path / logs.DRAFTS
     folder.mkdir()
     (folder / f"{0:020}.log").write_bytes(b"".join(parts))
-    decode, decoded = typed.decode, 0
+    decode, decoded = metadata_columns.decode, 0
 
     def counting(program: Any, data: Any, headers: Any, *rest: Any) -> Any:
         nonlocal decoded
         try:
             decoded += len(headers)
             return decode(program, data, headers, *rest)
-        except typed.BadRecord as error:
+        except metadata_columns.BadRecord as error:
             decoded -= len(headers) - error.batch - 1
             raise
 
-    monkeypatch.setattr(typed, "decode", counting)
+    monkeypatch.setattr(metadata_columns, "decode", counting)
     rows, told = read(folder, 1 << 30)
     assert [row["offset"] for row in rows] == list(range(0, 2000, 2)) and len(told) == 1000
     assert {one.reason.partition(": ")[2] for one in told} == {"no record has type 254"}

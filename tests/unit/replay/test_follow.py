@@ -9,7 +9,7 @@ import pytest
 from actors.replay import follow
 from actors.replay.files import CorruptLog
 from actors.replay.follow import HIGH_WATERMARKS, DataLoss, Followed, Position, high_watermarks
-from actors.replay.question import answer, question
+from actors.replay.read_options import read_options, scan
 from tests.unit.replay import logs
 from tests.unit.replay.written import append, node
 
@@ -18,7 +18,7 @@ def values(followed: Followed, start: Position, end: Position) -> list[bytes]:
     return [
         value
         for split in followed.splits(start, end)
-        for batch in answer(followed.asked, split, ("value",))
+        for batch in scan(followed.options, split, ("value",))
         for value in batch.column(0).to_pylist()
     ]
 
@@ -235,7 +235,7 @@ def test_topics_that_do_not_exist_yet(tmp_path: Path) -> None:
     assert one.latest({}, None, None) == {"orders-0": 5}
     both = Followed({"path": str(tmp_path), "topics": "orders,later"})
     assert both.now() == {"orders-0": 5}, "and one that does is followed"
-    assert question({"path": str(tmp_path), "topics": "orders,later"}).schema() == both.opened().schema()
+    assert read_options({"path": str(tmp_path), "topics": "orders,later"}).schema() == both.opened().schema()
     append(tmp_path, "later", 0, 0, 5)
     assert both.now() == {"orders-0": 5, "later-0": 5}
 

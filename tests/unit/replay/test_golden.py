@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from actors import replay
-from actors.replay import files, metadata, programs
+from actors.replay import column_plans, files, metadata
 from actors.replay.arrow import Uniform, spread
 from actors.replay.log import Reading, chunks
 
@@ -37,7 +37,7 @@ def shown(path: Path, secrets: bool) -> dict[int, tuple[int, object]]:
     """The same from our decoder; `secrets`: with what is otherwise never shown."""
     log = files.partitions(path)[0]
     which = files.family(log)
-    family = programs.family(which, None, None, secrets)
+    family = column_plans.family(which, None, None, secrets)
     schema = metadata.records_schema(which, ("offset", "timestamp", "json"))
     found = {}
     for chunk in chunks(path, Reading()):
@@ -79,7 +79,7 @@ def test_structs_lie_in_the_rows_of_their_type() -> None:
     name = "__cluster_metadata-0/00000000000000000000.log"
     kinds = 0
     for chunk in chunks(GOLDEN / name, Reading(chunk_bytes=30_000)):
-        family = programs.family("released")
+        family = column_plans.family("released")
         decoded = metadata.Decoded(family, chunk, Reading())
         together = sorted(offset for rows in decoded.rows.values() for offset in rows[0].tolist())
         for slot, rows in decoded.rows.items():

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("ray.data", reason="Ray Data is not installed")
 
 from actors.replay import ray as door
-from actors.replay.question import question
+from actors.replay.read_options import read_options
 from tests.unit.replay.written import append
 
 
@@ -17,10 +17,10 @@ def test_what_a_pipeline_uses_is_built_and_to_count_rows_a_column_is(
     tmp_path: Path, columns: str, wanted: tuple[str, ...], given: list[str]
 ) -> None:
     append(tmp_path, "orders", 0, 0, 20)
-    asked = door.LogDatasource(question({"path": str(tmp_path), "columns": columns}))
+    source = door.LogDatasource(read_options({"path": str(tmp_path), "columns": columns}))
     found = [
         (task.schema.names, table.column_names, table.num_rows)
-        for task in asked.apply_projection({name: name for name in wanted}).get_read_tasks(2)
+        for task in source.apply_projection({name: name for name in wanted}).get_read_tasks(2)
         for table in task.read_fn()
     ]
     assert found == [(given, given, 20)]

@@ -8,7 +8,7 @@ import pytest
 
 from actors.replay.follow import HIGH_WATERMARKS
 from actors.replay.replicas import Verdict, check
-from fastpath import batch
+from fastpath.records import batch
 from tests.unit.replay.frames import Session
 from tests.unit.replay.written import append, node
 

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from actors.metadata.batches import BatchWriter
-from actors.replay import metadata, programs, topics
+from actors.replay import column_plans, metadata, topics
 from actors.replay.files import metadata_log
 from actors.replay.log import Chunk, Reading, chunks
 from actors.wire.messages import encode, message
-from fastpath import unpack
-from fastpath.batch import Builder
-from fastpath.growth import Rooms
+from fastpath.arrow import topic_columns
+from fastpath.bytes.byte_builder import Rooms
+from fastpath.records.batch import Builder
 
 TOPIC, PARTITION = 2, 3
 SMALL_CHUNKS = Reading(chunk_bytes=4096)
@@ -37,12 +37,12 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def rows(decoded: metadata.Decoded, family: programs.Family) -> list[pa.RecordBatch]:
+def rows(decoded: metadata.Decoded, family: column_plans.Family) -> list[pa.RecordBatch]:
     return [decoded.table(family.kinds[slot]) for slot in decoded.rows]
 
 
 def test_what_is_held_stays_as_it_was(path: Path) -> None:
-    family = programs.family("released")
+    family = column_plans.family("released")
     alone = [metadata.Decoded(family, chunk, SMALL_CHUNKS) for chunk in chunks(path, SMALL_CHUNKS)]
     expected = [[table.to_pylist() for table in rows(one, family)] for one in alone]
     assert len(expected) > 20
@@ -57,7 +57,7 @@ def test_what_is_held_stays_as_it_was(path: Path) -> None:
 
 
 def test_memory_comes_back_with_its_last_reader(path: Path) -> None:
-    family, rooms = programs.family("released"), Rooms()
+    family, rooms = column_plans.family("released"), Rooms()
     first, second, third, *_ = chunks(path, SMALL_CHUNKS)
 
     def offsets(chunk: Chunk) -> pa.Array:
@@ -102,7 +102,7 @@ def test_records_of_topics_that_are_held_stay_as_they_were(orders: Path) -> None
     decoder = topics.Decoder("orders", 3, topics.COLUMNS, SMALL_CHUNKS)
     held, now = [], []
     for number, chunk in enumerate(chunks(orders, SMALL_CHUNKS)):
-        alone = unpack.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends)
+        alone = topic_columns.unpack(chunk.data, chunk.headers, chunk.starts, chunk.ends)
         for batch in decoder.batches(chunk):
             assert batch["offset"].to_pylist() == alone["offset"].tolist()
             assert batch["value"].buffers()[2].to_pybytes() == alone["value"][1].tobytes()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from actors.replay import shared
-from actors.replay.question import question
+from actors.replay.read_options import read_options
 from tests.unit.replay.written import node
 
 ROOT = Path(__file__).parents[3]
@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[3]
 
 def test_all_rows_in_order_and_in_parts(tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 2}, 500)
-    place = shared.write(
-        question({"path": str(path), "columns": "partition,offset", "chunkBytes": "2000"}), tmp_path / "x.arrow"
+    handle = shared.write(
+        read_options({"path": str(path), "columns": "partition,offset", "chunkBytes": "2000"}), tmp_path / "x.arrow"
     )
-    found = shared.attach(place)
+    found = shared.attach(handle)
     assert found.schema.names == ["partition", "offset"] and found.parts >= shared.PARTS_MIN
     rows = pa.Table.from_batches([batch for part in range(found.parts) for batch in found.batches(part)])
     assert rows.to_pydict() == {
@@ -32,12 +32,12 @@ def test_all_rows_in_order_and_in_parts(tmp_path: Path) -> None:
 
 def test_readers_decode_nothing_and_allocate_nothing(tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 1}, 20_000, 500)
-    place = shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    handle = shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
     code = (
         "import sys, pyarrow as pa\n"
         "from actors.replay import shared, source\n"
         "source.read = None  # a decode would fail\n"
-        f"found = shared.attach({place!r})\n"
+        f"found = shared.attach({handle!r})\n"
         "before = pa.total_allocated_bytes()\n"
         "batches = [batch for part in range(found.parts) for batch in found.batches(part)]\n"
         "print(sum(batch.num_rows for batch in batches), pa.total_allocated_bytes() - before, 'pyspark' in sys.modules)\n"
@@ -48,12 +48,12 @@ def test_readers_decode_nothing_and_allocate_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 1}, 10)
-    place = shared.write(question({"path": str(path), "endOffset": "4"}), tmp_path / "x.arrow")
-    first = shared.attach(place)
-    assert shared.attach(place) is first
+    handle = shared.write(read_options({"path": str(path), "endOffset": "4"}), tmp_path / "x.arrow")
+    first = shared.attach(handle)
+    assert shared.attach(handle) is first
     assert sum(batch.num_rows for batch in first.batches(0)) == 4
-    shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
-    assert sum(batch.num_rows for batch in shared.attach(place).batches(0)) == 10
+    shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
+    assert sum(batch.num_rows for batch in shared.attach(handle).batches(0)) == 10
 
 
 def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
@@ -63,23 +63,23 @@ def test_a_log_that_is_damaged_leaves_no_file(tmp_path: Path) -> None:
     data[100] ^= 1
     file.write_bytes(data)
     with pytest.raises(ValueError, match="CRC"):
-        shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+        shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
     assert [one.name for one in tmp_path.iterdir()] == ["node"]
 
 
-@pytest.mark.parametrize("place", ["", "file:", "x.arrow", "http://x"])
-def test_text_that_is_no_place(place: str) -> None:
+@pytest.mark.parametrize("handle", ["", "file:", "x.arrow", "http://x"])
+def test_text_that_is_no_handle(handle: str) -> None:
     with pytest.raises(ValueError, match="write file:<path> or ray:"):
-        shared.attach(place)
+        shared.attach(handle)
 
 
 def test_a_holder_that_nobody_waits_for_any_longer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
-    from actors.replay import held
+    from actors.replay import ray_cache
 
     fake = MagicMock()
     fake.get.side_effect, fake.exceptions.RayError = KeyboardInterrupt, RuntimeError
-    monkeypatch.setattr(held, "ray", fake)
+    monkeypatch.setattr(ray_cache, "ray", fake)
     with pytest.raises(KeyboardInterrupt):
-        held.share(path="/var/rayft/broker-1")
+        ray_cache.share(path="/var/rayft/broker-1")
     fake.kill.assert_called_once_with(fake.remote()().options().remote())

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from actors import replay
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 from tests.unit.replay import logs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"

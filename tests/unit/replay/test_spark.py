@@ -16,8 +16,8 @@ from pyspark.sql.types import LongType, StructType
 from actors import replay
 from actors.replay import java as java_
 from actors.replay import shared, spark
-from actors.replay.question import question
-from fastpath.batch import Builder
+from actors.replay.read_options import read_options
+from fastpath.records.batch import Builder
 from tests.unit.replay.written import append, node
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "kafka-4.3.1" / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -74,7 +74,7 @@ def test_columns_that_are_not_asked_for_are_not_built(tmp_path: Path, monkeypatc
     monkeypatch.setattr(
         replay.source, "read", lambda split, wanted, *rest: built.append(wanted) or inner(split, wanted, *rest)
     )
-    reader = spark.Reader(question({"path": str(tmp_path)}), StructType().add("offset", LongType()))
+    reader = spark.Reader(read_options({"path": str(tmp_path)}), StructType().add("offset", LongType()))
     rows = [batch.num_rows for piece in reader.partitions() for batch in reader.read(piece)]
     assert sum(rows) == 20 and set(built) == {("offset",)}
 
@@ -93,8 +93,8 @@ def test_filters_are_handed_down_and_the_rest_is_left_to_spark(session: Any, tmp
 @pytest.mark.skipif(not spark.SIGNS, reason="this PySpark hands no filters down")
 def test_structs_are_null_in_rows_of_other_types_though_columns_of_topics_are_called_alike(tmp_path: Path) -> None:
     def left(path: Path, *attribute: str) -> list[Any]:
-        asked = question({"path": str(path)})
-        reader = spark.FilteringReader(asked, from_arrow_schema(asked.schema()))
+        options = read_options({"path": str(path)})
+        reader = spark.FilteringReader(options, from_arrow_schema(options.schema()))
         return list(reader.pushFilters([spark.api.IsNotNull(attribute)]))
 
     assert [left(node(tmp_path, {"orders": 1}, 5), name) for name in ("topic", "partition", "offset")] == [[], [], []]
@@ -126,32 +126,32 @@ def test_a_metadata_log_of_apache_kafka(session: Any) -> None:
     assert names == expected and len(names) > 3
 
 
-def test_the_state_at_a_moment_and_changes(session: Any) -> None:
-    def told(table: str, **options: str) -> Any:
+def test_the_state_as_of_an_offset_and_changes(session: Any) -> None:
+    def materialized(table: str, **options: str) -> Any:
         return session.read.format("rayft").options(table=table, **options).load(str(GOLDEN))
 
     expected = replay.state(GOLDEN, 900, ["partitions"])["partitions"]
-    frame = told("partitions", asOf="900")
+    frame = materialized("partitions", asOf="900")
     assert frame.columns == expected.schema.names
     assert sorted(map(str, frame.select("topic", "partition", "leader", "isr").toArrow().to_pylist())) == sorted(
         map(str, expected.select(["topic", "partition", "leader", "isr"]).to_pylist())
     )
     changed = [row for batch in replay.changes(GOLDEN, 100, 900, ["isr"]) for row in batch.to_pylist()]
-    rows = told("changes", kinds="isr", startOffset="100", endOffset="900", columns="offset,new_ids").collect()
+    rows = materialized("changes", kinds="isr", startOffset="100", endOffset="900", columns="offset,new_ids").collect()
     assert [(row["offset"], row["new_ids"]) for row in rows] == [(row["offset"], row["new_ids"]) for row in changed]
     with pytest.raises(PySparkException, match="partitions has no column 'price'"):
-        told("partitions", columns="price")
+        materialized("partitions", columns="price")
 
 
 def test_shared_batches_give_the_same_without_the_log(session: Any, tmp_path: Path) -> None:
     path = node(tmp_path / "node", {"orders": 2}, 300)
     expected = pairs(load(session, path))
-    place = shared.write(question({"path": str(path)}), tmp_path / "x.arrow")
+    handle = shared.write(read_options({"path": str(path)}), tmp_path / "x.arrow")
     path.rename(tmp_path / "gone")
-    frame = session.read.format("rayft").option("shared", place).load()
+    frame = session.read.format("rayft").option("shared", handle).load()
     assert pairs(frame) == expected
     assert pairs(
-        session.read.format("rayft").schema("offset long").option("shared", place).load().where("offset > 298")
+        session.read.format("rayft").schema("offset long").option("shared", handle).load().where("offset > 298")
     ) == [
         (299,),
         (299,),

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from actors import replay
 from actors.replay.topics import COLUMNS, SCHEMA
-from fastpath import batch, compression
-from fastpath.batch import Builder
-from fastpath.crc32c import crc32c
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records import batch, compression
+from fastpath.records.batch import Builder
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "apache-kafka-4.3.1" / "batches"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -38,7 +38,7 @@ def rows(path: Path, columns: tuple[str, ...] = tuple(SCHEMA.names), **options: 
 
 
 def slow(data: bytes, topic: str, partition: int) -> list[dict[str, Any]]:
-    """What fastpath.batch.records reads, as rows."""
+    """What fastpath.records.batch.records reads, as rows."""
     found = []
     for header in batch.headers(data):
         for record in batch.records(data, header.position):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fastpath.batch import Builder
+from fastpath.records.batch import Builder
 
 NOW_MS = 1_700_000_000_000
 

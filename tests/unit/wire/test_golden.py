@@ -1,4 +1,4 @@
-"""The golden bytes of the requirement files (kip-631 section 5, kip-291-497-500 section 2.2), in both directions."""
+"""Golden bytes of the drafts of KIP-631 and of AlterIsr (KIP-497), in both directions."""
 
 from typing import Any
 

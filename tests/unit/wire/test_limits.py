@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from actors.node.registry import TABLE
-from actors.node.rpc import load
+from actors.node.api.handlers import load
 from actors.wire import framing, limits
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 from tests.reference import wire
+from tests.served import TABLE
 
 load()
 

@@ -11,7 +11,7 @@ import pytest
 
 from actors.wire import schema
 from actors.wire.messages import FOLDERS, decode, encode, encode_parts, head, message, names, requests, rpcs
-from fastpath.encoder import REFERENCE_SIZE
+from fastpath.messages.encoder import REFERENCE_SIZE
 
 # What an unmodified 4.3.1 broker and controller list in ApiVersions (measured), Produce as it is served.
 BROKER = """0:3-13 1:4-18 2:1-11 3:0-13 8:2-10 9:1-10 10:0-6 11:0-9 12:0-4 13:0-5 14:0-5 15:0-6 16:0-5 17:0-1 18:0-4 19:2-7

@@ -9,7 +9,7 @@ from actors.broker.log.recovery import Recovered, recover
 from actors.config import TopicSettings
 from actors.ports import Sync
 from actors.settings import topic_settings
-from fastpath import batch
+from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk
 
 DIRECTORY = "topic-0"

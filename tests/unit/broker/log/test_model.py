@@ -11,7 +11,7 @@ from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import Appended, OffsetOutOfRange, PartitionLog
 from actors.broker.log.retention import retain
 from actors.ports import DiskFull
-from fastpath import batch
+from fastpath.records import batch
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
 
 Entry = tuple[int, int, int, bytes]

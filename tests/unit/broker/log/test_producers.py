@@ -14,8 +14,8 @@ from actors.broker.log.producers import (
     OutOfOrderSequence,
     Producers,
 )
-from fastpath import batch
-from fastpath.crc32c import crc32c
+from fastpath.bytes.crc32c import crc32c
+from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, settings, stop
 

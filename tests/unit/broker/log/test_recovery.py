@@ -7,7 +7,7 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.ports import DiskFull
-from fastpath import batch
+from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
 from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, new, offsets, put, reopen, stop
 

@@ -6,7 +6,7 @@ import pytest
 
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import TimeOffset, TimeSearch
-from fastpath import batch
+from fastpath.records import batch
 from tests.unit.broker.log.logs import build, content, flush, new, put, reopen, stop
 
 

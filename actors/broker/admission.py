@@ -1,0 +1,152 @@
+"""Whether a produced batch is taken in, and what of it is changed.
+
+The order is Apache Kafka's, since the first fault names the answer's error:
+
+1. `check`: form, size and codec, from one look at the header.
+2. `judge`: what the header claims apart from its records.
+3. `believe`: a compressed batch whose records were looked at before (`roles/broker/inspections.py`).
+4. `accept`: every length, checksum, count, key and time of the records, and the offsets that the batch gets (KIP-98,
+   KIP-32).
+
+Between 1 and 2 the partition says who leads it, and whether its ISR is large enough. After 4 the log says whether the batch
+follows on the producer's last one. How much of a compressed batch is looked at in a turn, `inspections.py` decides.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from actors.config import TopicSettings
+from actors.ports import Buffer
+from actors.wire.errors import ErrorCode
+from fastpath.records import batch
+from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, CorruptBatch, Header, InvalidRecord, InvalidRecords
+from fastpath.records.compression import ZSTD
+from fastpath.records.inspection import AFTER, BEFORE, Rules, record_errors
+
+APPEND_TIME = "LogAppendTime"
+SIZE_BYTES = 12
+"""Base offset and length: what the length does not count."""
+MAGIC = 2
+ZSTD_FROM = 7
+CODECS, TRANSACTIONAL = 0x07, 0x10
+_HEADER = struct.Struct(">qi4xb4xh20xqhi4x")
+
+
+class Refused(Exception):
+    """A request to a partition that cannot be served; `code` is the answer, `records` (index, sentence) of bad records."""
+
+    def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(text or code.name)
+        self.code = code
+        self.records = records
+
+
+class Claims(NamedTuple):
+    """What the header of a produced batch says, as far as it is judged here."""
+
+    base_offset: int
+    length: int
+    """Bytes behind the length field."""
+    magic: int
+    attributes: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+def compressed(records: Any) -> bool:
+    """Whether a produced batch is compressed, as far as its bytes go."""
+    return records is not None and len(records) >= HEADER_SIZE and records[22] & CODECS != 0
+
+
+def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> Claims:
+    """The claims of a batch with the right form and size. `version`: of the Produce request.
+
+    Raises Refused: INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
+    INVALID_TXN_STATE."""
+    size = 0 if records is None else len(records)
+    claims = Claims._make(_HEADER.unpack_from(records)) if size >= HEADER_SIZE else None
+    if claims is None or claims.length + SIZE_BYTES != size:
+        raise Refused(ErrorCode.INVALID_RECORD, "a produce request holds one whole record batch a partition")
+    if claims.magic != MAGIC:
+        raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic 2 here, not {claims.magic & 0xFF}")
+    if size > settings.max_message_bytes:
+        raise Refused(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes is larger than max.message.bytes={settings.max_message_bytes}",
+        )
+    if size > settings.segment_bytes:
+        raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
+    if claims.attributes & CODECS == ZSTD and version < ZSTD_FROM:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+    if transactional_id is not None or claims.attributes & TRANSACTIONAL:
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
+    return claims
+
+
+def judge(claims: Claims) -> None:
+    """Raises Refused, INVALID_RECORD, for a header that no producer writes."""
+    if claims.base_offset != 0:
+        raise Refused(
+            ErrorCode.INVALID_RECORD, f"a produced batch counts its records from 0, not from {claims.base_offset}"
+        )
+    if claims.producer_id >= 0 and (claims.producer_epoch < 0 or claims.base_sequence < 0):
+        raise Refused(ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number")
+
+
+def believe(records: Any, verdict: int | Refused | None) -> None:
+    """Take a compressed batch whose records were looked at, with their largest timestamp in its header. `verdict`: that
+    timestamp (ms), or why the batch is refused; None: nobody could look. Raises Refused."""
+    if verdict is None:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
+    if isinstance(verdict, Refused):
+        raise verdict
+    batch.retime(records, 0, verdict)
+
+
+def accept(
+    data: Buffer, settings: TopicSettings, offset: int, leader_epoch: int, wall_ms: int, *, client: bool
+) -> Sequence[Header]:
+    """Check all records of one or more batches, and give them offsets from `offset` on; `data` is changed in place. Raises
+    Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP."""
+    oldest_ms, newest_ms = _times(settings, wall_ms)
+    try:
+        return batch.accept(
+            data,
+            0,
+            len(data),
+            offset,
+            leader_epoch,
+            now_ms=wall_ms,
+            append_time=settings.message_timestamp_type == APPEND_TIME,
+            client=client,
+            keyed=settings.compact,
+            oldest_ms=oldest_ms,
+            newest_ms=newest_ms,
+        ).headers
+    except CorruptBatch as error:
+        raise refusal(record_errors(data, rules(settings, wall_ms)) if error.of_records else error) from None
+
+
+def rules(settings: TopicSettings, wall_ms: int) -> Rules:
+    """What each record of a client must keep to now."""
+    return Rules(settings.compact, *_times(settings, wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes))
+
+
+def refusal(error: CorruptBatch) -> Refused:
+    """The answer to a produced batch with that fault."""
+    if isinstance(error, InvalidRecords):
+        code = ErrorCode.INVALID_TIMESTAMP if error.mistimed else ErrorCode.INVALID_RECORD
+        return Refused(code, error.reason, error.errors)
+    invalid = isinstance(error, InvalidRecord)
+    return Refused(ErrorCode.INVALID_RECORD if invalid else ErrorCode.CORRUPT_MESSAGE, error.reason)
+
+
+def _times(settings: TopicSettings, wall_ms: int) -> tuple[int, int]:
+    """The first and the last timestamp that a record of a client may have now."""
+    if settings.message_timestamp_type == APPEND_TIME:
+        return BEFORE, AFTER
+    oldest_ms = wall_ms - settings.message_timestamp_before_max_ms
+    newest_ms = wall_ms + settings.message_timestamp_after_max_ms
+    return oldest_ms if oldest_ms > BEFORE else BEFORE, newest_ms if newest_ms < AFTER else AFTER

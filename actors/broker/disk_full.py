@@ -1,0 +1,54 @@
+"""Log directories without room: when that begins, and when it is over.
+
+This file alone decides both. It begins with the first append that is refused; it is over once an append has found room and
+none was refused for `CALM_MS`, since on a file system that is nearly full small appends pass and large ones do not.
+"""
+
+from actors.ports import Disk
+
+CALM_MS = 5000
+FAR_MS = 1 << 62
+
+
+class _Lack:
+    """A directory without room."""
+
+    __slots__ = ("found", "refused_ms")
+
+    def __init__(self, mono_ms: int) -> None:
+        self.refused_ms = mono_ms
+        self.found = False
+        """An append has passed since."""
+
+
+class FullDisks:
+    """What is known of the directories of one broker."""
+
+    def __init__(self) -> None:
+        self._lacks: dict[Disk, _Lack] = {}
+
+    def __bool__(self) -> bool:
+        """Whether it is lacking anywhere."""
+        return bool(self._lacks)
+
+    def refused(self, disk: Disk, mono_ms: int) -> bool:
+        """An append found no room; whether that is news."""
+        news = disk not in self._lacks
+        self._lacks[disk] = _Lack(mono_ms)
+        return news
+
+    def taken(self, disk: Disk) -> None:
+        """An append found room."""
+        if disk in self._lacks:
+            self._lacks[disk].found = True
+
+    def over(self, mono_ms: int) -> list[Disk]:
+        """Directories that have room again; each is told once."""
+        calm = [disk for disk, lack in self._lacks.items() if lack.found and mono_ms >= lack.refused_ms + CALM_MS]
+        for disk in calm:
+            del self._lacks[disk]
+        return calm
+
+    def deadline_ms(self) -> int:
+        """Monotonic time at which `over` may have news."""
+        return min((lack.refused_ms + CALM_MS for lack in self._lacks.values() if lack.found), default=FAR_MS)

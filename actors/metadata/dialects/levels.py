@@ -1,0 +1,44 @@
+"""Levels: what `metadata.format` names, and in what two levels of the drafts' family may differ.
+
+This file alone decides which differences there may be: each level is a `Level`, one in v19.py and one in v28.py, and
+drafts.py, which reads and writes the records, asks it. R631-083 to R631-088.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from actors.metadata.ops import BrokerGone, TopicGone
+
+FORMAT = "metadata.format"
+"""The feature that names the level of the drafts' family (A07)."""
+
+LATEST = 2
+"""Level of new storage."""
+
+
+class Level(NamedTuple):
+    """What differs between the levels."""
+
+    number: int
+    types: Mapping[int, str]
+    """Record type -> message name; types 2 and 4 are read in bulk and stand here for their names."""
+    broker_gone: Callable[[BrokerGone], tuple[int, Any]]
+    """The record that ends a registration: (type, body)"""
+    topic_gone: Callable[[TopicGone], tuple[int, Any]]
+    empty_broker_is_gone: bool
+    """A BrokerRecord without endpoints means that the broker is not usable (A31)."""
+    deleting_is_gone: bool
+    """TopicRecord with Deleting is the deletion itself; else it hides the topic (A34)."""
+
+
+EXTENSIONS = {
+    10: "extensions:DelegationTokenRecord",
+    11: "extensions:UserScramCredentialRecord",
+    12: "extensions:FeatureLevelRecord",
+    14: "extensions:ClientQuotaRecord",
+    15: "extensions:ProducerIdsRecord",
+    19: "extensions:RemoveAccessControlRecord",
+    22: "extensions:RemoveUserScramCredentialRecord",
+    26: "extensions:RemoveDelegationTokenRecord",
+}
+"""rayft's extension records (A08), the same at each level: record type -> message name."""

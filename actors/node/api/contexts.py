@@ -1,0 +1,135 @@
+"""What a handler may reach: a broker's parts, or a controller's. Which of the two a request gets, its listener decides.
+
+A handler is a function `(context, request, call) -> Answer`. What it does is its answer; the parts that it
+may set going besides are listed here, and it has no other way to the node.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from actors.broker.partition import Cluster
+from actors.broker.producer_ids import ProducerIds
+from actors.broker.recently_fenced import RecentlyFenced
+from actors.broker.replicas import Replicas
+from actors.broker.sessions import Sessions
+from actors.broker.suspected_leaders import SuspectedLeaders
+from actors.config import NodeConfig
+from actors.node.net.connections import Connections
+from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.replica import Quorum
+from actors.node.roles.broker.appends import Appends
+from actors.node.roles.broker.group_coordinator import GroupCoordinator
+from actors.node.roles.broker.inspections import Order
+from actors.node.roles.broker.lookups import Lookups
+from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.role import BrokerRole
+from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.roles.controller.role import ControllerRole
+from actors.node.runtime.calls import Api, Call
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+
+
+class Authorizer(Protocol):
+    """Who may ask what (KIP-11)."""
+
+    def allows(self, api: Api, call: Call) -> bool: ...
+
+
+class AllowAll:
+    """Nobody is refused anything: without security nobody is known either."""
+
+    def allows(self, api: Api, call: Call) -> bool:
+        """Whether the principal of `call` may ask for this API."""
+        return True
+
+
+@dataclass(slots=True)
+class Context:
+    """What both have."""
+
+    runtime: Runtime
+    config: NodeConfig
+    cluster_id: str
+    family: str
+    """`drafts` or `released`: which rows of the table this node serves."""
+    quorum: Quorum
+    authorizer: Authorizer
+
+
+@dataclass(slots=True)
+class BrokerContext(Context):
+    """Of requests to a broker: on listeners of clients and of other brokers."""
+
+    connections: Connections
+    cache: MetadataCache
+    lookups: Lookups
+    cluster: Cluster
+    replicas: Replicas
+    storage: BrokerStorage
+    appends: Appends
+    produced: Order
+    sessions: Sessions
+    groups: GroupCoordinator
+    topics: TopicCreation
+    producer_ids: ProducerIds
+    suspected_leaders: SuspectedLeaders
+    recently_fenced: RecentlyFenced
+
+    @staticmethod
+    def of(
+        runtime: Runtime,
+        requests: RequestChannel,
+        quorum: Quorum,
+        storage: Storage,
+        role: BrokerRole | None,
+    ) -> "BrokerContext | None":
+        """That of a node; None: it is no broker."""
+        if role is None:
+            return None
+        return BrokerContext(
+            runtime,
+            runtime.config,
+            storage.cluster_id,
+            storage.family,
+            quorum,
+            AllowAll(),
+            requests.connections,
+            role.cache,
+            role.lookups,
+            role.cluster,
+            role.replicas,
+            role.storage,
+            role.appends,
+            role.produced,
+            role.sessions,
+            role.groups,
+            role.topics,
+            role.producer_ids.ids,
+            role.suspected_leaders,
+            role.recently_fenced,
+        )
+
+
+@dataclass(slots=True)
+class ControllerContext(Context):
+    """Of requests to a controller: on its own listener."""
+
+    requests: RequestChannel
+    role: ControllerRole
+
+    @staticmethod
+    def of(
+        runtime: Runtime,
+        requests: RequestChannel,
+        quorum: Quorum,
+        storage: Storage,
+        role: ControllerRole | None,
+    ) -> "ControllerContext | None":
+        """That of a node; None: it is no controller."""
+        if role is None:
+            return None
+        return ControllerContext(
+            runtime, runtime.config, storage.cluster_id, storage.family, quorum, AllowAll(), requests, role
+        )

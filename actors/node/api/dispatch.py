@@ -1,0 +1,216 @@
+"""From a frame to an answer: header, table, handler, slot.
+
+A request that cannot be read, or of an API or version that the listener does not serve, closes its connection with one
+log line; ApiVersions alone answers a version that is too new, in the layout of version 0, as every client expects.
+"""
+
+import traceback
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext, Context, ControllerContext
+from actors.node.api.forwarding import Forwarder
+from actors.node.api.perform import perform
+from actors.node.api.table import CLIENTS_OWN
+from actors.node.net.channels import Channels
+from actors.node.net.connections import Connection, Slot
+from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.replica import Quorum
+from actors.node.runtime.answers import Answer, Close, Done, Forward, Held, Later, Parked, Sliced
+from actors.node.runtime.calls import Api, Call, Listener, Subject
+from actors.node.runtime.runtime import Runtime
+from actors.wire import framing
+from actors.wire.errors import WireError
+
+API_VERSIONS = 18
+
+
+class Dispatch:
+    """Runs requests and keeps their answers until they can leave."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        requests: RequestChannel,
+        channels: Channels,
+        quorum: Quorum,
+        broker: BrokerContext | None,
+        controller: ControllerContext | None,
+    ) -> None:
+        self.runtime = runtime
+        self.requests = requests
+        self.quorum = quorum
+        self.broker = broker
+        self.controller = controller
+        self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
+
+    def admitted(self, connection: Connection, api_key: int) -> bool:
+        """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
+        broker = self.broker
+        clients = connection.kind is Listener.CLIENT or (
+            connection.kind is Listener.INTER_BROKER and api_key in CLIENTS_OWN
+        )
+        if clients and broker is not None:
+            lookups = broker.lookups
+            if not (lookups.serving or lookups.admits(connection.id, api_key)):
+                self.requests.close(connection, "this broker is fenced")
+                return False
+        return True
+
+    def failed(self, connection: Connection, api: str, error: Exception) -> None:
+        """A handler broke: a mistake in the source. The peer sees a closed connection, the log the whole story."""
+        trace = "".join(traceback.format_exception(error))
+        self.runtime.log.error(f"{api} failed: {error!r}\n{trace}")
+        self.requests.close(connection, f"{api} failed inside the node")
+
+    def run(self, connection: Connection, slot: Slot, frame: memoryview) -> None:
+        """Run one request of `connection`; its answer goes to `slot`, now or later."""
+        requests = self.requests
+        try:
+            header, position = framing.decode_request_header(frame)
+        except WireError as error:
+            requests.close(connection, f"unreadable request header: {error}")
+            return
+        api = slot.api
+        if api is None:
+            requests.close(connection, f"API {header.api_key} is not served on listener {connection.listener_name}")
+            return
+        if not self.admitted(connection, api.key):
+            return
+        version = header.api_version
+        if version not in api.versions:
+            if api.key != API_VERSIONS:
+                requests.close(
+                    connection, f"{api.name} version {version} is not served (served: {_span(api.versions)})"
+                )
+                return
+            version = 0
+        call = Call(
+            connection.id,
+            connection.kind,
+            connection.listener_name,
+            api.key,
+            header.api_version,
+            header.client_id,
+            connection.peer_host,
+            connection.principal,
+            frame,
+        )
+        try:
+            if version == header.api_version:
+                request = framing.decode_request(api.name, version, frame, position)
+            else:
+                request = None
+        except WireError as error:
+            requests.close(connection, f"unreadable {api.name} request: {error}")
+            return
+        _Run(self, slot, api, version, header.correlation_id, request, call).start()
+
+
+class _Run:
+    """One request from its handler to its slot."""
+
+    __slots__ = ("_api", "_call", "_correlation", "_dispatch", "_request", "_slot", "_version")
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        slot: Slot,
+        api: Api,
+        version: int,
+        correlation: int,
+        request: Any,
+        call: Call,
+    ) -> None:
+        self._dispatch = dispatch
+        self._slot = slot
+        self._api = api
+        self._version = version
+        self._correlation = correlation
+        self._request = request
+        self._call = call
+
+    def start(self) -> None:
+        """Ask the handler. A failure of the handler closes this connection and hurts nobody else."""
+        dispatch = self._dispatch
+        context: Context | None = dispatch.controller if self._call.listener is Listener.CONTROLLER else dispatch.broker
+        assert context is not None, "a listener is that of a role which is there"
+        try:
+            answer = perform(context, self._api, self._request, self._call)
+        except Exception as error:
+            self._dispatch.failed(self._slot.connection, self._api.name, error)
+            return
+        if type(answer) not in (Done, Close) and self._api.writes is not Subject.NOTHING:
+            self._dispatch.requests.connections.writes(self._slot, self._call.frame)
+        self._settle(answer)
+
+    def _again(self, function: Any, *arguments: Any) -> None:
+        if self._slot.connection.closed or not self._dispatch.admitted(self._slot.connection, self._api.key):
+            return
+        try:
+            answer = function(*arguments)
+        except Exception as error:
+            self._dispatch.failed(self._slot.connection, self._api.name, error)
+            return
+        self._settle(answer)
+
+    def _settle(self, answer: Answer) -> None:
+        kind = type(answer)
+        if kind is Done:
+            self._reply(answer.reply)  # type: ignore[union-attr]
+        elif kind is Parked:
+            assert isinstance(answer, Parked)
+            self._slot.parked = lambda expired: self._again(answer.again, expired)
+            self._dispatch.runtime.waiting.park(
+                answer.keys, answer.deadline_ms, self._slot.again, self._slot.connection, answer.offsets
+            )
+        elif kind is Held:
+            assert isinstance(answer, Held)
+            if answer.offset < self._dispatch.quorum.high_watermark:
+                self._reply(answer.reply)
+            else:
+                self._dispatch.runtime.waiting.hold(
+                    answer.offset, lambda committed: self._released(committed, answer.reply)
+                )
+        elif kind is Sliced:
+            assert isinstance(answer, Sliced)
+            self._slot.sliced = lambda: self._again(answer.again)
+            self._dispatch.requests.go_on_later(self._slot, self._call.frame)
+        elif kind is Forward:
+            self._dispatch.forwarder.forward(self._slot, self._call)
+        elif kind is Later:
+            assert isinstance(answer, Later)
+            self._later(answer)
+        else:
+            assert isinstance(answer, Close)
+            self._dispatch.requests.close(self._slot.connection, answer.why)
+
+    def _later(self, later: Later) -> None:
+        connection = self._slot.connection
+
+        def job() -> object:
+            return later.job() if not connection.closed else None
+
+        owner = (connection.peer_host, connection.id)
+        self._dispatch.runtime.work(job, lambda result: self._again(later.then, result), later.kind, owner)
+
+    def _released(self, committed: bool, reply: Any) -> None:
+        # After a lost leadership the handler is asked anew: it finds that this node is not active and says so.
+        if committed:
+            self._reply(reply)
+        else:
+            self.start()
+
+    def _reply(self, reply: Any) -> None:
+        if reply is None:
+            self._dispatch.requests.answer(self._slot, [])
+            return
+        try:
+            parts = framing.encode_response(self._api.name, self._version, self._correlation, reply)
+        except WireError as error:
+            self._dispatch.failed(self._slot.connection, self._api.name, error)
+            return
+        self._dispatch.requests.answer(self._slot, parts)
+
+
+def _span(versions: range) -> str:
+    return f"{versions.start} to {versions.stop - 1}"

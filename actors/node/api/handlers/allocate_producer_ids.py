@@ -1,0 +1,18 @@
+"""AllocateProducerIds 0: a block of producer ids for a broker (`controller/producer_ids.py`). Controllers only.
+
+Errors: 77 STALE_BROKER_EPOCH; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.producer_ids import allocate_producer_ids
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(67, "AllocateProducerIds", range(1), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(allocate_producer_ids, request, call)

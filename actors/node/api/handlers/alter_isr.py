@@ -1,0 +1,34 @@
+"""AlterIsr 0 (KIP-497): a leader asks for another ISR (`controller/isr.py`). Controllers only.
+
+A broker's AlterIsr is taken from the newest connection on which it has sent one; an older connection is closed and what
+waits in it is dropped, so that a delayed copy never overtakes a later proposal (R497-52). Only what comes under the
+live epoch of the broker counts as sent by it: anybody can write its id. Errors: top level 41, 77; by partition 3, 42,
+74, 95.
+"""
+
+from typing import Any
+
+from actors.controller.isr import alter_isr
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import DRAFTS, rpc
+from actors.node.runtime.answers import Answer, Close
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    role = context.role
+    lease = role.soft.leases.get(request.broker_id)
+    if not role.active or lease is None or lease.epoch != request.broker_epoch:
+        return role.submit(alter_isr, request, call)
+    newest = role.soft.isr_connections
+    known = newest.get(request.broker_id, -1)
+    if call.connection < known:
+        return Close(f"broker {request.broker_id} sends AlterIsr on a newer connection")
+    if call.connection > known:
+        newest[request.broker_id] = call.connection
+        older = context.requests.connections.get(known)
+        if older is not None:
+            context.requests.close(older, f"broker {request.broker_id} sends AlterIsr on a newer connection")
+    return role.submit(alter_isr, request, call)

@@ -1,0 +1,32 @@
+"""AlterPartitionReassignments 0-1: replicas begin to move, or stop.
+
+Brokers pass it on; the active controller does it (`controller/reassignments.py`).
+Errors: 3, 38, 39, 42, 85 by partition; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.portions import REASSIGNED
+from actors.controller.reassignments import alter_partition_reassignments
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+
+
+@rpc(45, "AlterPartitionReassignments", range(2), listeners=[Listener.CONTROLLER])
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(alter_partition_reassignments, request, call, REASSIGNED)
+
+
+@rpc(
+    45,
+    "AlterPartitionReassignments",
+    range(2),
+    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
+    writes=Subject.METADATA,
+)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

@@ -1,0 +1,78 @@
+"""ApiVersions (18), versions 0 to 4, on every listener; the header of the answer is always version 0.
+
+Behaviour: shows the table of the listener that was asked, the features this software supports and those that are
+finalized. A version that is too new is answered in the layout of version 0 with UNSUPPORTED_VERSION and the range of
+this API alone (KIP-511).
+
+Errors: UNSUPPORTED_VERSION, INVALID_REQUEST (software name or version that is no such thing).
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext, Context, ControllerContext
+from actors.node.api.table import TABLE, rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Lane, Listener
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+KEY = 18
+NAMED_FROM = 3
+FEATURES = (("metadata.format", 1, 2),)
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@rpc(KEY, "ApiVersions", range(0, 5), listeners=tuple(Listener), lane=Lane.DATA)
+def api_versions(context: Context, request: Any, call: Call) -> Answer:
+    """Say what this listener serves."""
+    response = message("ApiVersionsResponse")
+    if request is None:
+        own = TABLE[context.family][call.listener][KEY].advertised
+        return Done(
+            response(
+                error_code=ErrorCode.UNSUPPORTED_VERSION,
+                api_keys=[response.ApiVersion(api_key=KEY, min_version=own.start, max_version=own.stop - 1)],
+            )
+        )
+    if call.api_version >= NAMED_FROM and not (
+        SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return Done(response(error_code=ErrorCode.INVALID_REQUEST))
+    epoch, finalized = _finalized(context, call)
+    return Done(
+        response(
+            api_keys=_served(context.family, call.listener),
+            supported_features=[
+                response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                for name, low, high in FEATURES
+            ],
+            finalized_features_epoch=epoch,
+            finalized_features=[
+                response.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(finalized.items())
+            ],
+        )
+    )
+
+
+@cache
+def _served(family: str, listener: Listener) -> list[Any]:
+    """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
+    kind = message("ApiVersionsResponse").ApiVersion
+    rows = sorted(TABLE[family][listener].items())
+    return [
+        kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1) for key, api in rows
+    ]
+
+
+def _finalized(context: Context, call: Call) -> tuple[int, dict[str, int]]:
+    """(metadata offset, levels of features) as committed. A controller lays its answers on this connection out in the level
+    that it tells here (A02)."""
+    if isinstance(context, ControllerContext):
+        context.role.layout_level(call)
+        return context.role.finalized()
+    assert isinstance(context, BrokerContext)
+    image = context.cache.image
+    return image.next_offset - 1, image.features()

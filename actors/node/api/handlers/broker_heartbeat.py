@@ -1,0 +1,58 @@
+"""BrokerHeartbeat 0 (KIP-631): registration, lease, controlled shutdown (`controller/registration.py`).
+
+Level 1 answers without ThrottleTimeMs (R631-194); the layout is the one of the connection (A02). A broker always answers
+NOT_CONTROLLER on a listener of its own for brokers (R631-137, A01). A broker sends on one connection at a time: what
+arrives from the holder of a lease on an older one than its newest was stuck there, and tells of the past.
+Errors: 35, 42, 77, 101, 104; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.refusals import refusal
+from actors.controller.registration import NO_ID, broker_heartbeat
+from actors.controller.soft import Lease
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import DRAFTS, rpc
+from actors.node.runtime.answers import Answer, Close, Done, mapped
+from actors.node.runtime.calls import Call, Lane, Listener
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    role = context.role
+    held = role.soft.leases.get(request.broker_id)
+    if held is not None and call.connection < held.connection and _of_the_holder(request, held):
+        return Close(f"broker {request.broker_id} sends heartbeats on a newer connection")
+    level = role.layout_level(call)
+
+    def told(reply: Any) -> Any:
+        lease = role.soft.leases.get(request.broker_id)
+        if lease is not None and reply.broker_epoch == lease.epoch:
+            lease.connection = max(lease.connection, call.connection)
+            role.heard(request.broker_id, call)
+        return _level_1(reply) if level == 1 else reply
+
+    return mapped(role.submit(broker_heartbeat, request, call), told)
+
+
+def _of_the_holder(request: Any, held: Lease) -> bool:
+    return bool(request.broker_epoch == held.epoch or request.incarnation_id == held.incarnation_id != NO_ID)
+
+
+def _level_1(reply: Any) -> Any:
+    return message("v19:BrokerHeartbeatResponse")(
+        error_code=reply.error_code,
+        active_controller_id=reply.active_controller_id,
+        next_state=reply.next_state,
+        broker_epoch=reply.broker_epoch,
+        lease_end_time_ms=reply.lease_end_time_ms,
+    )
+
+
+@rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
+def refuse(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

@@ -1,0 +1,54 @@
+"""DeleteGroups (42), versions 0 to 2.
+
+Errors, each group its own: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE (it is being deleted,
+or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, joined
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(42, "DeleteGroups", range(0, 3), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
+@in_slices
+def delete_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Remove empty groups and their offsets; answer once that is committed. Many are removed in portions, a slice each."""
+    names = list(dict.fromkeys(request.groups_names))
+    deleted = []
+    for first in range(0, len(names), ENTRIES_A_SLICE):
+        if first:
+            yield
+        deleted.append(_delete(context, names[first : first + ENTRIES_A_SLICE]))
+    kind = message("DeleteGroupsResponse")
+    return joined(
+        deleted,
+        lambda results: kind(
+            results=[
+                kind.DeletableGroupResult(group_id=name, error_code=code) for codes in results for name, code in codes
+            ]
+        ),
+    )
+
+
+def _delete(context: BrokerContext, names: list[str]) -> Answer:
+    """Remove some groups; the reply is a list of (name, error), in the order in which they were decided."""
+    groups = context.groups
+    codes: dict[str, ErrorCode] = {}
+
+    def start(then: Callable[[ErrorCode], None]) -> None:
+        for name in names:
+            groups.machine.delete(name, lambda error, name=name: finish(name, error, then))  # type: ignore[misc]
+
+    def finish(name: str, error: ErrorCode, then: Callable[[ErrorCode], None]) -> None:
+        codes[name] = error
+        if len(codes) == len(names):
+            then(ErrorCode.NONE)
+
+    return groups.commit(start, lambda _: list(codes.items()))

@@ -1,0 +1,81 @@
+"""DescribeCluster (60), versions 0 to 2. On brokers: the brokers that are not fenced, as Metadata names them. On
+controllers: the controllers of the quorum and the active one among them (KIP-919).
+
+Version notes: 1 endpoint type (1 brokers), 2 fenced brokers (the drafts keep no registration of a fenced broker).
+
+Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are described by controllers).
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.handlers.metadata import CLUSTER_OPERATIONS
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+BROKERS, CONTROLLERS = 1, 2
+NAMES = {BROKERS: "brokers", CONTROLLERS: "controllers"}
+
+
+@rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
+def describe_cluster(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Name the brokers."""
+    kind = message("DescribeClusterResponse")
+    if request.endpoint_type != BROKERS:
+        return _other(request.endpoint_type, BROKERS)
+    brokers = []
+    for broker in context.cache.image.brokers():
+        if broker.fenced and not request.include_fenced_brokers:
+            continue
+        endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
+        if endpoint is not None:
+            brokers.append(
+                kind.DescribeClusterBroker(
+                    broker_id=broker.id,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    rack=broker.rack,
+                    is_fenced=broker.fenced,
+                )
+            )
+    reply = kind(cluster_id=context.cluster_id, controller_id=context.cache.me, brokers=brokers)
+    if request.include_cluster_authorized_operations:
+        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return Done(reply)
+
+
+@rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CONTROLLER,), lane=Lane.DATA)
+def describe_controllers(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """Name the controllers; any of them can, so a tool that knows one finds the active one."""
+    kind = message("DescribeClusterResponse")
+    if request.endpoint_type != CONTROLLERS:
+        return _other(request.endpoint_type, CONTROLLERS)
+    controllers = [
+        kind.DescribeClusterBroker(broker_id=controller, host=address[0], port=address[1])
+        for controller in context.quorum.identity.voters.ids()
+        if (address := context.quorum.identity.addresses.find(controller)) is not None
+    ]
+    reply = kind(
+        endpoint_type=CONTROLLERS,
+        cluster_id=context.cluster_id,
+        controller_id=context.quorum.leader_id,
+        brokers=controllers,
+    )
+    if request.include_cluster_authorized_operations:
+        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return Done(reply)
+
+
+def _other(asked: int, described: int) -> Done:
+    """The answer on a listener that describes nodes of another kind than was asked for."""
+    return Done(
+        message("DescribeClusterResponse")(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if asked in NAMES else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"this listener describes {NAMES[described]}, endpoint type {described}",
+            endpoint_type=asked,
+            cluster_id="",
+        )
+    )

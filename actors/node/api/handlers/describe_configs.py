@@ -1,0 +1,176 @@
+"""DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
+comes from, and what it does.
+
+Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
+shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
+shown too: tools remove what they were shown only. Whoever asks for another broker's settings must ask that broker. The same
+name is answered once, however often it stands there: an answer is hundreds of times as long.
+
+Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.handlers.metadata import legal
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.settings import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    CLUSTER,
+    TOPIC_CONFIGS,
+    ConfigKey,
+    ConfigType,
+    inherited,
+)
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+INTERNAL = "internal."
+"""Settings for tests begin so: shown where somebody has set them."""
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
+
+
+class Value(NamedTuple):
+    """One place where a setting has a value."""
+
+    name: str
+    text: str | None
+    source: int
+
+
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
+@in_slices
+def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Settings of each resource."""
+    kind = message("DescribeConfigsResponse")
+    wishes = {
+        (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
+    }
+    reply = kind()
+    pace = Pace()
+    for one in wishes.values():
+        result = _result(context, kind, one, request)
+        reply.results.append(result)
+        if pace.over(1 + len(result.configs)):
+            yield
+    return Done(reply)
+
+
+def _result(context: BrokerContext, kind: Any, one: Any, request: Any) -> Any:
+    result = kind.DescribeConfigsResult(
+        error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
+    )
+    error, rows = _rows(context, one)
+    if error is not None:
+        result.error_code, result.error_message = error
+        return result
+    keys = None if not one.configuration_keys else set(one.configuration_keys)
+    for key, values in rows:
+        if keys is None or key.name in keys:
+            result.configs.append(_config(kind, key, values, request, one.resource_type))
+    return result
+
+
+def _rows(
+    context: BrokerContext, one: Any
+) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, list[Value]]]]:
+    image = context.cache.image
+    if one.resource_type == TOPIC:
+        if image.topic(one.resource_name) < 0:
+            code = (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(one.resource_name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+            )
+            return (code, code.text), ()
+        overrides = image.config(TOPIC, one.resource_name)
+        rows = [(key, _topic_values(context, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+        return None, [(key, values) for key, values in rows if values or not key.name.startswith(INTERNAL)]
+    if one.resource_type == BROKER:
+        if one.resource_name == "":
+            defaults = image.config(BROKER, "")
+            return None, [
+                (key, [Value(name, text, DYNAMIC_DEFAULT)])
+                for name, text in sorted(defaults.items())
+                if (key := _broker_key(name)).dynamic
+            ]
+        if one.resource_name != str(context.cache.me):
+            text = f"this is broker {context.cache.me}; ask broker {one.resource_name} for its own settings"
+            return (ErrorCode.INVALID_REQUEST, text), ()
+        names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
+        return None, [(key, _broker_values(context, key)) for key in map(_broker_key, sorted(names))]
+    if one.resource_type == CLIENT_METRICS:
+        if not one.resource_name:
+            return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
+        given = image.config(CLIENT_METRICS, one.resource_name)
+        return None, [(key, _subscription_values(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
+    return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
+
+
+def _broker_key(name: str) -> ConfigKey:
+    """A node's setting. One that nobody reads, which clients may keep, could be a secret."""
+    return BROKER_CONFIGS.get(name) or ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
+
+
+def _broker_values(context: BrokerContext, key: ConfigKey) -> list[Value]:
+    """Every value of a node's setting, the strongest first."""
+    values, name = [], key.name
+    for resource, source in ((str(context.cache.me), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
+        text = context.cache.image.config(BROKER, resource).get(name)
+        if text is not None and key.dynamic:
+            values.append(Value(name, text, source))
+    if name in context.config.given:
+        values.append(Value(name, context.config.given[name], STATIC))
+    if key.default is not None:
+        values.append(Value(name, key.text(key.default), DEFAULT))
+    return values
+
+
+def _topic_values(context: BrokerContext, key: ConfigKey, overrides: Mapping[str, str]) -> list[Value]:
+    values = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
+    for synonym in key.synonyms:
+        for value in _broker_values(context, BROKER_CONFIGS[synonym]):
+            if value.source != DEFAULT and BROKER_CONFIGS[synonym].allows(value.text or ""):
+                values.append(_in_topic_unit(key, synonym, value))
+    default = inherited(key, lambda name: (False, None))
+    if default is not None:
+        values.append(Value(key.synonyms[-1] if key.synonyms else key.name, key.text(default), DEFAULT))
+    return values
+
+
+def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
+    if key.name in given:
+        return [Value(key.name, given[key.name], DYNAMIC_CLIENT_METRICS)]
+    return [Value(key.name, key.text(key.default), DEFAULT)]
+
+
+def _in_topic_unit(key: ConfigKey, synonym: str, value: Value) -> Value:
+    typed = BROKER_CONFIGS[synonym].parse(value.text or "")
+    return value._replace(text=key.text(inherited(key, lambda name: (name == synonym, typed))))
+
+
+def _config(kind: Any, key: ConfigKey, values: list[Value], request: Any, resource_type: int) -> Any:
+    hidden = key.sensitive or key.type is ConfigType.PASSWORD
+    first = values[0] if values else Value(key.name, None, DEFAULT)
+    return kind.DescribeConfigsResourceResult(
+        name=key.name,
+        value=None if hidden else first.text,
+        read_only=resource_type == BROKER and not key.dynamic,
+        config_source=first.source,
+        is_sensitive=hidden,
+        synonyms=[
+            kind.DescribeConfigsSynonym(name=one.name, value=None if hidden else one.text, source=one.source)
+            for one in values
+            if resource_type != CLIENT_METRICS or one.source != DEFAULT
+        ]
+        if request.include_synonyms
+        else [],
+        config_type=key.type,
+        documentation=(key.doc or None) if request.include_documentation else None,
+    )

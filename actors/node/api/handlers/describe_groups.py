@@ -1,0 +1,75 @@
+"""DescribeGroups (15), versions 0 to 6.
+
+Version notes: 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND with a message for a group that is not there
+(before: state Dead and no error).
+Behaviour: a group is shown once, however often it is named: what it shows may be thousands of times as long as its name.
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its own.
+"""
+
+from typing import Any
+
+from actors.broker.groups.state import Group, GroupState
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+NOT_FOUND_VERSION = 6
+# READ, DELETE and DESCRIBE: bits 3, 6 and 8 of Kafka's operations.
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
+
+
+@rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Show groups with their members."""
+    Response = message("DescribeGroupsResponse")
+    groups = []
+    pace = Pace()
+    for id in dict.fromkeys(request.groups):
+        group = context.groups.machine.group(id)
+        operations = GROUP_OPERATIONS if request.include_authorized_operations else -2147483648
+        if isinstance(group, ErrorCode):
+            groups.append(Response.DescribedGroup(group_id=id, error_code=group))
+        elif group is None:
+            missing = call.api_version >= NOT_FOUND_VERSION
+            groups.append(
+                Response.DescribedGroup(
+                    group_id=id,
+                    group_state="Dead",
+                    authorized_operations=operations,
+                    error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+                    error_message=f"Group {id} not found." if missing else None,
+                )
+            )
+        else:
+            groups.append(_describe(Response, group, operations))
+        if pace.over(1 + len(groups[-1].members)):
+            yield
+    return Done(Response(groups=groups))
+
+
+def _describe(Response: Any, group: Group, operations: int) -> Any:
+    """A group with its members. Their protocol, metadata and assignments belong to a stable group alone."""
+    chosen = group.protocol if group.state is GroupState.STABLE else None
+    return Response.DescribedGroup(
+        group_id=group.id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=chosen or "",
+        authorized_operations=operations,
+        members=[
+            Response.DescribedGroupMember(
+                member_id=member.id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(chosen),
+                member_assignment=member.assignment if group.state is GroupState.STABLE else b"",
+            )
+            for member in group.members.values()
+        ],
+    )

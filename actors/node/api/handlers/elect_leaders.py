@@ -1,0 +1,26 @@
+"""ElectLeaders 0-2: preferred and unclean elections.
+
+Brokers pass it on; the active controller does it (`controller/elections.py`). v0 knows preferred ones only.
+Errors: 3, 80, 83, 84 by partition; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.elections import elect_leaders
+from actors.controller.portions import ELECTED
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+
+
+@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CONTROLLER])
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(elect_leaders, request, call, ELECTED)
+
+
+@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

@@ -1,0 +1,19 @@
+"""EndQuorumEpoch (54): the leader of the metadata quorum gives up its epoch.
+
+Versions and errors: `quorum/codec/end_quorum_epoch.py`.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import rpc
+from actors.node.quorum.codec import end_quorum_epoch as codec
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(54, codec.NAME, range(0, 2), listeners=(Listener.CONTROLLER,), lane=Lane.CONTROL)
+def end_quorum_epoch(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """Ask raft: the first of the preferred candidates stands at once."""
+    quorum = context.quorum
+    return quorum.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

@@ -1,0 +1,86 @@
+"""Envelope 0 (KIP-590): a client's request that a broker passes on to the active controller.
+
+The inner request has released numbering and its client's version (A01); it runs with the principal and the address of
+that client. Only what clients may send to a broker is taken. The answer is the inner response, header included.
+Errors: 35, 42, 97 PRINCIPAL_DESERIALIZATION_FAILURE; 41 NOT_CONTROLLER on a standby, so that the broker tries the next one.
+"""
+
+import ipaddress
+from typing import Any
+
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.perform import perform
+from actors.node.api.table import TABLE, rpc
+from actors.node.runtime.answers import Answer, Close, Done, mapped
+from actors.node.runtime.calls import Call, Listener
+from actors.wire import framing
+from actors.wire.errors import ErrorCode, WireError
+from actors.wire.messages import decode, message
+
+ENVELOPE = 58
+DRAFT_KEYS = frozenset({50, 51, 56})
+"""Other APIs than a client's on a controller's listener (A01)."""
+
+
+@rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER])
+def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    if not context.role.active:
+        return _error(ErrorCode.NOT_CONTROLLER)
+    frame = memoryview(request.request_data)
+    try:
+        header, position = framing.decode_request_header(frame)
+    except WireError:
+        return _error(ErrorCode.INVALID_REQUEST)
+    key, version = header.api_key, header.api_version
+    rows = TABLE[context.family]
+    api = rows[Listener.CONTROLLER].get(key)
+    if api is None or key not in rows[Listener.CLIENT] or key in DRAFT_KEYS or key == ENVELOPE:
+        return _error(ErrorCode.INVALID_REQUEST)
+    if version not in api.versions:
+        return _error(ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        principal = _principal(request.request_principal)
+    except (WireError, ValueError):
+        return _error(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    try:
+        inner = framing.decode_request(api.name, version, frame, position)
+        host = str(ipaddress.ip_address(bytes(request.client_host_address)))
+    except (WireError, ValueError):
+        return _error(ErrorCode.INVALID_REQUEST)
+    answer = perform(
+        context,
+        api,
+        inner,
+        call._replace(
+            api_key=key,
+            api_version=version,
+            client_id=header.client_id,
+            client_host=host,
+            principal=principal,
+            frame=frame,
+        ),
+    )
+    if isinstance(answer, Close):
+        return _error(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def wrap(reply: Any) -> Any:
+        if not context.role.active:
+            return _error(ErrorCode.NOT_CONTROLLER).reply  # while the request waited; the next controller knows
+        data = b"".join(framing.encode_response(api.name, version, header.correlation_id, reply))
+        return message("EnvelopeResponse")(response_data=data[4:], error_code=0)
+
+    return mapped(answer, wrap)
+
+
+def _principal(data: Any) -> str:
+    """`Type:name` out of the bytes of a DefaultPrincipalData behind its version; null: anonymous."""
+    if data is None:
+        return "User:ANONYMOUS"
+    version = int.from_bytes(data[:2], "big", signed=True)
+    told, _ = decode("DefaultPrincipalData", version, memoryview(data), 2)
+    return f"{told.type}:{told.name}"
+
+
+def _error(code: ErrorCode) -> Done:
+    return Done(message("EnvelopeResponse")(response_data=None, error_code=int(code)))

@@ -1,0 +1,340 @@
+"""Fetch (1), versions 4 to 18: consumers and replicas.
+
+Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
+followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only.
+
+Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
+16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
+
+Skipped: transactions (the last stable offset is the high watermark), quotas.
+
+Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
+OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+FETCH_SESSION_TOPIC_ID_ERROR.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from actors.broker.log.log import Read
+from actors.broker.reading import Look, Reader, look, note_failure
+from actors.broker.sessions import Entry, Session, Wanted, Warm
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, go_on
+from actors.ports import DiskFailed
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from fastpath.records.batch import CorruptBatch
+
+IDS_FROM = 13
+RACK_FROM = 11
+READ_COMMITTED = 1
+MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
+_RESPONSE = message("FetchResponse")
+
+
+@rpc(
+    1, "Fetch", range(4, 19), listeners=(Listener.CLIENT, Listener.INTER_BROKER), lane=Lane.DATA, reads=Subject.RECORDS
+)
+def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Answer at once, or park until enough bytes have come."""
+    replica, broker_epoch = _replica(request, call.api_version)
+    if replica < 0 and not context.lookups.serving:
+        return Close("this broker is fenced")
+    now_ms = context.runtime.now.mono_ms
+    registered = replica >= 0 and _registered(context, replica, broker_epoch)
+    if registered:
+        context.connections.replicates(call.connection)
+        context.cluster.heard_ms[replica] = now_ms
+    uses_ids = call.api_version >= IDS_FROM
+    for session in context.sessions.evict(now_ms):
+        context.replicas.end_session(session)
+    opened = context.sessions.open(
+        request.session_id, request.session_epoch, replica, uses_ids, now_ms, registered=registered
+    )
+    if opened.closed is not None:
+        context.replicas.end_session(opened.closed)
+    if opened.session is None:
+        return Done(_RESPONSE(error_code=opened.error, session_id=0))
+    if registered and not opened.incremental:
+        for old in context.sessions.replica_sessions(replica):
+            if old is not opened.session:
+                context.sessions.close(old)
+                context.replicas.end_session(old)
+    reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
+    attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
+    # A request that is parked in this session is answered now: this one takes its place.
+    context.runtime.waiting.signal(opened.session.key)
+    if request.topics or request.forgotten_topics_data:
+        return go_on(attempt.first(request))
+    return attempt.attempt(False)
+
+
+def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
+    """Whether who asks is a broker of this cluster, in its present life. Before version 15 a request does not tell; then
+    it is served like a client's, as is a broker whose registration has not been heard of yet."""
+    broker = context.cache.image.broker(replica)
+    return broker is not None and broker.epoch == broker_epoch
+
+
+def _replica(request: Any, version: int) -> tuple[int, int]:
+    if version < 15:
+        return request.replica_id, -1
+    state = request.replica_state
+    return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+
+
+def _update(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
+    """Take in what the request says. A session that ends, or goes on, between two slices takes in no more."""
+    epoch, kept = session.epoch, True
+    wanted = _wanted(request, uses_ids)
+    while portion := list(islice(wanted, ENTRIES_A_SLICE)):
+        added = session.want(portion)
+        for entry in added:
+            context.replicas.attach(entry)
+        kept = context.sessions.grew(session, len(added)) and kept
+        if len(portion) < ENTRIES_A_SLICE:
+            break
+        yield
+        if session.epoch != epoch:
+            return
+    if request.forgotten_topics_data:
+        forgotten = _forgotten(request, uses_ids)
+        while keys := list(islice(forgotten, ENTRIES_A_SLICE)):
+            gone = session.forget(keys)
+            for entry in gone:
+                context.replicas.detach(entry)
+            kept = context.sessions.grew(session, -len(gone)) and kept
+            if len(keys) == ENTRIES_A_SLICE:
+                yield
+                if session.epoch != epoch:
+                    return
+    if not kept:
+        for entry in session.entries.values():
+            context.replicas.detach(entry)
+            context.replicas.attach(entry)
+
+
+def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
+    for topic in request.topics:
+        name = topic.topic_id if uses_ids else topic.topic
+        for one in topic.partitions:
+            yield Wanted(
+                name,
+                one.partition,
+                one.fetch_offset,
+                one.current_leader_epoch,
+                one.last_fetched_epoch,
+                one.log_start_offset,
+                one.partition_max_bytes,
+            )
+
+
+def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]]:
+    for topic in request.forgotten_topics_data:
+        for number in topic.partitions:
+            yield (topic.topic_id if uses_ids else topic.topic), number
+
+
+class _Fetch:
+    """One request, from its first look to its answer."""
+
+    __slots__ = (
+        "_bytes_max",
+        "_bytes_min",
+        "_committed_only",
+        "_connection",
+        "_context",
+        "_deadline_ms",
+        "_epoch",
+        "_found",
+        "_incremental",
+        "_listener",
+        "_reader",
+        "_session",
+        "_uses_ids",
+    )
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        request: Any,
+        session: Session,
+        incremental: bool,
+        reader: Reader,
+        uses_ids: bool,
+        call: Call,
+    ) -> None:
+        self._context = context
+        self._session = session
+        self._epoch = session.epoch
+        self._found: dict[Entry, Warm] = {}
+        """What has been read for this answer by the time a job for another partition had to be waited for."""
+        self._incremental = incremental
+        self._reader = reader
+        self._uses_ids = uses_ids
+        self._listener = call.listener_name
+        self._connection = call.connection
+        self._bytes_min = request.min_bytes
+        self._committed_only = request.isolation_level == READ_COMMITTED
+        self._bytes_max = min(request.max_bytes, context.config.value("fetch.max.bytes"))
+        # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
+        wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
+        self._deadline_ms = context.runtime.now.mono_ms + wait_ms
+
+    def first(self, request: Any) -> Steps:
+        """Take in what the request says, then look for the first time."""
+        yield from _update(self._context, self._session, request, self._uses_ids)
+        return (yield from self.steps(False))
+
+    def attempt(self, expired: bool) -> Answer:
+        """Look at whatever is dirty; answer, or wait."""
+        return go_on(self.steps(expired))
+
+    def steps(self, expired: bool) -> Steps:
+        """The same, slice by slice. What was looked at in an earlier slice is dirty only if it changed since."""
+        session, context = self._session, self._context
+        if self._reader.replica < 0 and not context.lookups.serving:
+            return Close("this broker is fenced")
+        if session.epoch != self._epoch:
+            return Done(_RESPONSE(session_id=session.id))
+        looks: list[Look] = []
+        clean = 0
+        """So many looks were taken off the dirty entries."""
+        total, urgent = 0, False
+        bytes_max = self._context.connections.room(self._connection, self._bytes_max)
+        for entry in list(session.dirty):
+            found = self._look(entry, bytes_max - total, first=total == 0)
+            if found.cold is not None:
+                _soil(session, looks[:clean])
+                promised = total + max(0, min(entry.bytes_max, bytes_max - total))
+                self._context.connections.promise(self._connection, promised)
+                # Else the partitions before this one would be read again, and what of them is cold with a job again.
+                self._found = {one.entry: (one.entry.fetch_offset, one.below, one.records) for one in looks if one.size}
+                return Later(found.cold, self._warming(entry, expired, promised))
+            looks.append(found)
+            total += found.size
+            urgent = urgent or found.urgent
+            if not len(looks) % ENTRIES_A_SLICE:
+                _clean(session, looks[clean:])
+                clean = len(looks)
+                context.appends.signal()
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
+        context.appends.signal()
+        now_ms = self._context.runtime.now.mono_ms
+        if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
+            if clean:
+                _soil(session, looks[:clean])
+            return Parked(self._keys(), self._deadline_ms, self.attempt)
+        _clean(session, looks[clean:] if clean else looks)
+        return (yield from self._reply(looks))
+
+    def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
+        partition, entry.warm = entry.partition, self._found.pop(entry, None)
+        if partition is None or partition.removed:
+            entry.warm = None  # it is of the topic that had the name before
+            self._context.replicas.attach(entry)
+            if entry.partition is None:
+                return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
+        return look(self._context.replicas, entry, self._reader, bytes_max, first=first)
+
+    def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
+        """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
+        another one has its name."""
+        partition, offset = entry.partition, entry.fetch_offset
+        assert partition is not None
+
+        def warmed(result: Any) -> Answer:
+            self._context.connections.promise(self._connection, -promised)
+            log = partition.log
+            if self._session.epoch != self._epoch or entry.partition is not partition or partition.removed:
+                return self.attempt(expired)
+            if isinstance(result, FileNotFoundError) and not log.log_start_offset <= offset < log.log_end_offset:
+                return self.attempt(expired)  # retention was faster
+            if isinstance(result, Read):
+                self._found[entry] = offset, result.next_offset, result.data
+            elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
+                self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
+                partition.unreadable, entry.unread = True, offset
+                note_failure(self._context.replicas, partition, result)
+            return self.attempt(expired)
+
+        return warmed
+
+    def _keys(self) -> list[Hashable]:
+        session = self._session
+        if session.id:
+            return [session.key]
+        if self._reader.replica >= 0:
+            return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
+        return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
+
+    def _reply(self, looks: Iterable[Look]) -> Steps:
+        session = self._session
+        topics: dict[bytes | str, Any] = {}
+        moved: dict[int, None] = {}
+        sent: list[Entry] = []
+        for number, found in enumerate(looks, 1):
+            entry = found.entry
+            if not self._incremental or found.news:
+                topic = topics.get(entry.topic)
+                if topic is None:
+                    topic = topics[entry.topic] = self._topic(entry.topic)
+                topic.partitions.append(_partition_data(found, self._committed_only))
+                if found.error in MOVED:
+                    moved[found.leader] = None
+            entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
+            if found.left_out:
+                session.dirty[entry] = None
+            elif found.size or found.urgent:
+                sent.append(entry)
+            if not number % ENTRIES_A_SLICE:
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
+        for entry in sent:
+            session.dirty[entry] = None
+        reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
+        if moved:
+            reply.node_endpoints = self._context.cache.node_endpoints(moved, _RESPONSE.NodeEndpoint, self._listener)
+        return Done(reply)
+
+    def _topic(self, topic: bytes | str) -> Any:
+        if self._uses_ids:
+            return _RESPONSE.FetchableTopicResponse(topic_id=topic, partitions=[])
+        return _RESPONSE.FetchableTopicResponse(topic=topic, partitions=[])
+
+
+def _clean(session: Session, looks: Iterable[Look]) -> None:
+    """What was looked at is clean, until it changes."""
+    for found in looks:
+        session.dirty.pop(found.entry, None)
+
+
+def _soil(session: Session, looks: Sequence[Look]) -> None:
+    """What was looked at is to be looked at again, before the rest, as it was."""
+    if looks:
+        session.dirty = dict.fromkeys(found.entry for found in looks) | session.dirty
+
+
+def _partition_data(found: Look, committed_only: bool) -> Any:
+    data = _RESPONSE.PartitionData(
+        partition_index=found.entry.number,
+        error_code=found.error,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.high_watermark,
+        log_start_offset=found.log_start,
+        records=found.records or b"",
+        aborted_transactions=[] if committed_only else None,
+    )
+    if found.diverging is not None:
+        data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
+    if found.error in MOVED:
+        data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
+    return data

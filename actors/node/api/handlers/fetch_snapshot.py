@@ -1,0 +1,19 @@
+"""FetchSnapshot (59): a slice of a snapshot file of the metadata partition.
+
+Versions and errors: `quorum/codec/fetch_snapshot.py`.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import rpc
+from actors.node.quorum.codec import fetch_snapshot as codec
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(59, codec.NAME, range(0, 2), listeners=(Listener.CONTROLLER,), lane=Lane.CONTROL)
+def fetch_snapshot(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """Ask raft for the slice."""
+    quorum = context.quorum
+    return quorum.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

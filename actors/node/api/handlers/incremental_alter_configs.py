@@ -1,0 +1,28 @@
+"""IncrementalAlterConfigs 0-1: single settings are set, deleted, appended to, subtracted from.
+
+Brokers pass it on; the active controller does it (`controller/configs.py`).
+Errors: 3, 40, 42, 44, 102 by resource; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.configs import incremental_alter_configs
+from actors.controller.portions import CONFIGS
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+
+
+@rpc(44, "IncrementalAlterConfigs", range(2), listeners=[Listener.CONTROLLER])
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(incremental_alter_configs, request, call, CONFIGS)
+
+
+@rpc(
+    44, "IncrementalAlterConfigs", range(2), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA
+)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

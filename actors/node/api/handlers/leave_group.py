@@ -1,0 +1,41 @@
+"""LeaveGroup (13), versions 0 to 5.
+
+Version notes: 3 several members at once, by member or instance id; 5 reason.
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE at the top; UNKNOWN_MEMBER_ID,
+FENCED_INSTANCE_ID a member (at the top before version 3).
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(13, "LeaveGroup", range(0, 6), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
+def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Take members out; the rest rebalances."""
+    groups = context.groups
+    Response = message("LeaveGroupResponse")
+    if call.api_version < 3:
+        members: list[tuple[str, str | None]] = [(request.member_id, None)]
+    else:
+        members = [(member.member_id, member.group_instance_id) for member in request.members]
+    codes = groups.machine.leave(request.group_id, members, context.runtime.now)
+    groups.drain()
+    if isinstance(codes, ErrorCode):
+        return Done(Response(error_code=codes))
+    if call.api_version < 3:
+        return Done(Response(error_code=codes[0]))
+    return Done(
+        Response(
+            error_code=ErrorCode.NONE,
+            members=[
+                Response.MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=code)
+                for (member_id, instance_id), code in zip(members, codes, strict=True)
+            ],
+        )
+    )

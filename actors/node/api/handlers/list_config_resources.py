@@ -1,0 +1,45 @@
+"""ListConfigResources (74), versions 0 and 1: what could be asked for its settings.
+
+Behaviour: every topic, every broker with its logger, every subscription to clients' metrics; no list of types means all.
+There are no resources of the type group, and version 0 asks for client metrics only. A broker shows what it knows from its
+own replay.
+
+Errors: UNSUPPORTED_VERSION (a type that nobody knows).
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
+"""In the order of the answer."""
+
+
+@rpc(74, "ListConfigResources", range(0, 2), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
+def list_config_resources(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Names, by type."""
+    kind = message("ListConfigResourcesResponse")
+    wanted = set(request.resource_types) or set(TYPES) if call.api_version > 0 else {CLIENT_METRICS}
+    if not wanted.issubset(TYPES):
+        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    image = context.cache.image
+    brokers = [str(broker.id) for broker in image.brokers()]
+    names = {BROKER: brokers, BROKER_LOGGER: brokers, TOPIC: [image.topic_name(row) for row in image.topics()]}
+    if CLIENT_METRICS in wanted:
+        names[CLIENT_METRICS] = [name for (type, name), set in image.configs.items() if type == CLIENT_METRICS and set]
+    return Done(
+        kind(
+            config_resources=[
+                kind.ConfigResource(resource_name=name, resource_type=type)
+                for type in TYPES
+                if type in wanted
+                for name in names.get(type, ())
+            ]
+        )
+    )

@@ -1,0 +1,43 @@
+"""ListGroups (16), versions 0 to 5: the groups that this broker coordinates.
+
+Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848); all are `classic` here.
+Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+TYPE = "classic"
+
+
+@rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """List groups."""
+    Response = message("ListGroupsResponse")
+    machine = context.groups.machine
+    states = {state.lower() for state in (request.states_filter if call.api_version >= 4 else ())}
+    types = {type.lower() for type in (request.types_filter if call.api_version >= 5 else ())}
+    reply = Response()
+    pace = Pace()
+    for group in machine.groups():
+        if (not states or group.state.value.lower() in states) and (not types or TYPE in types):
+            reply.groups.append(
+                Response.ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type=TYPE,
+                )
+            )
+        if pace.over():
+            yield
+    reply.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if machine.loading() else ErrorCode.NONE
+    return Done(reply)

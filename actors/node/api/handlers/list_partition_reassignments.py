@@ -1,0 +1,32 @@
+"""ListPartitionReassignments 0: what moves.
+
+Brokers pass it on; the active controller does it (`controller/reassignments.py`).
+Errors: none; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.portions import REASSIGNMENTS
+from actors.controller.reassignments import list_partition_reassignments
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+
+
+@rpc(46, "ListPartitionReassignments", range(1), listeners=[Listener.CONTROLLER])
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(list_partition_reassignments, request, call, REASSIGNMENTS)
+
+
+@rpc(
+    46,
+    "ListPartitionReassignments",
+    range(1),
+    listeners=[Listener.CLIENT, Listener.INTER_BROKER],
+    reads=Subject.METADATA,
+)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

@@ -1,0 +1,270 @@
+"""Metadata (3), versions 0 to 13: brokers that are not fenced, and topics by name or id.
+
+Behaviour: a topic that does not exist is made, if the request allows it and `auto.create.topics.enable` says so; the
+answer waits a moment for it. One that would name a leader which may just have died waits a moment too
+(`SuspectedLeaders`). Fenced brokers are left out soon (`RecentlyFenced`); their replicas stand in `offline_replicas` at
+once. The controller that is named is this broker, which forwards what only a controller can do.
+
+Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
+13 top-level error.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND;
+INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or neither a name nor an id.
+"""
+
+import re
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from actors.metadata.topic_names import INTERNAL_TOPICS
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
+from actors.node.runtime.answers import Answer, Close, Done, Parked
+from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import encode, message
+
+NULL_IS_ALL_FROM = 1
+AUTO_CREATE_FROM = 4
+LISTENER_ERROR_FROM = 6
+IDS_FROM = 12
+"""The field is there from version 10 on, but means something from here on only."""
+TOP_ERROR_FROM = 13
+CREATE_WAIT_MS = 1000
+CREATED_MAX = 1000
+"""Topics that one request makes. Of the others it says that they do not exist; whoever asks again gets the next."""
+NO_ID = bytes(16)
+Wanted = list[tuple[str | None, bytes]] | None
+"""Topics by name or id, each once; None: all."""
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Everything: there is no authorizer."""
+CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+
+@rpc(
+    3,
+    "Metadata",
+    range(0, 14),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER),
+    lane=Lane.DATA,
+    reads=Subject.METADATA,
+)
+@in_slices
+def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Describe the cluster and the topics asked for."""
+    if not context.lookups.serving:
+        return Close("this broker is fenced")
+    version = call.api_version
+    pace = Pace()
+    wanted: Wanted = None
+    if request.topics is not None and (request.topics or version >= NULL_IS_ALL_FROM):
+        named: dict[tuple[str | None, bytes], None] = {}
+        for one in request.topics:
+            if _senseless(one.name, one.topic_id, version):
+                return (yield from _refusal(request, version))
+            named[one.name, one.topic_id] = None
+            if pace.over():
+                yield
+        wanted = list(named)
+    missing: list[str] = []
+    allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
+    if wanted and allowed and context.config.value("auto.create.topics.enable"):
+        for name, topic_id in wanted:
+            if name is not None and topic_id == NO_ID and context.cache.image.topic(name) < 0 and legal(name):
+                missing.append(name)
+                if len(missing) == CREATED_MAX:
+                    break
+            if pace.over():
+                yield
+    if not missing:
+        return _settled(context, request, call, wanted)
+    context.topics.create(missing)
+    return _Wait(context, request, call, wanted, missing, context.runtime.now.mono_ms + CREATE_WAIT_MS).again(False)
+
+
+def _settled(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> Answer:
+    """The answer, once no leader in it is in doubt."""
+    now_ms = context.runtime.now.mono_ms
+    until_ms = max(
+        (until_ms for broker, until_ms in context.suspected_leaders.now(now_ms) if _names(context, broker, wanted)),
+        default=0,
+    )
+    if until_ms <= now_ms:
+        return go_on(_reply(context, request, call, wanted))
+
+    def again(expired: bool) -> Answer:
+        if not context.lookups.serving:
+            return Close("this broker is fenced")
+        if expired:
+            return go_on(_reply(context, request, call, wanted))
+        return _settled(context, request, call, wanted)
+
+    return Parked([LEADERS_KEY], until_ms, again)
+
+
+def _names(context: BrokerContext, leader: int, wanted: Wanted) -> bool:
+    """Whether the answer would name that leader. Of a long answer it is assumed."""
+    image = context.cache.image
+    if wanted is None or len(wanted) > ENTRIES_A_SLICE:
+        return image.counts(leader)[1] > 0
+    rows = (image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "") for name, topic_id in wanted)
+    return any(image.leader(part) == leader for row in rows if row >= 0 for part in image.topic_partitions(row))
+
+
+def _senseless(name: str | None, topic_id: bytes, version: int) -> bool:
+    return (name is None or topic_id != NO_ID) if version < IDS_FROM else (name is None and topic_id == NO_ID)
+
+
+def _refusal(request: Any, version: int) -> Steps:
+    kind = message("MetadataResponse")
+    code = ErrorCode.INVALID_REQUEST
+    reply = kind(brokers=[], topics=[], error_code=code if version >= TOP_ERROR_FROM else ErrorCode.NONE)
+    pace = Pace()
+    for one in request.topics:
+        reply.topics.append(
+            kind.MetadataResponseTopic(error_code=code, name=one.name or "", topic_id=one.topic_id, partitions=[])
+        )
+        if pace.over():
+            yield
+    return Done(reply)
+
+
+class _Wait:
+    """A request whose topics are being made."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        request: Any,
+        call: Call,
+        wanted: Wanted,
+        missing: list[str],
+        deadline_ms: int,
+    ) -> None:
+        self._context, self._request, self._call = context, request, call
+        self._wanted, self._missing, self._deadline_ms = wanted, missing, deadline_ms
+
+    def again(self, expired: bool) -> Answer:
+        """Answer when the topics are there, or their creation has ended otherwise, or the time is over."""
+        context = self._context
+        if not context.lookups.serving:
+            return Close("this broker is fenced")
+        waiting = any(context.cache.image.topic(name) < 0 and name in context.topics.creating for name in self._missing)
+        if waiting and not expired:
+            return Parked([TOPICS_KEY], self._deadline_ms, self.again)
+        return go_on(_reply(context, self._request, self._call, self._wanted))
+
+
+def legal(name: str) -> bool:
+    """Whether a topic may be called so."""
+    return LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> Steps:
+    kind = message("MetadataResponse")
+    version = call.api_version
+    brokers = []
+    present = (broker for broker in context.cache.image.brokers() if not broker.fenced)
+    for broker in sorted(
+        (*present, *context.recently_fenced.lingering(context.runtime.now.mono_ms)), key=lambda broker: broker.id
+    ):
+        endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
+        if endpoint is not None:
+            brokers.append(
+                kind.MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            )
+    reply = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=context.cache.me, topics=[])
+    if version >= 8 and request.include_cluster_authorized_operations:
+        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+    topics = _Packed(reply.topics, version)
+    pace = Pace()
+    for found in _found(context.cache.image, wanted):
+        if isinstance(found, int):
+            topic = yield from _topic(context, kind, request, call, found, pace)
+        else:
+            topic = _absent(kind, *found)
+        if topic is not None:
+            topics.entries.append(topic)
+        if pace.over():
+            topics.pack()
+            yield
+    return Done(reply)
+
+
+class _Packed:
+    """A list in an answer. What of it was made in earlier slices is bytes already: a cluster's million partitions would be
+    encoded in one go at the end otherwise, and hold ten times the memory until then."""
+
+    __slots__ = ("_count", "_version", "entries")
+
+    def __init__(self, entries: list[Any], version: int) -> None:
+        self.entries, self._version = entries, version
+        self._count = 0
+
+    def pack(self) -> None:
+        """Encode what has come since the last time."""
+        entries = self.entries
+        entries[self._count :] = [encode(one, self._version) for one in entries[self._count :]]
+        self._count = len(entries)
+
+
+def _found(image: Any, wanted: Wanted) -> Iterator[int | tuple[str | None, bytes]]:
+    """The row of each topic asked for, or what it was asked by if there is none."""
+    if wanted is None:
+        yield from image.topics()
+        return
+    for name, topic_id in wanted:
+        row = image.topic_by_id(topic_id) if topic_id != NO_ID else image.topic(name or "")
+        yield row if row >= 0 else (name, topic_id)
+
+
+def _absent(kind: Any, name: str | None, topic_id: bytes) -> Any:
+    if topic_id != NO_ID:
+        return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name or "") else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return kind.MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(
+    context: BrokerContext, kind: Any, request: Any, call: Call, row: int, pace: Pace
+) -> Generator[None, None, Any | None]:
+    """A topic with its partitions; None: it was deleted meanwhile."""
+    image = context.cache.image
+    name, topic_id = image.topic_name(row), image.topic_id(row) or NO_ID
+    topic = kind.MetadataResponseTopic(name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS, partitions=[])
+    partitions = _Packed(topic.partitions, call.api_version)
+    for partition in image.topic_partitions(row):
+        partitions.entries.append(_partition(context, kind, call, partition))
+        if pace.over():
+            partitions.pack()
+            yield
+            if image.topic_by_id(topic_id) != row:
+                return None
+    if call.api_version >= 8 and request.include_topic_authorized_operations:
+        topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return topic
+
+
+def _partition(context: BrokerContext, kind: Any, call: Call, row: int) -> Any:
+    image, registered = context.cache.image, context.cluster.registered
+    leader, replicas = image.leader(row), image.replicas(row)
+    error = ErrorCode.NONE
+    if leader not in registered:
+        leader, error = -1, ErrorCode.LEADER_NOT_AVAILABLE
+    elif context.cache.endpoint(leader, call.listener_name) is None:
+        leader = -1
+        error = (
+            ErrorCode.LISTENER_NOT_FOUND if call.api_version >= LISTENER_ERROR_FROM else ErrorCode.LEADER_NOT_AVAILABLE
+        )
+    return kind.MetadataResponsePartition(
+        error_code=error,
+        partition_index=image.number(row),
+        leader_id=leader,
+        leader_epoch=image.leader_epoch(row),
+        replica_nodes=list(replicas),
+        isr_nodes=list(image.isr(row)),
+        offline_replicas=[replica for replica in replicas if replica not in registered],
+    )

@@ -1,0 +1,79 @@
+"""OffsetDelete (47), version 0 (KIP-496).
+
+Behaviour: a consumer group of which it is not known what it subscribes to may subscribe to every topic.
+
+Errors at the top: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a
+group that is no consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
+"""
+
+from typing import Any
+
+from actors.broker.groups.state import Group, GroupState
+from actors.broker.groups.subscriptions import CONSUMER, subscribed
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(47, "OffsetDelete", range(0, 1), listeners=(Listener.CLIENT,), writes=Subject.GROUPS)
+def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Remove committed offsets of topics that no member subscribes to."""
+    groups, image = context.groups, context.cache.image
+    Response = message("OffsetDeleteResponse")
+    group = _group(context, request.group_id)
+    if isinstance(group, ErrorCode):
+        return Done(Response(error_code=group))
+    topics, offsets = subscribed(group), groups.machine.fetch(request.group_id)
+    codes: dict[tuple[str, int], ErrorCode] = {}
+    doomed = []
+    for topic in request.topics:
+        row = image.topic(topic.name)
+        taken = topic.name in topics if topics is not None else group.protocol_type == CONSUMER
+        for partition in topic.partitions:
+            key = (topic.name, partition.partition_index)
+            if row < 0 or image.partition(row, partition.partition_index) < 0:
+                codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif taken:
+                codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            elif isinstance(offsets, ErrorCode) or key not in offsets:
+                codes[key] = ErrorCode.NONE
+            else:
+                doomed.append(key)
+
+    def reply(error: ErrorCode) -> Any:
+        return Response(
+            topics=[
+                Response.OffsetDeleteResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        Response.OffsetDeleteResponsePartition(
+                            partition_index=partition.partition_index,
+                            error_code=codes.get((topic.name, partition.partition_index), error),
+                        )
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    if not doomed:
+        return Done(reply(ErrorCode.NONE))
+    return groups.commit(lambda then: groups.machine.delete_offsets(request.group_id, doomed, then), reply)
+
+
+def _group(context: BrokerContext, id: str) -> Group | ErrorCode:
+    """The group, if offsets may be deleted from it."""
+    if not id:
+        return ErrorCode.INVALID_GROUP_ID
+    group = context.groups.machine.group(id)
+    if isinstance(group, ErrorCode):
+        return group
+    if group is None or group.state is GroupState.DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+        return ErrorCode.NON_EMPTY_GROUP
+    return group

@@ -1,0 +1,135 @@
+"""OffsetFetch (9), versions 1 to 10.
+
+Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (nothing is unstable here
+while there are no transactions); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
+Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
+thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
+
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from actors.broker.groups.records import CommittedOffset
+from actors.metadata.image import Image
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+GROUPS, TOPIC_IDS = 8, 10
+NOTHING = CommittedOffset(-1, -1, "", -1)
+
+
+@rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
+@in_slices
+def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Read committed offsets."""
+    Response = message("OffsetFetchResponse")
+    version = call.api_version
+    if version < GROUPS:
+        error, topics = yield from _group(
+            context,
+            request.group_id,
+            request.topics,
+            version,
+            Response.OffsetFetchResponseTopic,
+            Response.OffsetFetchResponsePartition,
+        )
+        return Done(Response(topics=topics, error_code=error))
+    groups = []
+    for group_id, wanted in _by_group(request).items():
+        error, topics = yield from _group(
+            context,
+            group_id,
+            wanted,
+            version,
+            Response.OffsetFetchResponseTopics,
+            Response.OffsetFetchResponsePartitions,
+        )
+        groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error))
+    return Done(Response(groups=groups))
+
+
+def _by_group(request: Any) -> dict[str, list[Any] | None]:
+    """Topics that are asked for; None: all."""
+    wanted: dict[str, list[Any] | None] = {}
+    for group in request.groups:
+        topics = wanted.setdefault(group.group_id, [])
+        if group.topics is None:
+            wanted[group.group_id] = None
+        elif topics is not None:
+            topics.extend(group.topics)
+    return wanted
+
+
+def _group(
+    context: BrokerContext, group_id: str, topics: Sequence[Any] | None, version: int, Topic: Any, Partition: Any
+) -> Generator[None, None, tuple[ErrorCode, list[Any]]]:
+    """The error of a group, and its topics as far as they are asked for."""
+    image = context.cache.image
+    found_or_error = context.groups.machine.fetch(group_id)
+    offsets: dict[tuple[str, int], CommittedOffset] = {}
+    error = ErrorCode.NONE
+    if not isinstance(found_or_error, ErrorCode):
+        offsets = found_or_error
+    elif version >= 2:
+        return found_or_error, []
+    else:
+        error = found_or_error
+    pace = Pace()
+    wanted: dict[Any, dict[int, CommittedOffset]] = {}
+    if topics is None:
+        for (name, number), committed in offsets.copy().items():
+            wanted.setdefault(name, {})[number] = committed
+            if pace.over():
+                yield
+    else:
+        for topic in topics:
+            named = wanted.setdefault(topic.topic_id if version >= TOPIC_IDS else topic.name, {})
+            asked = _name(image, topic.topic_id) if version >= TOPIC_IDS else topic.name
+            for number in topic.partition_indexes:
+                named[number] = NOTHING if asked is None else offsets.get((asked, number), NOTHING)
+                if pace.over():
+                    yield
+            if pace.over():
+                yield
+    answer: list[Any] = []
+    unknown: list[Any] = []
+    for key, found in wanted.items():
+        topic_error = error
+        if version < TOPIC_IDS:
+            fields: dict[str, Any] = {"name": key}
+        elif topics is not None:
+            fields = {"topic_id": key}
+            topic_error = ErrorCode.UNKNOWN_TOPIC_ID if _name(image, key) is None else error
+        elif (row := image.topic(key)) >= 0:
+            fields = {"topic_id": image.topic_id(row)}
+        else:
+            continue
+        shown = Topic(**fields, partitions=[])
+        (unknown if topic_error is ErrorCode.UNKNOWN_TOPIC_ID else answer).append(shown)
+        for number, committed in sorted(found.items()):
+            shown.partitions.append(
+                Partition(
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    error_code=topic_error,
+                )
+            )
+            if pace.over():
+                yield
+        if pace.over():
+            yield
+    return error if version >= 2 else ErrorCode.NONE, answer + unknown
+
+
+def _name(image: "Image", topic_id: bytes) -> str | None:
+    row = image.topic_by_id(topic_id)
+    return image.topic_name(row) if row >= 0 else None

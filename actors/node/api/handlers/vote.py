@@ -1,0 +1,19 @@
+"""Vote (52): who should lead the metadata quorum.
+
+Versions and errors: `quorum/codec/vote.py`.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import rpc
+from actors.node.quorum.codec import vote as codec
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(52, codec.NAME, range(0, 3), listeners=(Listener.CONTROLLER,), lane=Lane.CONTROL)
+def vote(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """Ask raft; its answer leaves when the vote is durable."""
+    quorum = context.quorum
+    return quorum.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

@@ -1,0 +1,55 @@
+"""Which API is served where: one table, filled by the files of `api/handlers/`, one file an API.
+
+Key of the table: metadata family, listener, API key. The drafts of KIP-631 use numbers that released Kafka gave to
+other APIs (50, 51, 56), so a number alone says nothing: the family of the cluster and the listener decide, never the
+body (reading A01).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
+
+FAMILIES = ("drafts", "released")
+DRAFTS = ("drafts",)
+"""Of an API whose number means another one in released Kafka."""
+TABLE: dict[str, dict[Listener, dict[int, Api]]] = {
+    family: {listener: {} for listener in Listener} for family in FAMILIES
+}
+CLIENTS_OWN: set[int] = set()
+"""What a separate inter-broker listener serves to clients only: those that live beside the brokers use it too."""
+
+H = TypeVar("H", bound=Callable[[Any, Any, Call], Answer])
+
+
+def rpc(
+    key: int,
+    name: str,
+    versions: range,
+    *,
+    listeners: Sequence[Listener],
+    lane: Lane = Lane.DATA,
+    families: Sequence[str] = FAMILIES,
+    advertised: range | None = None,
+    reads: Subject = Subject.NOTHING,
+    writes: Subject = Subject.NOTHING,
+    pipelined: bool = False,
+) -> Callable[[H], H]:
+    """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
+    `CreateTopicsRequest` and `CreateTopicsResponse`. Registering a place twice is a mistake in the source: ValueError."""
+
+    def register(handler: H) -> H:
+        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined)
+        clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners
+        if clients_own:
+            CLIENTS_OWN.add(key)
+        for family in families:
+            for listener in (*listeners, Listener.INTER_BROKER) if clients_own else listeners:
+                rows = TABLE[family][listener]
+                if key in rows:
+                    raise ValueError(f"{family} {listener} {key} is served by {rows[key].name} already")
+                rows[key] = row
+        return handler
+
+    return register

@@ -1,0 +1,379 @@
+"""Outbound connections: one channel for each (purpose, address), requests in order, answers matched by correlation id.
+
+A purpose is what the connection is for (`"controller"`, `("raft", 1002)`, `("fetch", 3)`), so that a long poll never
+stands in the way of a heartbeat (KIP-291 for what this node asks of others). A channel dials on the first call and again
+on the first call after it was lost. It never retries: whoever called hears of the loss and decides.
+
+A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for the
+life of the connection and names the layout of the drafts' answers (reading A02).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from actors.node.runtime.calls import Lane
+from actors.node.runtime.effects import Dial
+from actors.node.runtime.waiting import Timer, Timers
+from actors.ports import Buffer
+from actors.wire import framing
+from actors.wire.errors import WireError
+from actors.wire.messages import message
+
+Reply = Any
+Then = Callable[[Any], None]
+
+HANDSHAKE = "ApiVersions"
+HANDSHAKE_VERSION = 4
+PROBE_KEPT_MS = 300
+"""How long a bare connect must last for somebody to be there."""
+PROBE_RETRY_MS = 5
+"""Between the first two; then twice as long each time."""
+PROBE_MS_MAX = 2000
+
+
+class ChannelError(Exception):
+    """No answer will come: `refused`, `lost`, `timeout`, `unknown` (no address), or `damaged` (unreadable answer)."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class _Request:
+    """One call. Invariant: `then` is called exactly once, with a reply or a ChannelError, then becomes None."""
+
+    __slots__ = ("build", "name", "then", "timer", "version")
+
+    def __init__(self, name: str, version: int, build: Callable[[int, str], list[Buffer]], then: Then) -> None:
+        self.name = name
+        self.version = version
+        self.build = build
+        self.then: Then | None = then
+        self.timer: Timer | None = None
+
+    def settle(self, reply: Any) -> None:
+        then, self.then = self.then, None
+        if self.timer is not None:
+            self.timer.cancel()
+        if then is not None:
+            then(reply)
+
+
+class _Probe:
+    """A bare connect under way. `timer` runs while it is taken and not broken."""
+
+    __slots__ = ("address", "again_ms", "then", "timer", "until_ms")
+
+    def __init__(self, address: tuple[str, int], then: Callable[[bool], None], until_ms: int) -> None:
+        self.address = address
+        self.then = then
+        self.until_ms = until_ms
+        self.again_ms = PROBE_RETRY_MS
+        self.timer: Timer | None = None
+
+
+class Channel:
+    """One outbound connection and what is in flight on it.
+
+    `conn` is 0 while there is none. `level` is 0 until the handshake has told it.
+    `answered`: something has come back on it. Invariant: `queued` is empty while the channel is up.
+    """
+
+    __slots__ = (
+        "address",
+        "answered",
+        "conn",
+        "handshake",
+        "in_flight",
+        "lane",
+        "level",
+        "next_correlation",
+        "purpose",
+        "queued",
+        "up",
+    )
+
+    def __init__(self, purpose: Hashable, address: tuple[str, int], lane: Lane, handshake: bool) -> None:
+        self.purpose = purpose
+        self.address = address
+        self.lane = lane
+        self.handshake = handshake
+        self.conn = 0
+        self.up = False
+        self.answered = False
+        self.level = 0
+        self.next_correlation = 0
+        self.in_flight: dict[int, _Request] = {}
+        self.queued: list[_Request] = []
+
+
+class Channels:
+    """All outbound connections of a node. Connection numbers are below zero and never used twice."""
+
+    def __init__(
+        self,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        client_id: str,
+        controller_address: Callable[[], tuple[str, int] | None],
+    ) -> None:
+        self._timers = timers
+        self._now_ms = now_ms
+        self._client_id = client_id
+        self._controller_address = controller_address
+        self._by_purpose: dict[Hashable, Channel] = {}
+        self._by_conn: dict[int, Channel] = {}
+        self._probes: dict[int, _Probe] = {}
+        self._watchers: dict[Hashable, Callable[[bool], None]] = {}
+        self._next_conn = 0
+        self.dials: list[Dial] = []
+        self.sends: list[tuple[int, list[Buffer]]] = []
+        self.closes: list[int] = []
+
+    # ---- calls
+
+    def controller(
+        self,
+        name: str,
+        request: Any,
+        then: Then,
+        timeout_ms: int = 30_000,
+        *,
+        version: int | None = None,
+        purpose: Hashable = "controller",
+    ) -> None:
+        """Ask the active controller. `then` gets the reply or a ChannelError: at once when no leader is known.
+
+        Distinct `purpose`s are distinct connections, each with its own order."""
+        address = self._controller_address()
+        if address is None:
+            then(ChannelError("unknown", "no active controller is known"))
+            return
+        self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True)
+
+    def controller_moved(self) -> None:
+        """Another controller is active: whatever waits for the old one, which may be frozen and never answer, fails with
+        `lost` now, so that who asked asks the new one (R497-48)."""
+        address = self._controller_address()
+        if address is not None:
+            for channel in list(self._by_purpose.values()):
+                if channel.handshake and channel.address != address:
+                    self.drop(channel.purpose)
+
+    def level(self, purpose: Hashable = "controller") -> int:
+        """`metadata.format` as the peer of that channel reported it; 0 while unknown."""
+        channel = self._by_purpose.get(purpose)
+        return channel.level if channel is not None else 0
+
+    def peer(
+        self,
+        purpose: Hashable,
+        address: tuple[str, int],
+        name: str,
+        request: Any,
+        then: Then,
+        timeout_ms: int = 30_000,
+        version: int | None = None,
+        *,
+        lane: Lane = Lane.CONTROL,
+        handshake: bool = False,
+    ) -> None:
+        """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level."""
+        chosen = version if version is not None else framing.latest_version(name)
+
+        def build(correlation: int, client_id: str) -> list[Buffer]:
+            return framing.encode_request(name, chosen, correlation, client_id, request)
+
+        self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, lane, handshake)
+
+    def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
+        """A bare connect, no byte sent: `then(True)` only if it was refused.
+
+        A dying process may lose its connections before its listener: a connect in between is taken by nobody and broken
+        soon. So one that is taken is kept for a moment, and made anew when the other side breaks it; `then(False)` when it
+        has lasted, or that has gone on for too long: a living process that turns away whom it cannot serve."""
+        self._probe(_Probe(address, then, self._now_ms() + PROBE_MS_MAX))
+
+    def _probe(self, probe: "_Probe") -> None:
+        probe.timer = None
+        self._probes[self._dial(probe.address)] = probe
+
+    def _kept(self, conn: int, probe: "_Probe") -> None:
+        del self._probes[conn]
+        self.closes.append(conn)
+        probe.then(False)
+
+    def _probe_closed(self, probe: "_Probe", refused: bool) -> None:
+        """Refused; or broken after it was taken, which says nothing yet; or it could not be made, which says nothing."""
+        now_ms = self._now_ms()
+        taken = probe.timer is not None
+        if probe.timer is not None:
+            probe.timer.cancel()
+        if refused or not taken or now_ms >= probe.until_ms:
+            probe.then(refused)
+        else:
+            self._timers.at(now_ms + probe.again_ms, lambda: self._probe(probe))
+            probe.again_ms *= 2
+
+    def watch(self, purpose: Hashable, lost: Callable[[bool], None]) -> None:
+        """Whenever the channel of that purpose is lost: `lost(False)`, one redial at once, and if that is refused
+        `lost(True)`. A redial that works is `lost` of nobody. Who takes connections and breaks them before a first answer
+        is not redialled: that would go round as fast as the network does."""
+        self._watchers[purpose] = lost
+
+    def drop(self, purpose: Hashable) -> None:
+        """Close a channel; what is in flight fails with `lost`."""
+        channel = self._by_purpose.pop(purpose, None)
+        self._watchers.pop(purpose, None)
+        if channel is not None and channel.conn:
+            self.closes.append(channel.conn)
+            self._down(channel, ChannelError("lost", f"the connection to {channel.address} was dropped"))
+
+    # ---- inputs
+
+    def lane(self, conn: int) -> Lane:
+        """The lane in which the answers of a connection are handled."""
+        channel = self._by_conn.get(conn)
+        return channel.lane if channel is not None else Lane.CONTROL
+
+    def connected(self, conn: int) -> None:
+        """A dial succeeded."""
+        probe = self._probes.pop(conn, None)
+        if probe is not None:
+            self._probes[conn] = probe
+            probe.timer = self._timers.at(self._now_ms() + PROBE_KEPT_MS, lambda: self._kept(conn, probe))
+            return
+        channel = self._by_conn.get(conn)
+        if channel is None:
+            self.closes.append(conn)
+            return
+        if channel.handshake:
+            hello = message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
+            self._send(
+                channel,
+                _Request(
+                    HANDSHAKE,
+                    HANDSHAKE_VERSION,
+                    lambda correlation, client_id: framing.encode_request(
+                        HANDSHAKE, HANDSHAKE_VERSION, correlation, client_id, hello
+                    ),
+                    lambda reply: self._greeted(channel, reply),
+                ),
+            )
+            return
+        self._open(channel)
+
+    def closed(self, conn: int, refused: bool) -> None:
+        """A connection of ours is gone, or could not be made."""
+        probe = self._probes.pop(conn, None)
+        if probe is not None:
+            self._probe_closed(probe, refused)
+            return
+        channel = self._by_conn.get(conn)
+        if channel is None:
+            return
+        redial = channel.up and channel.answered
+        word = "refused" if refused else "lost"
+        watcher = self._watchers.get(channel.purpose)
+        self._down(channel, ChannelError(word, f"the connection to {channel.address} was {word}"))
+        if watcher is not None:
+            watcher(refused)
+            if redial and not channel.conn and self._by_purpose.get(channel.purpose) is channel:
+                self._connect(channel)
+
+    def received(self, conn: int, frame: memoryview) -> None:
+        """An answer has come."""
+        channel = self._by_conn.get(conn)
+        if channel is None:
+            return
+        request = None
+        try:
+            correlation = framing.correlation_id(frame)
+            request = channel.in_flight.get(correlation)
+            channel.answered = True
+            if request is None:
+                return  # its time was over
+            reply: Any = framing.decode_response(self._layout(channel, request.name), request.version, frame)
+        except WireError as error:
+            request_name = request.name if request is not None else "?"
+            self.closes.append(conn)
+            self._down(channel, ChannelError("damaged", f"unreadable {request_name} answer: {error}"))
+            return
+        del channel.in_flight[correlation]
+        request.settle(reply)
+
+    # ---- inside
+
+    def _submit(
+        self,
+        purpose: Hashable,
+        address: tuple[str, int],
+        request: _Request,
+        timeout_ms: int,
+        lane: Lane,
+        handshake: bool,
+    ) -> None:
+        channel = self._by_purpose.get(purpose)
+        if channel is not None and channel.address != address:
+            self._by_purpose.pop(purpose)
+            if channel.conn:
+                self.closes.append(channel.conn)
+            self._down(channel, ChannelError("lost", f"{purpose} moved to {address}"))
+            channel = None
+        if channel is None:
+            channel = self._by_purpose[purpose] = Channel(purpose, address, lane, handshake)
+        request.timer = self._timers.at(self._now_ms() + timeout_ms, lambda: self._timed_out(channel, request))
+        if channel.up:
+            self._send(channel, request)
+            return
+        channel.queued.append(request)
+        if not channel.conn:
+            self._connect(channel)
+
+    def _dial(self, address: tuple[str, int]) -> int:
+        self._next_conn -= 1
+        self.dials.append(Dial(self._next_conn, *address))
+        return self._next_conn
+
+    def _connect(self, channel: Channel) -> None:
+        channel.conn = self._dial(channel.address)
+        self._by_conn[channel.conn] = channel
+
+    def _open(self, channel: Channel) -> None:
+        channel.up = True
+        queued, channel.queued = channel.queued, []
+        for request in queued:
+            if request.then is not None:
+                self._send(channel, request)
+
+    def _greeted(self, channel: Channel, reply: Any) -> None:
+        if isinstance(reply, ChannelError):
+            return
+        levels = {feature.name: feature.max_version_level for feature in reply.finalized_features}
+        channel.level = levels.get("metadata.format", 0)
+        self._open(channel)
+
+    def _layout(self, channel: Channel, name: str) -> str:
+        if framing.is_draft(name):
+            return f"v19:{name}" if channel.level == 1 else f"v28:{name}"
+        return name
+
+    def _send(self, channel: Channel, request: _Request) -> None:
+        channel.next_correlation += 1
+        channel.in_flight[channel.next_correlation] = request
+        self.sends.append((channel.conn, request.build(channel.next_correlation, self._client_id)))
+
+    def _timed_out(self, channel: Channel, request: _Request) -> None:
+        # A peer that is silent for so long may be frozen: a new connection is the only way to know.
+        request.settle(ChannelError("timeout", f"no answer to {request.name} from {channel.address}"))
+        if channel.conn and self._by_purpose.get(channel.purpose) is channel:
+            self.closes.append(channel.conn)
+            self._down(channel, ChannelError("lost", f"the connection to {channel.address} was silent"))
+
+    def _down(self, channel: Channel, error: ChannelError) -> None:
+        self._by_conn.pop(channel.conn, None)
+        channel.conn, channel.up, channel.answered, channel.level = 0, False, False, 0
+        requests = list(channel.in_flight.values()) + channel.queued
+        channel.in_flight, channel.queued = {}, []
+        for request in requests:
+            request.settle(error)

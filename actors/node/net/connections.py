@@ -1,0 +1,353 @@
+"""Inbound connections: order, the number in flight, and the memory that they hold.
+
+Requests of a connection start in arrival order and are answered in request order. One that reads or writes what an earlier
+one is still writing starts when that is answered, by the rows of the table in `api/table.py`: Apache Kafka, which takes one
+request of a connection at a time, answers a ListOffsets behind a Produce with what was produced. At most `IN_FLIGHT_MAX`
+may be under way (queued, parked, held, forwarded) at once; the next frame waits in the connection until one is answered,
+and what is behind it stays in the socket.
+
+When too many requests are queued, a connection is read only while it has none under way. Bytes are
+budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
+Those on which followers fetch are read always: the requests that hold the bytes may wait for just these followers. So a
+connection that comes above the budget is read up to its first request, which tells whose it is.
+
+What peers ask for and do not read is held too. `room` says how many bytes of records the next answer may bring: no more
+than one answer's worth for a connection, and what `UNREAD_BYTES_MAX` leaves for all but followers, but a fair share always:
+some slow peers must not slow the others. Apache Kafka needs no such rule: it takes one request of a connection at a time,
+and its kernel sends records from the files.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from actors.node.runtime.calls import Api, Listener
+from actors.ports import Buffer
+
+IN_FLIGHT_MAX = 16
+UNREAD_BYTES_MAX = 256 << 20
+FAIR_BYTES = 1 << 20
+NOTHING_SERVED: Mapping[int, Api] = {}
+DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
+
+
+class Slot:
+    """The place of one answer in its connection's order.
+
+    Invariant: `parts` is None until the answer is known; an empty list means that nothing is sent (acks=0).
+    """
+
+    __slots__ = ("answer_bytes", "api", "bytes_held", "connection", "frame", "parked", "parts", "sliced", "writer")
+
+    def __init__(self, connection: "Connection", bytes_held: int, api: Api | None = None) -> None:
+        self.connection = connection
+        self.api = api
+        """The row of the request; None: its listener does not serve it."""
+        self.parts: list[Buffer] | None = None
+        self.bytes_held = bytes_held
+        self.answer_bytes = 0
+        self.parked: Callable[[bool], None] | None = None
+        """Looks at the request again that waits; with the connection it goes, and with it the request."""
+        self.writer: Api | None = None
+        """The row of a request that is under way and writes what others read."""
+        self.frame: memoryview | None = None
+        """That request. Invariant: None where `writer` is None."""
+        self.sliced: Callable[[], None] | None = None
+        """Goes on with a request that has done a slice of its work, in a later turn."""
+
+    def again(self, expired: bool) -> None:
+        """What the request waits for has come, or its time."""
+        parked, self.parked = self.parked, None
+        if parked is not None:
+            parked(expired)
+
+
+class Connection:
+    """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
+
+    __slots__ = (
+        "apis",
+        "closed",
+        "congested",
+        "id",
+        "kind",
+        "listener_name",
+        "paused",
+        "peer_host",
+        "principal",
+        "replica",
+        "sent",
+        "slots",
+        "unread",
+        "waiting",
+        "when_closed",
+        "writing",
+    )
+
+    def __init__(
+        self, id: int, kind: Listener, listener_name: str, peer_host: str, apis: Mapping[int, Api] = NOTHING_SERVED
+    ) -> None:
+        """`apis`: the rows that its listener serves, by API key."""
+        self.id = id
+        self.kind = kind
+        self.apis = apis
+        self.listener_name = listener_name
+        self.peer_host = peer_host
+        self.principal = "User:ANONYMOUS"
+        self.slots: deque[Slot] = deque()
+        self.waiting: deque[memoryview] = deque()
+        self.writing = 0
+        """Invariant: the number of `slots` with a `writer`."""
+        self.paused = False
+        self.replica = False
+        """Whether a follower fetches on it."""
+        self.closed = False
+        self.congested = False
+        """Whether the host says that the peer does not take what is sent."""
+        self.unread = 0
+        """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
+        self.sent = 0
+        """Of these, what was sent in this turn, or while the peer was congested."""
+        self.when_closed: dict[str, Callable[[], None]] = {}
+
+
+class Connections:
+    """All inbound connections of a node, by the host's number."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._by_id: dict[int, Connection] = {}
+        self.bytes_max = bytes_max
+        self.bytes_held = 0
+        self.sends: list[tuple[int, list[Buffer]]] = []
+        self.closes: list[int] = []
+        self.pauses: dict[int, None] = {}
+        self.resumes: dict[int, None] = {}
+        """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
+        self._throttled = False
+        """Whether too many bytes are held."""
+        self._crowded = False
+        """Whether too many requests are queued."""
+        self._unread = 0
+        """Invariant: the sum of `unread` over all connections."""
+        self._fresh: dict[int, None] = {}
+        """Connections that were sent records since the last `begin_turn`."""
+
+    def opened(self, connection: Connection) -> None:
+        """A peer has connected."""
+        self._by_id[connection.id] = connection
+
+    def replicates(self, id: int) -> None:
+        """A follower fetches on that connection: it stays when this broker is fenced, and is read whatever is held."""
+        connection = self._by_id.get(id)
+        if connection is not None and not connection.replica:
+            connection.replica = True
+            self._read_on(connection)
+
+    def replica(self, id: int) -> bool:
+        """Whether a follower fetches on that connection."""
+        connection = self._by_id.get(id)
+        return connection is not None and connection.replica
+
+    def room(self, id: int, bytes_max: int) -> int:
+        """Bytes of records that an answer may bring if no answer may bring more than `bytes_max`."""
+        connection = self._by_id.get(id)
+        if connection is None:
+            return 0
+        own = bytes_max - connection.unread
+        if not connection.replica:
+            own = min(own, max(UNREAD_BYTES_MAX - self._unread, FAIR_BYTES - connection.unread))
+        return max(0, own)
+
+    def promise(self, id: int, size: int) -> None:
+        """So many bytes are being read for an answer; below zero: they have been."""
+        connection = self._by_id.get(id)
+        if connection is not None:
+            connection.unread += size
+            self._unread += size
+
+    def congested(self, id: int, congested: bool) -> None:
+        """The host has more for a peer than it should hold; or that is over."""
+        connection = self._by_id.get(id)
+        if connection is not None:
+            connection.congested = congested
+            self._taken(connection)
+
+    def begin_turn(self) -> None:
+        """What was sent before and did not congest its connection is on its way."""
+        for id in self._fresh:
+            connection = self._by_id.get(id)
+            if connection is not None:
+                self._taken(connection)
+        self._fresh.clear()
+
+    def get(self, id: int) -> Connection | None:
+        """The open connection of that number, or None."""
+        return self._by_id.get(id)
+
+    def all(self) -> list[Connection]:
+        """Every open connection, in order of arrival."""
+        return list(self._by_id.values())
+
+    def begin(self, connection: Connection, frame: memoryview) -> Slot | None:
+        """A place for the answer to `frame`; None (and the frame is kept for later) if too many are in flight."""
+        if len(connection.slots) >= IN_FLIGHT_MAX or connection.waiting:
+            self.wait(connection, frame)
+            return None
+        if (self._throttled or self._crowded) and _limited(connection):
+            self._pause(connection)
+        return self._place(connection, frame)
+
+    def wait(self, connection: Connection, frame: memoryview) -> None:
+        """There is no place for `frame` yet: it stays in the connection, which is not read meanwhile."""
+        connection.waiting.append(frame)
+        self.bytes_held += len(frame)
+        self._pause(connection)
+
+    def sift(self, connection: Connection, wanted: Callable[[memoryview], bool]) -> None:
+        """Drop what waits for a place but for the frames that are wanted."""
+        kept = deque(frame for frame in connection.waiting if wanted(frame))
+        self.bytes_held -= sum(map(len, connection.waiting)) - sum(map(len, kept))
+        connection.waiting = kept
+
+    def take_back(self, connection: Connection, frames: list[memoryview]) -> None:
+        """The last requests of a connection, which have not begun, give their places back and wait for new ones."""
+        for frame in reversed(frames):
+            slot = connection.slots.pop()
+            assert slot.parts is None and slot.bytes_held == len(frame)
+            connection.waiting.appendleft(frame)
+        self._pause(connection)
+
+    def placed(self, connection: Connection) -> tuple[memoryview, Slot] | None:
+        """The first frame that waits and the place that it has now, or None."""
+        if not connection.waiting or len(connection.slots) >= IN_FLIGHT_MAX:
+            return None
+        frame = connection.waiting.popleft()
+        self.bytes_held -= len(frame)
+        slot = self._place(connection, frame)
+        self._read_on(connection)
+        return frame, slot
+
+    def writes(self, slot: Slot, frame: memoryview) -> None:
+        """A request that writes what others read is under way."""
+        if slot.writer is None and slot.parts is None and not slot.connection.closed:
+            slot.writer = slot.api
+            slot.frame = frame
+            slot.connection.writing += 1
+
+    def behind(self, slot: Slot) -> bool:
+        """Whether a request must wait for an earlier one of its connection."""
+        api = slot.api
+        if api is None:
+            return False
+        subjects = api.reads | api.writes
+        for earlier in slot.connection.slots:
+            if earlier is slot:
+                break
+            writer = earlier.writer
+            if writer is not None and writer.writes & subjects and not (api.pipelined and writer is api):
+                return True
+        return False
+
+    def answer(self, slot: Slot, parts: list[Buffer]) -> list[tuple[memoryview, Slot]]:
+        """The answer is known; send whatever is now first in line. Frames that waited for a place are returned with the
+        place that they now have."""
+        connection = slot.connection
+        if slot.parts is not None or connection.closed:
+            return []
+        slot.parts = parts
+        if slot.writer is not None:
+            slot.writer = slot.frame = None
+            connection.writing -= 1
+        if len(parts) > 1:  # records are parts of their own
+            slot.answer_bytes = sum(map(len, parts))
+            connection.unread += slot.answer_bytes
+            self._unread += slot.answer_bytes
+        self.bytes_held -= slot.bytes_held
+        ready: list[Buffer] = []
+        while connection.slots and (first := connection.slots[0]).parts is not None:
+            connection.slots.popleft()
+            ready.extend(first.parts or ())
+            if first.answer_bytes:
+                connection.sent += first.answer_bytes
+                self._fresh[connection.id] = None
+        if ready:
+            self.sends.append((connection.id, ready))
+        freed: list[tuple[memoryview, Slot]] = []
+        if connection.waiting and connection.kind is not Listener.CONTROL_PLANE:  # that queue has a bound of its own
+            while (frame := self.placed(connection)) is not None:
+                freed.append(frame)
+        if connection.paused:
+            self._read_on(connection)
+        return freed
+
+    def close(self, connection: Connection) -> None:
+        """Close from our side: nothing that was queued is run or answered."""
+        if not connection.closed:
+            self.closes.append(connection.id)
+            self.gone(connection.id)
+
+    def gone(self, id: int) -> Connection | None:
+        """The connection is closed, by whichever side."""
+        connection = self._by_id.pop(id, None)
+        if connection is None:
+            return None
+        connection.closed = True
+        self.bytes_held -= sum(len(frame) for frame in connection.waiting)
+        self.bytes_held -= sum(slot.bytes_held for slot in connection.slots if slot.parts is None)
+        self._unread -= connection.unread
+        connection.waiting.clear()
+        for slot in connection.slots:
+            slot.parked = slot.sliced = None
+        connection.slots.clear()
+        for function in list(connection.when_closed.values()):
+            function()
+        return connection
+
+    def throttle(self, requests_queued: int, requests_max: int) -> None:
+        """Pause or resume the reading of data connections by what is held in memory and queued."""
+        held = self.bytes_held
+        throttled = held > self.bytes_max or (self._throttled and held >= self.bytes_max * 3 // 4)
+        crowded = requests_queued >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)
+        if (throttled, crowded) == (self._throttled, self._crowded):
+            return
+        self._throttled, self._crowded = throttled, crowded
+        for connection in self._by_id.values():
+            if not self._read_on(connection) and not connection.paused:
+                self._pause(connection)
+
+    def _read_on(self, connection: Connection) -> bool:
+        """Resume the reading of a connection if it may be read; whether it may."""
+        if connection.waiting or (
+            _limited(connection) and (self._throttled or (self._crowded and len(connection.slots) > 0))
+        ):
+            return False
+        if connection.paused:
+            self._resume(connection)
+        return True
+
+    def _place(self, connection: Connection, frame: memoryview) -> Slot:
+        api = connection.apis.get(int.from_bytes(frame[:2], "big", signed=True))
+        slot = Slot(connection, len(frame), api)
+        self.bytes_held += len(frame)
+        connection.slots.append(slot)
+        return slot
+
+    def _taken(self, connection: Connection) -> None:
+        if not connection.congested:
+            connection.unread -= connection.sent
+            self._unread -= connection.sent
+            connection.sent = 0
+
+    def _pause(self, connection: Connection) -> None:
+        if not connection.paused:
+            connection.paused = True
+            self.resumes.pop(connection.id, None)
+            self.pauses[connection.id] = None
+
+    def _resume(self, connection: Connection) -> None:
+        connection.paused = False
+        self.pauses.pop(connection.id, None)
+        self.resumes[connection.id] = None
+
+
+def _limited(connection: Connection) -> bool:
+    return connection.kind in DATA_KINDS and not connection.replica

@@ -1,0 +1,98 @@
+"""What a peer that has closed its connection still gets: its Produce requests with acks=0 that have arrived whole.
+
+This file alone decides what outlives its connection. A producer with acks=0 waits for no answer, so it sends and closes;
+Apache Kafka reads on from a connection that its peer has closed until a request has an answer that nobody takes. Rules:
+
+1. Requests with acks=0 are handled in their order and in their connection's share of the time, those that wait for a
+   thread too. Of all others the answers are dropped, and those that have not begun to write are not looked at any more.
+   One that has begun goes on, since a later one may wait for it (`inspections.py`).
+2. The connection is forgotten when the last of them is handled. One that fails takes the others with it, as on a
+   connection that is open.
+3. `CLOSED_MAX` connections may stay, and none while the requests of all connections hold more memory than they may.
+"""
+
+import struct
+from collections.abc import Callable
+
+from actors.node.net.connections import DATA_KINDS, Connections, Slot
+from actors.node.net.mailbox import Mailbox
+from actors.wire import framing
+from actors.wire.errors import WireError
+
+CLOSED_MAX = 1000
+PRODUCE, FLEXIBLE_FROM = 0, 9
+_LENGTH = struct.Struct(">h")
+
+
+class Farewell:
+    """Connections that their peers have closed and that stay until what they sent is handled."""
+
+    def __init__(self, connections: Connections, mailbox: Mailbox, drop: Callable[[Slot], None]) -> None:
+        """`drop`: nobody waits for the answer of this slot any more."""
+        self._connections = connections
+        self._mailbox = mailbox
+        self._drop = drop
+        self.staying: dict[int, list[Slot]] = {}
+        """With the requests that had begun to write: with the connection they go."""
+
+    def stays(self, conn: int) -> bool:
+        """A peer has closed its connection; whether something of it is still handled."""
+        connections = self._connections
+        connection = connections.get(conn)
+        if connection is None or connection.kind not in DATA_KINDS or not connection.slots:
+            return False
+        if len(self.staying) >= CLOSED_MAX or connections.bytes_held > connections.bytes_max:
+            return False
+        kept = {id(slot) for slot in connection.slots if slot.frame is not None and without_answer(slot.frame)}
+        connections.sift(connection, without_answer)
+
+        def wanted(frame: memoryview, slot: Slot) -> bool:
+            if without_answer(frame):
+                kept.add(id(slot))
+                return True
+            return slot.writer is not None
+
+        self._mailbox.sift(conn, wanted)
+        if not kept and not connection.waiting:
+            return False
+        others = self.staying[conn] = []
+        connections.congested(conn, False)
+        for slot in list(connection.slots):
+            if id(slot) not in kept:
+                if slot.writer is None:
+                    slot.parked = slot.sliced = None
+                else:
+                    others.append(slot)
+                self._drop(slot)
+        self._mailbox.go_on(conn)
+        return True
+
+    def over(self) -> list[int]:
+        """Connections of which everything is handled; they are not remembered here any more."""
+        over = []
+        for conn in self.staying:
+            connection = self._connections.get(conn)
+            if connection is None or not connection.slots:
+                over.append(conn)
+        for conn in over:
+            for slot in self.staying.pop(conn):
+                slot.parked = slot.sliced = None
+        return over
+
+
+def without_answer(frame: memoryview) -> bool:
+    """Whether a request is a Produce with acks=0. One that cannot be read is not."""
+    if len(frame) < 2 or _LENGTH.unpack_from(frame)[0] != PRODUCE:
+        return False
+    try:
+        header, position = framing.decode_request_header(frame)
+        if header.api_version >= FLEXIBLE_FROM:
+            size, position = framing.decode_uvarint(frame, position, "ProduceRequest.transactional_id")
+            size -= 1
+        else:
+            (size,) = _LENGTH.unpack_from(frame, position)
+            position += _LENGTH.size
+        (acks,) = _LENGTH.unpack_from(frame, position + max(size, 0))
+    except (WireError, struct.error):
+        return False
+    return bool(acks == 0)

@@ -1,0 +1,262 @@
+"""Requests between the sockets and the handlers: they come in, wait in the mailbox, are handled, and their answers leave.
+
+This file alone decides where a frame waits, and when a connection is forgotten. Which waiting request is handled next,
+`mailbox.py` decides; what a request means is decided above. Rules:
+
+1. Requests of a control-plane listener stand in a queue of 20 (KIP-291). What has no place there waits outside, first come,
+   first served; a peer that does not read its answers gives its places back.
+2. A request waits with those behind it while its peer does not read, or while an earlier one writes what it reads.
+3. A connection that its peer has closed stays until what `farewell.py` keeps of it is handled.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from actors.config import NodeConfig
+from actors.node.net.connections import Connection, Connections, Slot
+from actors.node.net.farewell import Farewell
+from actors.node.net.mailbox import Mailbox
+from actors.node.runtime.calls import Lane, Listener, Served
+from actors.node.runtime.meters import Idle
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer
+
+REQUEST_BYTES_MAX = 256 << 20
+NOTE_EVERY_MS = 1000
+"""How often the share of idle time is looked at."""
+
+Run = Callable[[Connection, Slot, memoryview], None]
+"""Handle one request; its answer goes to the slot, now or later."""
+
+
+class RequestChannel:
+    """All requests of a node's peers, and the answers to what it has asked of others."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        config: NodeConfig,
+        served: Served,
+        answers: Callable[[int, memoryview], None],
+        answers_lane: Callable[[int], Lane],
+    ) -> None:
+        """`served`: the table. `answers`: takes a frame of a connection that this node has dialled, and `answers_lane`
+        says in which lane that connection's frames wait."""
+        self._runtime = runtime
+        self._served = served
+        self._answers = answers
+        self._answers_lane = answers_lane
+        queued_max = config.value("queued.max.request.bytes")
+        self.connections = Connections(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
+        self.mailbox = Mailbox(config.value("queued.max.requests"))
+        self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
+        self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
+        """How much of the time each lane has had nothing to do (KIP-291)."""
+        self._noted_ms = -NOTE_EVERY_MS
+        self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
+        self._closed: deque[tuple[int, bool]] = deque()
+        """Connections that have ended since the last turn, and whether a dial was refused."""
+        self._outside: dict[int, None] = {}
+        """Connections of the control-plane listener whose requests wait for a place in its queue, and whose peers read
+        their answers."""
+        self._listens: dict[str, bool] = {}
+        """Listeners about which this turn decided last: keep what arrives, or turn it away."""
+
+    # ---- inputs
+
+    def connected(self, conn: int, listener: str, peer_host: str) -> None:
+        """A peer has connected to `listener`."""
+        kind = self._kinds[listener]
+        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind]))
+
+    def closed(self, conn: int, refused: bool) -> None:
+        """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
+        self._closed.append((conn, refused))
+
+    def congested(self, conn: int, congested: bool) -> None:
+        """The host has more for a peer than it should hold; or that is over. Its requests wait meanwhile."""
+        self.connections.congested(conn, congested)
+        if not congested:
+            self.mailbox.go_on(conn)
+            connection = self.connections.get(conn)
+            if connection is not None and connection.kind is Listener.CONTROL_PLANE and connection.waiting:
+                self._outside[conn] = None
+
+    def received(self, conn: int, frame: memoryview) -> bool:
+        """One whole frame without its length. The buffer is the node's from now on.
+
+        False: hand over nothing more of this connection before `Effects.resume` names it.
+        """
+        if conn < 0:
+            self.mailbox.put(self._answers_lane(conn), conn, frame, None)
+            return True
+        connection = self.connections.get(conn)
+        if connection is None:
+            return False
+        if connection.kind is Listener.CONTROL_PLANE and (connection.waiting or self.mailbox.control_requests_full):
+            self.connections.wait(connection, frame)
+            self._outside[conn] = None
+        else:
+            slot = self.connections.begin(connection, frame)
+            if slot is not None:
+                self._queue(connection, frame, slot)
+            elif connection.kind is Listener.CONTROL_PLANE:  # 16 of its own are under way
+                self._outside[conn] = None
+        return not connection.paused
+
+    # ---- the turn
+
+    def begin_turn(self) -> None:
+        """What was sent before is on its way, requests in slices may go on, and idle shares are noted."""
+        self.connections.begin_turn()
+        if self.mailbox.rests:
+            self.mailbox.begin_turn()
+        now_ms = self._runtime.now.mono_ms
+        if now_ms >= self._noted_ms + NOTE_EVERY_MS:
+            self._noted_ms, at_ns = now_ms, self._runtime.stopwatch()
+            for idle in self.idle.values():
+                idle.note(at_ns)
+
+    def run_lane(self, lane: Lane, run: Run, budget_ns: int) -> None:
+        """Handle what waits in a lane until it is empty or its time is over; one request always."""
+        take = self.mailbox.take
+        item = take(lane)
+        if item is None:
+            return
+        mailbox, handle, stopwatch = self.mailbox, self._handle, self._runtime.stopwatch
+        at_ns = began_ns = stopwatch()
+        while item is not None:
+            handle(run, *item)
+            if self._outside:
+                self._let_in()
+            since_ns, at_ns = at_ns, stopwatch()
+            mailbox.last.charge(at_ns - since_ns)
+            if at_ns - began_ns >= budget_ns:
+                break
+            item = take(lane)
+        self.idle[lane].busy_ns += at_ns - began_ns
+
+    def forget_closed(self, lost: Callable[[int, bool], None]) -> None:
+        """Connections that have ended are forgotten, or stay until their acks=0 requests are handled. `lost`: of one
+        that this node had dialled."""
+        while self._closed:
+            conn, refused = self._closed.popleft()
+            if conn < 0:
+                self.mailbox.drop(conn)
+                lost(conn, refused)
+            elif not self.farewell.stays(conn):
+                self._forget(conn)
+        if self._outside:  # a connection that was closed leaves its places to others
+            self._let_in()
+
+    def end_turn(self) -> None:
+        """Connections whose last requests were handled are forgotten."""
+        if self.farewell.staying:
+            for conn in self.farewell.over():
+                self._forget(conn)
+
+    def throttle(self) -> None:
+        """Read connections or do not, by what is queued and held."""
+        self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
+
+    def taken_listens(self) -> dict[str, bool]:
+        """Listeners about which this turn has decided."""
+        found, self._listens = self._listens, {}
+        return found
+
+    # ---- what handlers and roles ask for
+
+    def answer(self, slot: Slot, parts: list[Buffer]) -> None:
+        """The answer of a slot is known."""
+        if slot.writer is not None:
+            self.mailbox.go_on(slot.connection.id)
+        for frame, place in self.connections.answer(slot, parts):
+            self._queue(slot.connection, frame, place)
+
+    def go_on_later(self, slot: Slot, frame: memoryview) -> None:
+        """Call `slot.sliced` in the next turn, before any later request of its connection."""
+        connection = slot.connection
+        if not connection.closed:
+            lane, plane = _place(slot)
+            self.mailbox.rest(lane, (connection.id, frame, slot), plane=plane)
+
+    def close(self, connection: Connection, why: str) -> None:
+        """Close one inbound connection and say why."""
+        if not connection.closed:
+            self._runtime.log.warning(
+                f"closed the connection of {connection.peer_host} on {connection.listener_name}: {why}"
+            )
+            self.mailbox.drop(connection.id)
+            self.connections.close(connection)
+
+    def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
+        """Call `function` once when that inbound connection is gone; a later one of the same name replaces it."""
+        connection = self.connections.get(conn)
+        if connection is not None:
+            connection.when_closed[name] = function
+
+    def listen(self, name: str) -> None:
+        """Answer on a listener, and keep what arrives."""
+        self._listens[name] = True
+
+    def turn_away(self, name: str) -> None:
+        """Answer on a listener, and close what arrives."""
+        self._listens[name] = False
+
+    # ---- inside
+
+    def _handle(self, run: Run, conn: int, frame: memoryview, slot: Slot | None) -> None:
+        if slot is None:
+            self._answers(conn, frame)
+        elif slot.sliced is not None:
+            go_on, slot.sliced = slot.sliced, None
+            go_on()
+        elif slot.connection.congested or (slot.connection.writing and self.connections.behind(slot)):
+            self._set_aside(frame, slot)
+        elif not slot.connection.closed:
+            run(slot.connection, slot, frame)
+
+    def _set_aside(self, frame: memoryview, slot: Slot) -> None:
+        """A request cannot run yet, and those behind it on its connection wait with it.
+
+        In the queue of the control-plane listener they leave their places to others: its peer alone decides when they may
+        run, and 20 of them would keep everybody else out."""
+        connection = slot.connection
+        lane, plane = _place(slot)
+        if not plane:
+            self.mailbox.set_aside(lane, (connection.id, frame, slot))
+            return
+        behind = self.mailbox.withdraw_control_requests(connection.id)
+        self.connections.take_back(connection, [frame, *behind])
+        self._outside[connection.id] = None
+
+    def _let_in(self) -> None:
+        """Fill the queue of the control-plane listener with what waits outside, first come, first served."""
+        for conn in list(self._outside):
+            connection = self.connections.get(conn)
+            if connection is not None and not connection.congested:
+                while not self.mailbox.control_requests_full and (found := self.connections.placed(connection)):
+                    self._queue(connection, *found)
+            if connection is None or connection.congested or not connection.waiting:
+                del self._outside[conn]
+            if self.mailbox.control_requests_full:
+                break
+
+    def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
+        if connection.kind is Listener.CONTROL_PLANE:
+            self.mailbox.put_control_request(connection.id, frame, slot)
+        else:
+            api = slot.api
+            self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
+
+    def _forget(self, conn: int) -> None:
+        """A peer's connection is closed, and nothing of it is handled any more."""
+        self.mailbox.drop(conn)
+        self.connections.gone(conn)
+
+
+def _place(slot: Slot) -> tuple[Lane, bool]:
+    """The lane of a request, and whether it is in the queue of the control-plane listener."""
+    if slot.connection.kind is Listener.CONTROL_PLANE:
+        return Lane.CONTROL, True
+    return (slot.api.lane if slot.api is not None else Lane.DATA), False

@@ -1,0 +1,174 @@
+"""Snapshot files of the metadata log: which there are, slices of them, and one that is being received (KIP-630).
+
+This file alone decides which checkpoints are kept: the newest and the one before it, where the log starts. So a
+replica that is a little behind still fetches records.
+
+Rules:
+
+1. A checkpoint has its name only when it is whole. Received bytes go into a `.part` file, which is verified batch by
+   batch before it is renamed.
+2. Nothing is unlinked by the loop.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.node.quorum.files import DELETED, PART, TEMPORARY, DamagedFile, checkpoint_name, checkpoint_of
+from actors.ports import Buffer, Disk, File
+from actors.raft import SnapshotId, SnapshotSlice
+from fastpath.records import batch as batches
+from fastpath.records.batch import CorruptBatch
+
+
+class Damage(NamedTuple):
+    """The first batch of a checkpoint that is not sound."""
+
+    position: int
+    reason: str
+
+
+def verify(file: File) -> Damage | None:
+    """Check a received file: None, or what is wrong. Blocking; touches nothing but the file."""
+    return check(file.read_cold(0, file.size))
+
+
+def check(data: Buffer) -> Damage | None:
+    """Check every batch of a checkpoint, and that there is one: None, or what is wrong."""
+    position = 0
+    try:
+        while position < len(data) or position == 0:
+            position += batches.verify(data, position).size
+    except CorruptBatch as error:
+        return Damage(position, error.reason)
+    return None
+
+
+class Checkpoints:
+    """The checkpoints of one directory, oldest first."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.ids: list[SnapshotId] = []
+        self.garbage: list[tuple[str, File | None]] = []
+        """Renamed files that wait to be unlinked."""
+        self.missed: tuple[File, int, int] | None = None
+        """File, position and size that the last `slice` which answered None needs."""
+        self._open: dict[SnapshotId, File] = {}
+        self._warm: tuple[SnapshotId, int, memoryview] | None = None
+        self._part: tuple[SnapshotId, File] | None = None
+
+    @property
+    def latest(self) -> SnapshotId | None:
+        return self.ids[-1] if self.ids else None
+
+    def path(self, snapshot: SnapshotId) -> str:
+        return f"{self.directory}/{checkpoint_name(snapshot)}"
+
+    def recover(self) -> None:
+        """Find what is there; what was left half done is unlinked (start-up only)."""
+        for name in self.disk.names(self.directory):
+            if name.endswith((PART, DELETED, TEMPORARY)):
+                self.disk.remove(f"{self.directory}/{name}")
+        found = (checkpoint_of(name) for name in self.disk.names(self.directory))
+        self.ids = sorted(one for one in found if one is not None)
+
+    def newest(self) -> memoryview:
+        """The newest one whole, empty if there is none. Raises DamagedFile, DiskFailed; may block."""
+        if not self.ids:
+            return memoryview(b"")
+        file = self._file(self.ids[-1])
+        data = file.read_cold(0, file.size)
+        damage = check(data)
+        if damage is not None:
+            raise DamagedFile(
+                f"{file.path} is damaged at byte {damage.position} ({damage.reason}). Restore it from a copy, or empty "
+                f"the directory and let this node fetch the metadata from the others"
+            )
+        return data
+
+    def load(self, snapshot: SnapshotId) -> memoryview:
+        """The whole file; may block. Raises FileNotFoundError, DiskFailed."""
+        file = self._file(snapshot)
+        return file.read_cold(0, file.size)
+
+    def slice(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
+        """As `LogReader.read_snapshot`."""
+        if snapshot not in self.ids:
+            raise FileNotFoundError(self.path(snapshot))
+        file = self._file(snapshot)
+        size = min(bytes_max, max(file.size - position, 0))
+        if position < 0 or size == 0:
+            return SnapshotSlice(file.size, b"")
+        if self._warm is not None and self._warm[:2] == (snapshot, position):
+            return SnapshotSlice(file.size, self._warm[2][:size])
+        data = file.read(position, size)
+        if data is None:
+            self.missed = (file, position, size)
+            return None
+        return SnapshotSlice(file.size, data)
+
+    def warm(self, file: File, position: int, data: memoryview) -> None:
+        """The bytes of a cold slice have come."""
+        for snapshot, known in self._open.items():
+            if known is file:
+                self._warm = (snapshot, position, data)
+
+    def _file(self, snapshot: SnapshotId) -> File:
+        file = self._open.get(snapshot)
+        if file is None:
+            file = self._open[snapshot] = self.disk.open(self.path(snapshot))
+        return file
+
+    # -- receiving
+
+    def write_part(self, snapshot: SnapshotId, position: int, data: Buffer) -> File:
+        """Bytes of a snapshot in transfer. At position 0 it starts over."""
+        if self._part is None or self._part[0] != snapshot or position == 0:
+            self._drop_part()
+            self._part = (snapshot, self.disk.open(self.path(snapshot) + PART, create=True))
+            if self._part[1].size:
+                self._part[1].truncate(0)
+        file = self._part[1]
+        assert file.size == position, (file.size, position)
+        file.append((data,))
+        return file
+
+    def receives(self, file: File) -> bool:
+        """Whether that file is still the one in transfer."""
+        return self._part is not None and self._part[1] is file
+
+    def adopt_part(self, snapshot: SnapshotId) -> File:
+        """The verified file takes its name; the file to sync."""
+        assert self._part is not None and self._part[0] == snapshot
+        file = self._part[1]
+        self._part = None
+        self.disk.rename(file.path, self.path(snapshot))
+        self.keep([], snapshot)
+        file.close()
+        return self._file(snapshot)
+
+    def _drop_part(self) -> None:
+        if self._part is not None:
+            path, file = self._part[1].path, self._part[1]
+            self._part = None
+            self.disk.rename(path, path + DELETED)
+            self.garbage.append((path + DELETED, file))
+
+    # -- keeping
+
+    def discard(self, snapshot: SnapshotId) -> None:
+        """A file that came too late goes."""
+        path = self.path(snapshot)
+        self.disk.rename(path, path + DELETED)
+        self.garbage.append((path + DELETED, None))
+
+    def keep(self, kept: Sequence[SnapshotId], added: SnapshotId) -> None:
+        """From now on there are `kept` and `added`; the rest goes."""
+        for snapshot in self.ids:
+            if snapshot not in kept and snapshot != added:
+                path = self.path(snapshot)
+                self.disk.rename(path, path + DELETED)
+                self.garbage.append((path + DELETED, self._open.pop(snapshot, None)))
+        self.ids = sorted({*kept, added})
+        self._warm = None

@@ -1,0 +1,109 @@
+"""Committed batches on their way to the roles, and when a role hears that this node leads the quorum.
+
+This file alone decides when a role sees a batch: committed ones only, each once, in order, after the snapshot before them. A
+lost leadership comes first, a gained one last and only when everything below it has been replayed (KIP-631).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from actors.metadata import batches
+from actors.node.quorum.store import Store
+from actors.node.quorum.voters import VoterSet
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Batch, Buffer
+from actors.raft import Leadership, SnapshotId
+
+REPLAY_BYTES = 4 << 20
+"""Bytes of committed batches that one turn replays at most."""
+READ_BYTES = 1 << 20
+CONTROL_BYTE, CONTROL_BIT = 22, 0x20
+
+
+class NodeRole(Protocol):
+    """What a role of the node does with the metadata log."""
+
+    def load(self, data: Buffer, snapshot: SnapshotId) -> None: ...
+    def replay(self, batch: Batch) -> None: ...
+    def committed(self, high_watermark: int) -> None: ...
+    def gained(self, epoch: int, next_offset: int) -> None:
+        """This node is the active controller."""
+        ...
+
+    def lost(self) -> None:
+        """It is no more."""
+        ...
+
+
+class Replay:
+    """How far the roles of this node have come in the metadata log."""
+
+    def __init__(self, runtime: Runtime, store: Store, voters: VoterSet) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._voters = voters
+        self.roles: Sequence[NodeRole] = ()
+        """Set before anything is replayed."""
+        self.applied = 0
+        """Everything below has been replayed by the roles."""
+        self.behind = False
+        """There is more to replay in the next turn."""
+        self.pending: Leadership | None = None
+        """A leadership that begins when what is below it has been replayed."""
+        self.active = False
+        """This node leads, and the start of its epoch is committed and replayed."""
+
+    def load(self, snapshot: SnapshotId) -> None:
+        """Begin again at a snapshot that is on the disk."""
+        data = self._store.checkpoints.load(snapshot)
+        voters = self._store.voters_of(data)
+        if voters:
+            self._voters.adopt(voters)
+        for role in self.roles:
+            role.load(data, snapshot)
+        self.applied = snapshot.end_offset
+
+    def lost(self, epoch: int) -> None:
+        """This node leads no more."""
+        self.active = False
+        self.pending = None
+        self._runtime.log.info(f"no longer leader of the quorum, epoch {epoch}")
+        for role in self.roles:
+            role.lost()
+        self._runtime.waiting.lost()
+
+    def run(self, high_watermark: int) -> None:
+        """Hand committed batches to the roles, up to a budget; then say what is committed."""
+        before, budget = self.applied, REPLAY_BYTES
+        while self.applied < high_watermark and budget > 0:
+            start = self.applied
+            for batch in self._store.log.read(start, READ_BYTES) or ():
+                if batch.last_offset >= high_watermark:
+                    break
+                self._replay(batch)
+                budget -= len(batch.data)
+            if self.applied == start:  # read from disk first, or not written yet for want of room
+                break
+        self.behind = self.applied < high_watermark and budget <= 0
+        if self.applied > before:
+            for role in self.roles:
+                role.committed(self.applied)
+            self._runtime.waiting.committed(self.applied)
+        if self.pending is not None and self.applied >= self.pending.next_offset:
+            self._gain(self.pending)
+
+    def _replay(self, batch: Batch) -> None:
+        if batch.data[CONTROL_BYTE] & CONTROL_BIT:
+            for _, control in batches.controls(batch.data):
+                if isinstance(control, batches.Voters):
+                    self._voters.adopt(control.voters)
+        for role in self.roles:
+            role.replay(batch)
+        self.applied = batch.last_offset + 1
+
+    def _gain(self, leadership: Leadership) -> None:
+        self.pending = None
+        self.active = True
+        self._runtime.log.info(f"leader of the quorum, epoch {leadership.epoch}, offset {leadership.next_offset}")
+        for role in self.roles:
+            role.gained(leadership.epoch, leadership.next_offset)

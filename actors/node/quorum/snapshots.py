@@ -1,0 +1,108 @@
+"""Taking a snapshot of an image: pin it, encode it outside the loop, hand the file over once it is safe (KIP-630).
+
+What this file alone decides: when a snapshot that was taken is handed over, or thrown away. It shows the state at the
+pinned log end, which on an active controller may not be committed yet; so it waits until the high watermark has passed
+that offset, and is thrown away if that state is undone.
+"""
+
+from bisect import bisect_left
+from typing import Any
+
+from actors.metadata import snapshot as snapshots
+from actors.metadata.dialects import FORMAT
+from actors.metadata.image import Image
+from actors.node.quorum.replica import Quorum
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+from actors.ports import Batch, Buffer
+from fastpath.records import batch as batches
+
+GRAIN_BYTES = 1 << 16
+
+
+class Snapshotting:
+    """The snapshots that one role takes of its image."""
+
+    def __init__(self, runtime: Runtime, quorum: Quorum, storage: Storage) -> None:
+        self._runtime = runtime
+        self._quorum = quorum
+        self._storage = storage
+        self.offset = -1
+        """End offset of the newest complete snapshot; -1: none (A47)."""
+        self._running = False
+        self._waiting: tuple[int, int, Buffer] | None = None
+        """(end offset, epoch, content) of one that is encoded and not committed yet."""
+        self._discard = False
+        self._epoch = 0
+        self._timestamp_ms = 0
+        self._bytes = 0
+        self._offsets: list[int] = [0]
+        self._totals: list[int] = [0]
+
+    @property
+    def busy(self) -> bool:
+        """Whether one is under way."""
+        return self._running or self._waiting is not None
+
+    def load(self, image: Image, data: Buffer, snapshot: Any) -> None:
+        """Fill an empty image from a snapshot, the newest one from now on: what is under way is of an older state."""
+        self._waiting, self._discard = None, True
+        loaded = snapshots.load(data, image, snapshot.end_offset, self._storage.family)
+        self._timestamp_ms = loaded.last_timestamp_ms
+        self.offset, self._epoch = snapshot.end_offset, snapshot.epoch
+        self._offsets, self._totals, self._bytes = [snapshot.end_offset], [0], 0
+
+    def replayed(self, batch: Batch) -> None:
+        """A batch is committed."""
+        self._epoch = batch.epoch
+        self._timestamp_ms = batches.header(batch.data).max_timestamp
+        self._bytes += len(batch.data)
+        if self._bytes - self._totals[-1] >= GRAIN_BYTES:
+            self._offsets.append(batch.last_offset + 1)
+            self._totals.append(self._bytes)
+
+    def bytes_since(self, offset: int) -> int:
+        """Bytes committed after `offset`, to a grain; what is older than this process counts as nothing."""
+        place = min(bisect_left(self._offsets, offset), len(self._totals) - 1)
+        return self._bytes - self._totals[place]
+
+    def take(self, image: Image, epoch: int | None = None, timestamp_ms: int | None = None) -> None:
+        """Begin one of the state as it is now. `epoch` and `timestamp_ms` of the newest record, where the image holds
+        records that are not committed. Does nothing while one is under way, or when there is nothing new."""
+        end = image.next_offset
+        if self.busy or end <= max(0, self.offset):
+            return
+        self._running, self._discard = True, False
+        pin = image.pin()
+        epoch = self._epoch if epoch is None else epoch
+        timestamp_ms = self._timestamp_ms if timestamp_ms is None else timestamp_ms
+        voters = self._quorum.identity.voters.record()
+
+        level = image.feature(FORMAT) or self._storage.format_level
+
+        def encode() -> Buffer:
+            return b"".join(snapshots.encode(pin, epoch, level, timestamp_ms, voters))
+
+        def then(result: Any) -> None:
+            pin.release()
+            self._running = False
+            if isinstance(result, Exception):
+                self._runtime.log.error(f"the snapshot at {end} failed: {result!r}")
+            elif not self._discard:
+                self._waiting = (end, epoch, result)
+                self.committed(self._quorum.high_watermark)
+
+        self._runtime.work(encode, then)
+
+    def committed(self, high_watermark: int) -> None:
+        """Hand over what is committed now."""
+        if self._waiting is not None and self._waiting[0] <= high_watermark:
+            (end, epoch, data), self._waiting = self._waiting, None
+            self._quorum.snapshot(end, epoch, data)
+            self.offset = end
+
+    def undone(self, next_offset: int) -> None:
+        """The image went back: a snapshot of what is no more is worth nothing."""
+        if self._waiting is not None and self._waiting[0] > next_offset:
+            self._waiting = None
+        self._discard = True

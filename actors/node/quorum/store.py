@@ -1,0 +1,212 @@
+"""The directory of the metadata log as a whole: recovery over all its files, and what is replaced with each sync.
+
+This file alone decides what a directory means when its files disagree:
+
+1. A checkpoint that ends beyond the log wins, and so does one of a later epoch than the log has: the node stopped
+   between taking it over and emptying the log, and what the log has behind it was never committed.
+2. The log starts at the oldest checkpoint that lies within it. A log that begins later than every checkpoint ends has
+   lost its beginning: the start is refused.
+3. The voters are those of the newest checkpoint or of a later Voters record in the log.
+4. A log that ends below its durable mark, with no checkpoint beyond it, has lost its end: the start is refused.
+5. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
+   the log and written for Kafka's tools only.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.metadata import batches
+from actors.node.quorum import files
+from actors.node.quorum.checkpoints import Checkpoints
+from actors.node.quorum.durable_mark import DurableMark
+from actors.node.quorum.log import MetadataLog
+from actors.ports import Batch, Buffer, Disk, File
+from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice
+from fastpath.records import batch as bytes_of
+
+NO_SNAPSHOT = SnapshotId(0, 0)
+CONTROL_BIT = 0x20
+SNAPSHOT_RETRY_MS = 10_000
+"""After a checkpoint that found no room the next try comes so much later."""
+
+
+class Recovered(NamedTuple):
+    """What a directory holds."""
+
+    hard: HardState
+    table: EpochTable
+    latest: SnapshotId
+    voters: Sequence[batches.Voter]
+    notices: Sequence[str]
+    """Sentences for the operator."""
+
+
+class Store:
+    """All files of the directory. Implements raft's LogReader."""
+
+    def __init__(self, disk: Disk, directory: str, segment_bytes: int, segment_ms: int) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.log = MetadataLog(disk, directory, segment_bytes, segment_ms)
+        self.checkpoints = Checkpoints(disk, directory)
+        self.mark = DurableMark(disk, directory)
+        self.bytes_since_snapshot = 0
+        self.taken: tuple[SnapshotId, bytes] | None = None
+        """A snapshot written by a role that waits for its end to be committed and durable."""
+        self.again_ms = 0
+        """No snapshot is stored before, monotonic: there was no room."""
+        self._bytes_at_taken = 0
+        self._storing = False
+        self._written_epochs: bytes = b""
+        self._hard = HardState()
+
+    # -- raft's LogReader
+
+    def read(self, offset: int, bytes_max: int) -> list[Batch] | None:
+        return self.log.read(offset, bytes_max)
+
+    def read_snapshot(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
+        return self.checkpoints.slice(snapshot, position, bytes_max)
+
+    # -- recovery
+
+    def recover(self, now_ms: int) -> Recovered:
+        """Read everything. Raises DamagedFile, DiskFailed."""
+        self.checkpoints.recover()
+        checkpoint = self.checkpoints.newest()
+        newest = self.checkpoints.latest or NO_SNAPSHOT
+        entries: list[tuple[int, int]] = []
+        voters = list(self.voters_of(checkpoint)) if len(checkpoint) else []
+
+        def seen(batch: Batch, attributes: int) -> None:
+            if not entries or batch.epoch > entries[-1][0]:
+                entries.append((batch.epoch, batch.base_offset))
+            if batch.base_offset >= newest.end_offset:
+                self.bytes_since_snapshot += len(batch.data)
+                if attributes & CONTROL_BIT:
+                    voters[:] = _voters_in(batch.data) or voters
+
+        unusable = self.mark.recover()
+        notices = self.log.recover(now_ms, seen, self.mark.offset)
+        if unusable is not None:
+            notices.append(unusable)
+        if max(self.log.end_offset, newest.end_offset) < self.mark.offset:
+            raise files.DamagedFile(
+                f"{self.directory}: the log ends at offset {self.log.end_offset}, but was durable up to "
+                f"{self.mark.offset}. Restore it from a copy, or empty the directory and let this node fetch the log from "
+                f"the others"
+            )
+        start = self._start(newest)
+        last_epoch = entries[-1][0] if entries else newest.epoch
+        if self.log.end_offset < newest.end_offset or last_epoch < newest.epoch or not self.log.segments:
+            if self.log.segments:
+                notices.append(
+                    f"{self.directory}: the log ends before the checkpoint {newest.end_offset}, it starts anew"
+                )
+            self.log.restart_at(newest.end_offset, now_ms)
+            entries, start = [], newest
+            self.bytes_since_snapshot = 0
+        if self.checkpoints.ids:
+            self.checkpoints.keep([one for one in self.checkpoints.ids if one.end_offset >= start.end_offset], newest)
+        table = EpochTable(entries, start, self.log.end_offset)
+        return Recovered(self._quorum_state(), table, newest, voters, notices)
+
+    def _start(self, newest: SnapshotId) -> SnapshotId:
+        first = self.log.start_offset if self.log.segments else newest.end_offset
+        for snapshot in self.checkpoints.ids:
+            if snapshot.end_offset >= first:
+                return snapshot
+        if first > 0:
+            raise files.DamagedFile(
+                f"{self.directory}: the log begins at offset {first} and no checkpoint reaches it. Restore the missing "
+                f"file, or empty the directory and let this node fetch the log from the others"
+            )
+        return NO_SNAPSHOT
+
+    def _quorum_state(self) -> HardState:
+        path = f"{self.directory}/{files.QUORUM_STATE}"
+        if not self.disk.exists(path):
+            return HardState()
+        file = self.disk.open(path)
+        self._hard = files.read_quorum_state(bytes(file.read_cold(0, file.size)), path)
+        file.close()
+        return self._hard
+
+    def voters_of(self, data: Buffer) -> Sequence[batches.Voter]:
+        """The voters that a snapshot names; it begins with a control batch."""
+        return _voters_in(data) if len(data) else ()
+
+    # -- writing
+
+    def replacements(self, hard: HardState | None, table: EpochTable) -> list[tuple[Disk, str, bytes]]:
+        """The small files that a sync writes anew: quorum-state if it changed, the epochs if they did."""
+        found: list[tuple[Disk, str, bytes]] = []
+        if not self._written_epochs:
+            found.append((self.disk, f"{self.directory}/{files.PARTITION}", files.partition()))
+        epochs = files.epochs(table.entries())
+        if epochs != self._written_epochs:
+            self._written_epochs = epochs
+            found.append((self.disk, f"{self.directory}/{files.EPOCHS}", epochs))
+        if hard is not None:
+            found.append((self.disk, f"{self.directory}/{files.QUORUM_STATE}", files.quorum_state(hard)))
+        return found
+
+    def adopt(self, snapshot: SnapshotId, now_ms: int) -> None:
+        """A received checkpoint takes the place of everything."""
+        self.checkpoints.adopt_part(snapshot)
+        self.log.restart_at(snapshot.end_offset, now_ms)
+        self.bytes_since_snapshot = 0
+        self.taken = None
+
+    def next_taken(self, safe_offset: int, now_ms: int) -> tuple[SnapshotId, bytes] | None:
+        """The snapshot to be stored now: everything in it is below `safe_offset`, committed and durable."""
+        if self.taken is None or self._storing or self.taken[0].end_offset > safe_offset or now_ms < self.again_ms:
+            return None
+        self._storing = True
+        self._bytes_at_taken = self.bytes_since_snapshot
+        return self.taken
+
+    def stored(self, snapshot: SnapshotId, start: SnapshotId) -> SnapshotId | None:
+        """The checkpoint is durable: where the log starts from now on. None: a newer one was received meanwhile."""
+        self._storing = False
+        if self.taken is not None and self.taken[0] == snapshot:
+            self.taken = None
+        latest = self.checkpoints.latest
+        if latest is not None and latest.end_offset >= snapshot.end_offset:
+            if snapshot not in self.checkpoints.ids:
+                self.checkpoints.discard(snapshot)
+            return None
+        if latest is not None and latest.end_offset > start.end_offset:
+            start = latest
+        self.checkpoints.keep([one for one in self.checkpoints.ids if one.end_offset >= start.end_offset], snapshot)
+        self.bytes_since_snapshot -= self._bytes_at_taken
+        self.log.roll()
+        return start
+
+    def not_stored(self, now_ms: int) -> None:
+        """There was no room for the checkpoint: it is tried again at `again_ms`, or one that is newer by then."""
+        self._storing = False
+        self.again_ms = now_ms + SNAPSHOT_RETRY_MS
+
+    def take_garbage(self) -> list[tuple[str, File | None]]:
+        """What may be unlinked now."""
+        garbage = [*self.log.garbage, *self.checkpoints.garbage]
+        self.log.garbage, self.checkpoints.garbage = [], []
+        return garbage
+
+    def unlink(self, garbage: Sequence[tuple[str, File | None]]) -> None:
+        """Blocking."""
+        for path, file in garbage:
+            if file is not None:
+                file.close()
+            self.disk.remove(path)
+
+
+def _voters_in(data: Buffer) -> Sequence[batches.Voter]:
+    """The voters of the control batch at the beginning of `data`; empty if it names none."""
+    if not bytes_of.header(data).attributes & CONTROL_BIT:
+        return ()
+    for _, control in batches.controls(data):
+        if isinstance(control, batches.Voters):
+            return control.voters
+    return ()

@@ -1,0 +1,76 @@
+"""Snapshots on their way to the disk: those that a role has taken, and those that a leader has sent (KIP-630).
+
+This file alone decides when a snapshot gets its name: one of our own once everything below its end is committed and durable
+here; a received one once it is durable and was read back whole.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.node.quorum.checkpoints import verify
+from actors.node.quorum.store import Store
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer, DiskFull
+from actors.raft import Raft, SnapshotId
+
+
+class StoredSnapshots:
+    """The snapshots of one replica's metadata log."""
+
+    def __init__(self, runtime: Runtime, store: Store) -> None:
+        self._runtime = runtime
+        self._store = store
+
+    def take_in(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
+        """A role has written a checkpoint, whole or in parts: `store` it when it may have its name."""
+        whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
+        self._store.taken = (SnapshotId(end_offset, epoch), whole)
+
+    def store(self, raft: Raft) -> None:
+        """Write what a role has handed over, if it is safe now."""
+        runtime, store = self._runtime, self._store
+        taken = store.next_taken(min(raft.high_watermark, raft.durable_offset), runtime.now.mono_ms)
+        if taken is None:
+            return
+        snapshot, data = taken
+
+        def stored(result: Exception | None) -> None:
+            if isinstance(result, DiskFull):
+                runtime.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
+                store.not_stored(runtime.now.mono_ms)
+                runtime.waiting.timers.at(store.again_ms, lambda: self.store(raft))
+                return
+            if result is not None:
+                runtime.stop(1, f"a checkpoint cannot be written: {result}")
+                return
+            start = store.stored(snapshot, raft.epochs.start)
+            if start is not None:
+                raft.snapshot_taken(snapshot, start)
+                store.log.delete_below(start.end_offset)
+
+        runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), data)], stored)
+
+    def verify(self, snapshot: SnapshotId, file: Any, raft: Raft) -> None:
+        """The last part of a received file is written: it becomes durable, is checked outside the loop, and raft hears of
+        it."""
+        runtime, checkpoints = self._runtime, self._store.checkpoints
+
+        def checked(result: Any) -> None:
+            if not checkpoints.receives(file):
+                return  # given up, and perhaps unlinked, for one that another leader sends
+            if isinstance(result, Exception):
+                runtime.stop(1, f"a received checkpoint cannot be read: {result}")
+            else:
+                if result is not None:
+                    runtime.log.warning(
+                        f"the snapshot in {file.path} came damaged at byte {result.position}: {result.reason}"
+                    )
+                raft.snapshot_received(snapshot, result is None, runtime.now)
+
+        def durable(result: Exception | None) -> None:
+            if result is not None:
+                runtime.stop(1, f"a received checkpoint cannot be made durable: {result}")
+            else:
+                runtime.work(lambda: verify(file), checked)
+
+        runtime.sync((file,), (), durable)

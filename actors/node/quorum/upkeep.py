@@ -1,0 +1,87 @@
+"""What the files of the metadata log need beside appends: cold reads, the durable mark, and unlinking of old segments
+and checkpoints.
+
+This file alone decides when these are done. Each is outside the loop, and no request waits for it but those that asked for
+what is not in memory.
+"""
+
+from typing import Any
+
+from actors.node.quorum import files
+from actors.node.quorum.store import Store
+from actors.node.runtime.runtime import Runtime
+from actors.ports import DiskFull
+from actors.raft import Raft
+
+
+class Upkeep:
+    """Of the directory of one replica."""
+
+    def __init__(self, runtime: Runtime, store: Store) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._reading = False
+        """A cold read is under way."""
+        self._mark_timed = False
+        """A timer runs for the durable mark."""
+
+    def keep_mark(self, raft: Raft) -> None:
+        """Write down how far the log is durable and committed, now or when it is time."""
+        runtime, mark = self._runtime, self._store.mark
+        safe = min(raft.high_watermark, raft.durable_offset)
+        if self._mark_timed or not mark.behind(safe):
+            return
+
+        def timed() -> None:
+            self._mark_timed = False
+            self.keep_mark(raft)
+
+        if runtime.now.mono_ms < mark.due_ms:
+            self._mark_timed = True
+            runtime.waiting.timers.at(mark.due_ms, timed)
+            return
+
+        def written(result: Exception | None) -> None:
+            mark.written(result is None)
+            if result is None or isinstance(result, DiskFull):
+                self.keep_mark(raft)
+            else:
+                runtime.stop(1, f"{files.DURABLE} cannot be written: {result}")
+
+        runtime.sync((), [mark.write(safe, runtime.now.mono_ms)], written)
+
+    def read_missed(self, raft: Raft) -> None:
+        """Fetch from the disk what somebody missed in memory; raft and the replay then look again."""
+        runtime, log, checkpoints = self._runtime, self._store.log, self._store.checkpoints
+        cold, piece = log.missed, checkpoints.missed
+        if self._reading or (cold is None and piece is None):
+            return
+        self._reading = True
+        log.missed = checkpoints.missed = None
+
+        def read(result: Any) -> None:
+            self._reading = False
+            if isinstance(result, FileNotFoundError):
+                raft.warmed()  # deleted meanwhile, behind a newer snapshot: who asked is told so
+                return
+            if isinstance(result, Exception):
+                runtime.stop(1, f"the metadata log cannot be read: {result}")
+                return
+            if cold is not None:
+                log.warm(cold, result)
+            elif piece is not None:
+                checkpoints.warm(piece[0], piece[1], result)
+            raft.warmed()
+
+        if cold is not None:
+            runtime.work(cold.job, read)
+        elif piece is not None:
+            file, position, size = piece
+            runtime.work(lambda: file.read_cold(position, size), read)
+
+    def sweep(self) -> None:
+        """Unlink what was given up."""
+        store = self._store
+        garbage = store.take_garbage()
+        if garbage:
+            self._runtime.work(lambda: store.unlink(garbage), lambda result: None)

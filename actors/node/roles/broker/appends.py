@@ -1,0 +1,119 @@
+"""Appends to partitions that this broker leads: a client's, and those of the broker's own coordinators.
+
+This file alone decides what a failed append means: without room another member of the ISR is to lead, with a failed
+device the log directory goes offline. Whether a batch may be appended at all is `broker/admission.py`'s for clients.
+"""
+
+from collections.abc import Callable
+
+from actors.broker.admission import Refused
+from actors.broker.lifecycle import Lifecycle
+from actors.broker.log.log import Appended
+from actors.broker.partition import Partition
+from actors.broker.replicas import Replicas
+from actors.node.roles.broker.lookups import Lookups
+from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer, DiskFailed
+from actors.wire.errors import ErrorCode
+
+HAND_OVER_AGAIN_MS = 60_000
+
+
+class Appends:
+    """The way into a log."""
+
+    def __init__(
+        self, runtime: Runtime, replicas: Replicas, storage: BrokerStorage, lifecycle: Lifecycle, lookups: Lookups
+    ) -> None:
+        self._runtime = runtime
+        self._replicas = replicas
+        self._storage = storage
+        self._lifecycle = lifecycle
+        self._lookups = lookups
+
+    def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
+        """`Partition.append`, after which `grown` is due. Raises Refused; once this process
+        ends, always: the last flush of its logs has begun, or there is none."""
+        if self._storage.closing:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
+        try:
+            appended = partition.append(data, self._runtime.now.wall_ms, client=client)
+        except Refused as refused:
+            if refused.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._no_room(partition)
+            raise
+        except DiskFailed as error:
+            self._storage.append_failed(self._replicas, partition, error)
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed") from None
+        if self._replicas.full:
+            self._replicas.full.pop(partition, None)
+        return appended
+
+    def grown(self, partition: Partition) -> None:
+        """A led partition has taken in a batch."""
+        self._storage.written(partition)
+        self._replicas.appended(partition, self._runtime.now.mono_ms)
+
+    def signal(self) -> None:
+        """Wake whoever waits for what has changed."""
+        signals = self._replicas.signals
+        if signals:
+            self._replicas.signals = {}
+            for key, reached in signals.items():
+                self._runtime.waiting.signal(key, reached)
+
+    # ---- of the broker itself
+
+    def append_internal(self, topic: str, number: int, data: bytearray, then: Callable[[ErrorCode], None]) -> None:
+        """Append one batch as acks=all, without a client's limits; `then` gets NONE when it is committed, else why not. Of
+        one partition in order."""
+        runtime = self._runtime
+        partition = self._replicas.get(topic, number)
+        try:
+            if partition is None:
+                raise Refused(self._lookups.absent(topic, number))
+            partition.admit(-1)
+            appended = self.append(partition, data, client=False)
+        except Refused as refused:
+            then(refused.code)
+            return
+        self.grown(partition)
+        self.signal()
+        deadline_ms = runtime.now.mono_ms + runtime.config.value("offsets.commit.timeout.ms")
+        self._wait(partition, appended.last_offset + 1, partition.leader_epoch, deadline_ms, then)
+
+    def _wait(
+        self,
+        partition: Partition,
+        required_offset: int,
+        leader_epoch: int,
+        deadline_ms: int,
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        waiting = self._runtime.waiting
+
+        def again(expired: bool) -> None:
+            verdict = partition.verdict(required_offset, leader_epoch)
+            if verdict is None and expired:
+                verdict = ErrorCode.REQUEST_TIMED_OUT
+            if verdict is None:
+                waiting.park([partition.committed], deadline_ms, again)
+            else:
+                then(verdict)
+
+        if waiting.waits(partition.committed):
+            # Older appends are told first, also where an ISR that shrank in this turn has committed all of them at once.
+            waiting.park([partition.committed], deadline_ms, again)
+        else:
+            again(False)
+
+    def _no_room(self, partition: Partition) -> None:
+        """A led partition cannot grow here: the next heartbeat, sent at once, asks for another leader of its ISR. Not again
+        within a minute: where no member has room, the leadership would go round and round."""
+        replicas, now_ms = self._replicas, self._runtime.now.mono_ms
+        asked_ms = replicas.handed_over_ms.get(partition)
+        if len(partition.isr.isr) > 1 and (asked_ms is None or now_ms - asked_ms >= HAND_OVER_AGAIN_MS):
+            replicas.handed_over_ms[partition] = now_ms
+            replicas.full[partition] = partition.leader_epoch
+            self._lifecycle.hurry(self._runtime.now)

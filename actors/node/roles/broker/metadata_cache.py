@@ -1,0 +1,49 @@
+"""What this broker knows of the cluster: the image of committed metadata, and what handlers look up in it.
+
+This file alone decides which settings a topic has here, and where a broker is reached. A snapshot puts another image in
+the place of the old one, so who keeps the cache asks it anew each time.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from actors.config import NodeConfig, TopicSettings
+from actors.metadata.image import TOPIC_RESOURCE, Image
+
+BROKER_RESOURCE = 4
+TOPICS_KEY = ("topics changed",)
+"""Waiting key: topics came or went."""
+LEADERS_KEY = ("leaders changed",)
+"""Waiting key: partitions or brokers have changed."""
+
+
+class MetadataCache:
+    """Metadata at the high watermark, as this broker has replayed it."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._config = config
+        self.me = config.broker_id
+        self.image = Image()
+
+    def settings(self, topic: str) -> TopicSettings:
+        """The settings of a topic: its own, else the cluster's dynamic ones, else this node's."""
+        image = self.image
+        cluster = {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, str(self.me))}
+        return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
+
+    def endpoint(self, broker: int, listener: str) -> Any | None:
+        """Where a broker is reached on the listener of that name; None: unknown or fenced."""
+        registration = self.image.broker(broker)
+        if registration is None or registration.fenced:
+            return None
+        return next((one for one in registration.endpoints if one.name == listener), None)
+
+    def node_endpoints(self, brokers: Iterable[int], kind: Any, listener: str) -> list[Any]:
+        """Endpoints of leaders that an answer names (KIP-951), on the listener that was asked."""
+        found = []
+        for broker in brokers:
+            endpoint = self.endpoint(broker, listener)
+            registration = self.image.broker(broker)
+            if endpoint is not None and registration is not None:
+                found.append(kind(node_id=broker, host=endpoint.host, port=endpoint.port, rack=registration.rack))
+        return found

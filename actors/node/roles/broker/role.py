@@ -1,0 +1,257 @@
+"""The broker of a node, and the order of its turn. What happens in each step is decided in the
+files beside this one, save when a damaged replica, or a directory that cannot be read, is given up.
+
+replay what was committed -> replicas follow -> heartbeat, lag, retention, groups -> (requests) -> flushes, what cannot be
+read -> AlterIsr -> fetches
+"""
+
+from typing import Any
+
+from actors.broker.fetchers import Limits
+from actors.broker.isr_proposals import IsrProposals
+from actors.broker.lifecycle import Lifecycle
+from actors.broker.partition import NO_LEADER, Cluster, Partition
+from actors.broker.recently_fenced import RecentlyFenced
+from actors.broker.replicas import Replicas
+from actors.broker.sessions import Sessions
+from actors.broker.suspected_leaders import SuspectedLeaders
+from actors.metadata.batches import is_control
+from actors.metadata.dialects import FORMAT, dialect
+from actors.metadata.image import Image
+from actors.node.net.channels import Channels
+from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.replica import Quorum
+from actors.node.roles.broker.alter_isr import AlterIsr
+from actors.node.roles.broker.appends import Appends
+from actors.node.roles.broker.applier import MetadataApplier
+from actors.node.roles.broker.gathered import Gathered
+from actors.node.roles.broker.group_coordinator import GroupCoordinator
+from actors.node.roles.broker.heartbeats import BrokerHeartbeats
+from actors.node.roles.broker.inspections import Order
+from actors.node.roles.broker.lookups import Lookups
+from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
+from actors.node.roles.broker.replication import Replication
+from actors.node.roles.broker.snapshots import BrokerSnapshots
+from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.runtime.calls import Listener
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+from actors.ports import Batch, Buffer, Now
+
+FAR_MS = 1 << 62
+
+
+class BrokerRole:
+    """The broker of a node."""
+
+    def __init__(
+        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
+    ) -> None:
+        self._runtime = runtime
+        self._requests = requests
+        self._family = storage.family
+        config, value = runtime.config, runtime.config.value
+        lag_ms_max = value("replica.lag.time.max.ms")
+        self.cache = MetadataCache(config)
+        self.cluster = Cluster(config.broker_id, lag_ms_max)
+        self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
+        self.storage = BrokerStorage(runtime, storage, self.cache)
+        self.replicas = Replicas(
+            self.cluster,
+            IsrProposals(config.broker_id, lag_ms_max // 2),
+            Limits(
+                value("replica.fetch.wait.max.ms"),
+                value("replica.fetch.min.bytes"),
+                value("replica.fetch.response.max.bytes"),
+                value("replica.fetch.max.bytes"),
+            ),
+            self.storage.open,
+        )
+        self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
+        self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
+        self.produced = Order(runtime, requests)
+        self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
+        self.suspected_leaders = SuspectedLeaders(self.cluster.registered)
+        self.recently_fenced = RecentlyFenced()
+        self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
+        self.topics = TopicCreation(runtime, channels, self.cache)
+        self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
+        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self.groups)
+        self.replication = Replication(
+            runtime,
+            channels,
+            self.cache,
+            self.replicas,
+            self.storage,
+            self.lifecycle,
+            self.suspected_leaders,
+            self.gathered,
+        )
+        self.alter_isr = AlterIsr(runtime, channels, self.replicas, self.lifecycle, self.lookups, self.gathered)
+        self.heartbeats = BrokerHeartbeats(
+            runtime,
+            requests,
+            channels,
+            quorum,
+            storage.cluster_id,
+            self.cache,
+            self.lifecycle,
+            self.lookups,
+            self.replicas,
+            self.storage,
+            self.producer_ids,
+        )
+        self.applier = MetadataApplier(
+            runtime,
+            self.cache,
+            self.replicas,
+            self.storage,
+            self.heartbeats,
+            self.replication,
+            self.groups,
+            self.recently_fenced,
+            self.gathered,
+        )
+        self._snapshots = BrokerSnapshots(runtime, quorum, storage)
+        self._started = False
+        self._lag_check_ms = 0
+        self._reported: dict[Partition, None] = {}
+        """Damaged partitions for which a heartbeat was sent at once."""
+
+    @property
+    def image(self) -> Image:
+        """The metadata that this broker has replayed."""
+        return self.cache.image
+
+    @property
+    def me(self) -> int:
+        """The id of this broker."""
+        return self.cache.me
+
+    @property
+    def serving(self) -> bool:
+        """Clients are served now (KIP-631, Fencing)."""
+        return self.lookups.serving
+
+    # ---- what the quorum and the node call
+
+    def start(self) -> None:
+        """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
+        self.heartbeats.previous_epoch = self.storage.recover()
+        self._started = True
+        self.applier.catch_up()
+        for listener in self._runtime.config.listeners:
+            if Listener(listener.kind) is Listener.INTER_BROKER:
+                self._requests.listen(listener.name)
+
+    def load(self, data: Buffer, snapshot: Any) -> None:
+        """Replace the image by a snapshot and compare everything."""
+        self.cache.image = Image()
+        self._snapshots.load(self.cache.image, data, snapshot)
+        self.groups.count_partitions()
+        self.applier.loaded()
+
+    def replay(self, batch: Batch) -> None:
+        """One committed batch."""
+        image = self.cache.image
+        if batch.last_offset < image.next_offset:
+            return
+        if not is_control(batch.data):
+            which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
+            for offset, op in dialect(which).decode(batch):
+                self.applier.apply(image.replay(offset, op))
+        if image.next_offset <= batch.last_offset:
+            image.advance(batch.last_offset + 1)
+        image.commit(image.next_offset)
+        self._snapshots.replayed(batch)
+
+    def committed(self, high_watermark: int) -> None:
+        """The replays of this turn are done."""
+        self._snapshots.committed(high_watermark)
+        self.groups.count_partitions()
+        if self._started and not self.applier.caught_up:
+            self.applier.catch_up()
+        self.gathered.run()
+
+    def gained(self, epoch: int, next_offset: int) -> None:
+        """This node leads the quorum: that is the controller's."""
+
+    def lost(self) -> None:
+        """Another node leads the quorum; nothing to do here."""
+
+    def tick(self, now: Now) -> None:
+        """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
+        if not self._started:
+            return
+        if not self.applier.caught_up:
+            self.applier.catch_up()
+        self.heartbeats.tick(now)
+        caught_up = self.applier.caught_up
+        if caught_up and self.heartbeats.was_serving and self.storage.unclaimed:
+            self.storage.retire_unclaimed()
+        if now.mono_ms >= self._lag_check_ms:
+            self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
+            self.replicas.check_lag(now.mono_ms)
+        if caught_up:
+            self.storage.tick(now, self.replicas)
+            self._snapshots.tick(self.cache.image, now)
+        self.groups.tick(now)
+        self.gathered.run()
+
+    def end(self) -> None:
+        """End of the turn: what has gathered leaves."""
+        if not self._started:
+            return
+        self.storage.end(self.replicas)
+        if self.replicas.failed_reads or self.storage.failing:
+            self._give_up_failed()
+        if self.replicas.unreadable:
+            self._give_up_unreadable()
+        self.gathered.run()
+        self.alter_isr.count()
+        self.alter_isr.send()
+        self.replication.end_turn()
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        if not self._started:
+            return FAR_MS
+        due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
+        if self.applier.caught_up:
+            due = min(due, self.storage.deadline_ms())
+        if self.lookups.serving:
+            due = min(due, self.replicas.proposals.deadline_ms())
+        return due
+
+    def shutdown(self) -> None:
+        """The process is to end: controlled shutdown, then the quorum hands over."""
+        self.lifecycle.stop(self._runtime.now, ask=self._runtime.config.value("controlled.shutdown.enable"))
+
+    # ---- inside
+
+    def _give_up_failed(self) -> None:
+        """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
+        this broker cannot go on without one, it gives up only the replicas that it cannot read."""
+        failed = self.replicas.failed_reads | self.storage.failing
+        self.replicas.failed_reads, self.storage.failing = {}, {}
+        for disk, error in failed.items():
+            self.storage.fail(self.replicas, disk, error)
+
+    def _give_up_unreadable(self) -> None:
+        """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.
+
+        A new one, because the leader still knows how far this replica was: only another broker epoch, under which
+        nothing was fetched yet, keeps the empty log from being taken for that one.
+        """
+        me = self.cache.me
+        for partition in list(self.replicas.unreadable):
+            if partition not in self._reported:
+                self._reported[partition] = None
+                self.lifecycle.hurry(self._runtime.now)
+            if partition.leader not in (me, NO_LEADER) and me not in partition.isr.isr:
+                self.applier.drop(partition)
+                self._runtime.stop(
+                    1, f"{partition!r} is damaged here and was given up: start again to fetch it from its leader"
+                )

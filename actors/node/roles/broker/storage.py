@@ -1,0 +1,619 @@
+"""The broker's directories: opening and dropping partition logs, flushing, checkpoints, retention, the clean stop.
+
+This file alone decides when a log is flushed, what a checkpoint holds and which directory a new partition gets. Rules:
+
+1. Everything that is on the disk is opened when metadata assigns it; a directory of another topic id of the same name is
+   renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
+   name next, be it the same partition, begins in a directory of its own.
+2. A clean stop is marked only after the last flush of every log, and the mark is taken away at the next start. A directory
+   with a log that the start found damaged, or that a crash has left and nobody has claimed since, gets none: the next
+   start has to look again.
+3. Unlinking waits `file.delete.delay.ms` and runs in a thread.
+4. A directory whose device fails goes offline, and its replicas with it; the broker goes on with the others. It ends where
+   no other is left, or where the metadata log is in it. A replica whose files are removed while the broker runs goes
+   offline by itself. One that a start should find and does not find never begins again empty as a member of the ISR.
+5. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
+   Apache Kafka does, and removes neither.
+"""
+
+import errno
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from actors.broker.disk_full import FullDisks
+from actors.broker.log import retention
+from actors.broker.log.directory import STRAY, LogDirectory, PartitionDirectory, partition_name, retired_name
+from actors.broker.log.indexes import IndexCache
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.losses import Losses
+from actors.broker.log.recovery import recover
+from actors.broker.log.segment import Job
+from actors.broker.partition import Partition
+from actors.broker.replicas import Offline, Replicas
+from actors.config import TopicSettings
+from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+from actors.ports import Disk, DiskFailed, DiskFull, Now
+
+DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR))
+"""Why a job in a directory takes it offline; that a name is in use, say, does not."""
+LOOKS = 256
+"""Replicas whose files are looked for at each checkpoint, in turn."""
+
+
+class BrokerStorage:
+    """All log directories of a broker."""
+
+    def __init__(self, runtime: Runtime, storage: Storage, cache: MetadataCache) -> None:
+        self._runtime = runtime
+        self._storage = storage
+        self._cache = cache
+        value = runtime.config.value
+        self.directory_ids: list[bytes] = []
+        """16 bytes each, of the directories that hold partitions."""
+        self._directories: list[LogDirectory] = []
+        self._paths: list[str] = []
+        self.unclaimed: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
+        """What the start found and no metadata has claimed yet. Invariant: no list is empty, none has one topic id twice."""
+        self.failing: dict[Disk, DiskFailed] = {}
+        """Directories in which a job has failed in this turn, by an error of the device."""
+        self.in_use = False
+        """Partitions follow the image: they are opened as it assigns them."""
+        self.closing = False
+        """This process ends: the last flush of its logs begins, or there is none. Nothing is appended any more."""
+        self._counts: list[int] = []
+        self._indexes = IndexCache()
+        self._retention_interval_ms = value("log.retention.check.interval.ms")
+        self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
+        self._expiration_ms = value("producer.id.expiration.ms")
+        self._retention_ms = self._checkpoint_ms = 0
+        self._checkpointed: object = None
+        self._written: dict[Partition, None] = {}
+        """Appended to, and perhaps to be flushed."""
+        self._full_disks = FullDisks()
+        self._failed: set[Disk] = set()
+        """Directories that are offline."""
+        self._unopened: set[Disk] = set()
+        """Directories with a log that could not be opened: nobody knows whether it is whole."""
+        self._losses: Losses
+        self._listed_ids: dict[tuple[str, int], bytes] = {}
+        """Topic ids by (topic, number) of replicas that are lost."""
+        self._looked = 0
+        """Replicas that have been looked for, over and over."""
+
+    # ---- start and stop
+
+    def recover(self) -> int:
+        """Read what the last stop left; the broker epoch of a clean stop, -1 after any other."""
+        storage, log = self._storage, self._runtime.log
+        mine = set(self._runtime.config.log_dirs)
+        for disk, path, id in zip(storage.disks, storage.paths, storage.directory_ids, strict=True):
+            if path in mine or len(storage.disks) == 1:
+                self.directory_ids.append(id)
+                self._directories.append(LogDirectory(disk))
+                self._paths.append(path)
+        self._counts = [0] * len(self._directories)
+        self._losses = Losses(self._directories, self.directory_ids)
+        for directory in self._directories:
+            for fault in directory.faults:
+                log.warning(fault)
+            for found in directory.partitions():
+                if found.suffix == STRAY:
+                    log.warning(f"{found.name} is not used: it does not say whose it was. Remove it if nobody needs it")
+                elif found.suffix:
+                    self._remove(directory.disk, found.name)
+                else:
+                    self._find(directory, found)
+        self._retention_ms = self._runtime.now.mono_ms + 30_000
+        epochs = {directory.broker_epoch for directory in self._directories}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def close(self, replicas: Replicas, broker_epoch: int, then: Callable[[Any], None]) -> None:
+        """The last flush of a clean stop, then the checkpoints and the mark; `then(None)` or `then(DiskFailed)`. Logs that
+        this process has never used are as the stop before left them, and only where that was clean they are marked so
+        again."""
+        if not self.in_use:
+            marks = [
+                directory.clean_shutdown(directory.broker_epoch) for directory in self._directories if directory.clean
+            ]
+            if marks:
+                self._runtime.sync([], marks, then)
+            else:
+                then(None)
+            return
+        partitions = [partition for partition in replicas if partition.log.segments]
+        try:
+            flushes = [(partition.log, partition.log.close()) for partition in partitions]
+        except (DiskFull, DiskFailed) as error:
+            self._runtime.log.error(f"no clean stop, the next start will scan the logs: {error}")
+            then(None)
+            return
+
+        def flushed(result: object) -> None:
+            if isinstance(result, Exception):
+                then(result)
+                return
+            for log, flush in flushes:
+                log.flushed(flush)
+            unsure = {log.disk for log, _ in flushes if log.damaged is not None}
+            unclaimed = itertools.chain.from_iterable(self.unclaimed.values())
+            unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
+            unsure |= self._failed | self._unopened
+            marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
+            self._runtime.sync([], [*self._checkpoints(replicas), *marks], marked)
+
+        def marked(result: object) -> None:
+            for partition in partitions:
+                partition.log.release()
+            then(result)
+
+        self._runtime.sync(
+            [file for _, flush in flushes for file in flush.files],
+            [one for _, flush in flushes for one in flush.replacements],
+            flushed,
+        )
+
+    def begin_use(self) -> None:
+        """Partitions follow the image from now on."""
+        self.in_use = True
+
+    def begin_close(self) -> None:
+        """Nothing is appended any more: this process ends."""
+        self.closing = True
+
+    # ---- partitions
+
+    def open(self, topic: str, topic_id: bytes, number: int) -> tuple[PartitionLog, TopicSettings, int] | None:
+        """The log of a partition that metadata assigns to this broker, its settings, its checkpointed high watermark. None:
+        its files are in a directory that is offline, or cannot be read."""
+        settings = self._cache.settings(topic)
+        claimed = None
+        for place, one in self.unclaimed.pop((topic, number), ()):
+            if one.topic_id == topic_id:
+                claimed = place, one
+            elif place.disk in self._failed:
+                continue
+            elif one.topic_id is None:
+                self._set_aside(place.disk, one)
+            else:
+                self._retire(place.disk, one.name, topic, number, settings)
+        if claimed is None:
+            online = [index for index, one in enumerate(self._directories) if one.disk not in self._failed]
+            fewest = min(online, key=lambda index: self._counts[index])
+            self._counts[fewest] += 1
+            return (
+                PartitionLog(
+                    self._directories[fewest].disk,
+                    partition_name(topic, number),
+                    settings,
+                    topic_id,
+                    indexes=self._indexes,
+                ),
+                settings,
+                0,
+            )
+        directory, found = claimed
+        if directory.disk in self._failed:
+            return None
+        known = directory.checkpointed((topic, number), topic_id)
+        try:
+            recovered = recover(
+                directory.disk,
+                found.name,
+                settings,
+                clean=directory.clean,
+                recovery_point=known.recovery_point,
+                log_start_offset=known.log_start_offset,
+                topic_id=topic_id,
+                now_ms=self._runtime.now.wall_ms,
+                indexes=self._indexes,
+            )
+        except DiskFailed as error:
+            self._runtime.log.error(
+                f"{found.name} in {self._path(directory.disk)} is offline, it cannot be opened: {error}"
+            )
+            self._unopened.add(directory.disk)
+            self._failing(directory.disk, error)
+            return None
+        self._counts[self._directories.index(directory)] += 1
+        for cut in recovered.cuts:
+            self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
+        log = recovered.log
+        if log.damaged is not None:
+            self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
+        high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
+        return log, settings, high_watermark
+
+    def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
+        """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
+        this process began."""
+        found = self.unclaimed.get((topic, number), ())
+        if any(one.topic_id == topic_id for _, one in found):
+            return False
+        if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
+            return False
+        if (topic, number) not in self._listed_ids:
+            self._listed_ids[topic, number] = topic_id
+            self._checkpointed = None
+        return True
+
+    def give_up_lost(self, topic: str, number: int) -> None:
+        """What was lost there counts no longer: it is fetched anew, or has no replica here any more."""
+        if self._listed_ids.pop((topic, number), None) is not None:
+            self._checkpointed = None
+
+    def fail(self, replicas: Replicas, disk: Disk, error: Exception) -> bool:
+        """A device has failed: its directory and all replicas in it go offline. False: this broker cannot go on without."""
+        if disk in self._failed:
+            return True
+        left = [one for one in self._directories if one.disk not in self._failed and one.disk is not disk]
+        if not left or disk is self._storage.disks[0]:
+            return False
+        self._failed.add(disk)
+        here = [partition for partition in replicas if partition.log.disk is disk]
+        for partition in here:
+            self._take_offline(replicas, partition, Offline.FAILED)
+        self._runtime.log.error(
+            f"log directory {self._path(disk)} is offline with {len(here)} partitions: {error}. Repair or replace the disk "
+            f"and start this broker again; the other directories are served"
+        )
+        return True
+
+    def append_failed(self, replicas: Replicas, partition: Partition, error: DiskFailed) -> None:
+        """Nothing can be appended to a partition any more: its directory goes offline, or this broker stops."""
+        if not self.fail(replicas, partition.log.disk, error):
+            self._runtime.stop(1, f"nothing can be appended to {partition!r} any more: {error}")
+
+    def failed(self, disk: Disk) -> bool:
+        """Whether a directory is offline."""
+        return disk in self._failed
+
+    @property
+    def offline_directories(self) -> int:
+        """How many are offline."""
+        return len(self._failed)
+
+    def _take_offline(self, replicas: Replicas, partition: Partition, why: Offline) -> None:
+        self._written.pop(partition, None)
+        partition.log.forget_indexes()
+        replicas.take_offline(partition, why)
+
+    def retire_unclaimed(self) -> None:
+        """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
+        partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
+        for directory, found in itertools.chain.from_iterable(self.unclaimed.values()):
+            if directory.disk in self._failed:
+                continue
+            if found.topic_id is None:
+                self._set_aside(directory.disk, found)
+            else:
+                self._runtime.log.info(f"{found.name} has no replica here any more: its files are removed")
+                self._retire(directory.disk, found.name, found.topic, found.number, self._cache.settings(found.topic))
+        self.unclaimed.clear()
+
+    def delete(self, partition: Partition) -> None:
+        """A partition has no replica here any more."""
+        log = partition.log
+        self._written.pop(partition, None)
+        log.forget_indexes()
+        for place, directory in enumerate(self._directories):
+            if directory.disk is log.disk:
+                self._counts[place] -= 1
+        if log.disk.exists(log.directory):
+            self._retire(log.disk, log.directory, partition.topic, partition.number, partition.settings, log)
+
+    def configure(self, partition: Partition) -> None:
+        """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
+        partition.settings = partition.log.settings = self._cache.settings(partition.topic)
+        if partition.durable_first:
+            self._written[partition] = None
+
+    def paths(self) -> Iterable[tuple[str, Disk]]:
+        """(path, disk) of every log directory."""
+        return zip(self._paths, (directory.disk for directory in self._directories), strict=True)
+
+    # ---- flush, checkpoints, retention
+
+    def written(self, partition: Partition) -> None:
+        """A log has grown."""
+        self._written[partition] = None
+        if self._full_disks:
+            self._full_disks.taken(partition.log.disk)
+
+    def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
+        """Make logs durable as they are now, save those that are gone; `then(None)` or `then(DiskFailed)`. It waits for room
+        on a full disk. With a log that was cut go the checkpoints, behind it: the old recovery point may be one that the
+        log reaches again."""
+
+        disks: dict[Disk, list[Partition]] = {}
+        for partition in partitions:
+            if not partition.removed:
+                disks.setdefault(partition.log.disk, []).append(partition)
+        if not disks:
+            self._runtime.sync([], [], then)
+            return
+        waiting = set(disks)
+
+        def over(disk: Disk, result: object) -> None:
+            waiting.discard(disk)
+            if result is not None or not waiting:
+                then(result)
+
+        for disk, here in disks.items():
+            self._flush_one(replicas, disk, here, over)
+
+    def _flush_one(
+        self, replicas: Replicas, disk: Disk, partitions: list[Partition], then: Callable[[Disk, Any], None]
+    ) -> None:
+        """Flush the logs of one directory; `then(disk, None)` also when it has gone offline."""
+
+        def wait(full: DiskFull) -> None:
+            self._tell_of_room({disk: full})
+            again_ms = self._runtime.now.mono_ms + 1000
+            self._runtime.waiting.timers.at(again_ms, lambda: self._flush_one(replicas, disk, partitions, then))
+
+        flushes = []
+        try:
+            for log in [partition.log for partition in partitions if not partition.removed]:
+                flushes.append((log, log.flush(self._runtime.now.mono_ms)))
+        except DiskFull as error:
+            wait(error)
+            return
+        except DiskFailed as error:
+            then(disk, None if self.fail(replicas, disk, error) else error)
+            return
+        replacements = [one for _, flush in flushes for one in flush.replacements]
+        if any(flush.cut for _, flush in flushes):
+            replacements += self._checkpoints(replicas, disk)
+            self._checkpointed = None
+
+        def done(result: object) -> None:
+            if isinstance(result, DiskFull):
+                self._forget_checkpoints()
+                wait(result)
+                return
+            if isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
+                result = None
+            elif not isinstance(result, Exception):
+                for log, flush in flushes:
+                    log.flushed(flush)
+            then(disk, result)
+
+        self._runtime.sync([file for _, flush in flushes for file in flush.files], replacements, done)
+
+    def end(self, replicas: Replicas) -> None:
+        """End of a turn: flush what the settings want flushed."""
+        if replicas.cluster.without_room:
+            self._tell_of_room(replicas.cluster.without_room)
+        if not self._written:
+            return
+        now_ms = self._runtime.now.mono_ms
+        due = [one for one in self._written if one.log.flush_due(now_ms) or one.flush_before_asking]
+        self._written = {
+            partition: None
+            for partition in self._written
+            if partition not in due and partition.settings.flush_ms < (1 << 62)
+        }
+        if due:
+            self.flush(replicas, due, lambda result: self._flushed(replicas, due, result))
+
+    def _flushed(self, replicas: Replicas, partitions: list[Partition], result: object) -> None:
+        if isinstance(result, Exception):
+            self._runtime.stop(1, f"the logs cannot be made durable: {result}")
+            return
+        for partition in partitions:
+            replicas.durable(partition, self._runtime.now.mono_ms)
+
+    def tick(self, now: Now, replicas: Replicas) -> None:
+        """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the
+        image: until then they are not here, and the checkpoints would forget them."""
+        for disk in self._full_disks.over(now.mono_ms):
+            self._runtime.log.info(f"there is room in {self._path(disk)} again: appends are taken")
+        if now.mono_ms >= self._checkpoint_ms:
+            self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
+            self._look(replicas)
+            self._checkpoint(replicas)
+        if now.mono_ms >= self._retention_ms:
+            self._retention_ms = now.mono_ms + self._retention_interval_ms
+            for partition in replicas:
+                self._retain(partition, now)
+
+    def _look(self, replicas: Replicas) -> None:
+        """Whether some replicas' files are still there, the next ones each time: who removes them from a running broker is
+        not noticed by appends, which go to files without a name."""
+        every = list(replicas)
+        begin = self._looked % len(every) if every else 0
+        some = (every[begin:] + every[:begin])[:LOOKS]
+        self._looked = begin + len(some)
+        for partition in some:
+            log = partition.log
+            names = [segment.log.path for segment in log.segments[:1] + log.segments[1:][-1:]]
+            missing = next((name for name in names if not log.disk.exists(name)), None)
+            if missing is None or partition.removed:
+                continue
+            gone = self._gone(log.disk)
+            if gone is None:
+                self._listed_ids[partition.topic, partition.number] = partition.topic_id
+                self._take_offline(replicas, partition, Offline.REMOVED)
+                self._runtime.log.error(
+                    f"{partition!r} is offline: {missing} was removed from {self._path(log.disk)} under the running broker. "
+                    f"What was in it is gone, unless another replica has it"
+                )
+            elif not self.fail(replicas, log.disk, gone):
+                self._runtime.stop(1, f"log directory {self._path(log.disk)} cannot be used: {gone}")
+                return
+
+    def _gone(self, disk: Disk) -> DiskFailed | None:
+        """Why a directory is not there as a whole, which has held more than its partitions; None: it is there."""
+        try:
+            return None if disk.names("") else DiskFailed(errno.ENOENT, "it is empty or no directory")
+        except DiskFailed as error:
+            return error
+
+    def deadline_ms(self) -> int:
+        """When `tick` is due."""
+        return min(self._checkpoint_ms, self._retention_ms, self._full_disks.deadline_ms())
+
+    def unlink(self, disk: Disk, jobs: list[Job]) -> None:
+        """Run unlinking in a thread."""
+        if jobs:
+            self._runtime.work(lambda: _each(jobs), lambda result: self._done(disk, result))
+
+    # ---- inside
+
+    def _find(self, directory: LogDirectory, found: PartitionDirectory) -> None:
+        others = self.unclaimed.setdefault((found.topic, found.number), [])
+        for other, same in others:
+            if found.topic_id is not None and found.topic_id == same.topic_id:
+                self._runtime.stop(
+                    1,
+                    f"{found.name} is in {self._path(other.disk)} and in {self._path(directory.disk)}: take the copy away "
+                    f"that is out of date",
+                )
+                return
+        others.append((directory, found))
+
+    def _tell_of_room(self, refusals: dict[Disk, DiskFull]) -> None:
+        for disk, why in refusals.items():
+            if self._full_disks.refused(disk, self._runtime.now.mono_ms):
+                self._runtime.log.error(f"no append to {self._path(disk)} is taken until there is room: {why}")
+        refusals.clear()
+
+    def _path(self, disk: Disk) -> str:
+        return next(path for path, mine in self.paths() if mine is disk)
+
+    def _done(self, disk: Disk, result: object) -> None:
+        """A job in one directory has ended."""
+        self._noted(result)
+        self._failing(disk, result)
+
+    def _failing(self, disk: Disk, result: object) -> None:
+        if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
+            self.failing[disk] = result
+
+    def _noted(self, result: object) -> None:
+        if isinstance(result, Exception):
+            self._runtime.log.warning(f"a job on the log directories failed: {result!r}")
+
+    def _checkpoint(self, replicas: Replicas) -> None:
+        state = [
+            (one.topic_id, one.log.recovery_point, one.high_watermark, one.log.log_start_offset) for one in replicas
+        ]
+        if state == self._checkpointed:
+            return
+        self._checkpointed = state
+        for directory in self._directories:
+            if directory.disk not in self._failed:
+                self._checkpoint_one(replicas, directory.disk)
+
+    def _checkpoint_one(self, replicas: Replicas, disk: Disk) -> None:
+        def written(result: object) -> None:
+            several = len(self._directories) > 1
+            if several and isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
+                return
+            self._noted(result)
+            if isinstance(result, Exception):
+                self._forget_checkpoints()
+
+        self._runtime.sync([], self._checkpoints(replicas, disk), written)
+
+    def _forget_checkpoints(self) -> None:
+        self._checkpointed = None
+        self._losses.forget_written()
+        for directory in self._directories:
+            directory.forget_written()
+
+    def _checkpoints(self, replicas: Replicas, only: Disk | None = None) -> list[tuple[Disk, str, bytes]]:
+        """Of the directories that are online, or of one of them. What is lost is listed in each of them."""
+        replacements: list[tuple[Disk, str, bytes]] = []
+        online = [directory for directory in self._directories if directory.disk not in self._failed]
+        for directory in online if only is None else [one for one in online if one.disk is only]:
+            points, marks, starts, ids = {}, {}, {}, {}
+            for partition in replicas:
+                log = partition.log
+                if log.disk is directory.disk and log.segments:
+                    key = (partition.topic, partition.number)
+                    points[key], marks[key] = log.recovery_point, partition.high_watermark
+                    ids[key] = partition.topic_id
+                    if log.log_start_offset > log.segments[0].base_offset:
+                        starts[key] = log.log_start_offset
+            for key, topic_id in self._listed_ids.items():
+                ids.setdefault(key, topic_id)
+            replacements += directory.checkpoints(points, marks, starts, ids)
+            replacements += self._losses.replacements([directory.disk])
+        return replacements
+
+    def _retain(self, partition: Partition, now: Now) -> None:
+        log = partition.log
+        log.producers.expire(now.wall_ms, self._expiration_ms)
+        if not log.segments:
+            return
+        try:
+            retained = retention.retain(log, now.wall_ms, partition.high_watermark)
+        except (DiskFull, DiskFailed, FileNotFoundError) as error:
+            self._runtime.log.warning(f"retention of {partition!r} failed: {error}")
+            self._failing(log.disk, error)
+            return
+        if retained.deleted:
+            self.written(partition)  # if it has rolled, nothing but the new file says where the log ends
+            self._runtime.log.info(
+                f"deleted {retained.deleted} segments of {partition!r}, which begins at {log.log_start_offset} now"
+            )
+            self._runtime.waiting.timers.at(
+                now.mono_ms + partition.settings.file_delete_delay_ms, lambda: self.unlink(log.disk, retained.jobs)
+            )
+        if retained.warm:
+            self._runtime.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
+
+    def _retry(self, partition: Partition, result: object) -> None:
+        self._done(partition.log.disk, result)
+        if not isinstance(result, Exception) and not partition.removed:
+            self._retain(partition, self._runtime.now)
+
+    def _set_aside(self, disk: Disk, found: PartitionDirectory) -> None:
+        """Files that do not say which topic they are of: a power cut came before their first flush, or partition.metadata is
+        damaged. A topic that was deleted may have had that name, so nobody reads them; nobody removes them either."""
+        stray = retired_name(found.topic, found.number, STRAY, self._runtime.random.uuid())
+        if self._rename(disk, found.name, stray):
+            self._runtime.log.warning(
+                f"{found.name} has no readable partition.metadata: its files are set aside as {stray}"
+            )
+
+    def _retire(
+        self, disk: Disk, name: str, topic: str, number: int, settings: TopicSettings, log: PartitionLog | None = None
+    ) -> None:
+        retired = retired_name(topic, number, "delete", self._runtime.random.uuid())
+        if not self._rename(disk, name, retired):
+            return  # the next start on the repaired disk finds files that nobody claims
+
+        def later() -> None:
+            if log is not None:
+                log.release()
+            self._remove(disk, retired)
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + settings.file_delete_delay_ms, later)
+
+    def _rename(self, disk: Disk, name: str, to: str) -> bool:
+        try:
+            disk.rename(name, to)
+        except DiskFailed as error:
+            self._done(disk, error)
+            return False
+        return True
+
+    def _remove(self, disk: Disk, name: str) -> None:
+        self._runtime.work(lambda: disk.remove(name), lambda result: self._done(disk, result))
+
+
+def _each(jobs: list[Job]) -> None:
+    """Run all; what cannot be removed keeps nothing else. Raises DiskFailed, the first one's."""
+    failed = []
+    for job in jobs:
+        try:
+            job()
+        except DiskFailed as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]

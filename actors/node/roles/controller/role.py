@@ -1,0 +1,435 @@
+"""The controller role of a node: operations in, batches out, and everything that the active controller does by itself.
+
+Rules:
+
+1. An operation is generated, encoded into the turn's batch and replayed at its offset at once; its reply is held until
+   what it saw is committed. `flush` gives the turn's batches to the quorum.
+2. An atomic operation never splits over batches. A bulk one (fencing, controlled shutdown, a broker's return) goes in
+   slices, one portion a tick, between which the control lane runs.
+3. Losing leadership undoes what was not committed and throws the soft state away. Gaining it grants every registered
+   broker a lease, and gives every partition without a leader another chance, which is how what the old leader left
+   half done gets finished.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from actors.controller import elections, fencing, leases
+from actors.controller.configs import UNCLEAN, without_effect
+from actors.controller.options import options
+from actors.controller.portions import Cut
+from actors.controller.refusals import refusal
+from actors.controller.registration import registration_key
+from actors.controller.soft import Lease, Soft
+from actors.controller.state import METADATA_FORMAT, Operation, Result, State
+from actors.controller.unregistration import turn_ended
+from actors.metadata.batches import BatchWriter, is_control
+from actors.metadata.dialects import dialect
+from actors.metadata.image import Image
+from actors.metadata.ops import ConfigSet, FeatureSet, Op
+from actors.node.net.channels import Channels
+from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.replica import Quorum
+from actors.node.quorum.snapshots import Snapshotting
+from actors.node.roles.controller.heartbeats import ControllerHeartbeats
+from actors.node.runtime.answers import Answer, Done, Held, Parked
+from actors.node.runtime.calls import Call
+from actors.node.runtime.meters import Histogram, Meter
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.slices import Steps, go_on
+from actors.node.runtime.storage import Storage
+from actors.ports import Batch, Buffer, Now
+from actors.wire.errors import ErrorCode
+
+_dialect = cache(dialect)
+FAR_MS = 1 << 62
+SILENT_MS = 500
+"""Beyond a heartbeat interval: by then a living broker has turned to a new active controller."""
+WAIT_MS = 20_000
+"""How long a request waits for a fencing to end."""
+
+
+class ControllerRole:
+    """One controller, active or standby."""
+
+    def __init__(
+        self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
+    ) -> None:
+        self._runtime = runtime
+        self._requests = requests
+        self._channels = channels
+        self._quorum = quorum
+        self._format_level = storage.format_level
+        self.image = Image()
+        """Active: at the log end. Standby: at the high watermark."""
+        self.soft = Soft()
+        self.options = options(runtime.config, storage.cluster_id)
+        self.active = False
+        self.epoch = -1
+        self.snapshotting = Snapshotting(runtime, quorum, storage)
+        self.heartbeats = ControllerHeartbeats(channels, quorum, self)
+        self._controllers: frozenset[int] = frozenset()
+        """Ids of the quorum's controllers, this one among them."""
+        self._writer: BatchWriter | None = None
+        self.written_ms: int | None = None
+        """Time of the newest record that this controller wrote as the active one; None: it has written none yet."""
+        self._flushed: deque[tuple[int, int, int]] = deque()
+        """(next offset, records, mono ms) of own batches on their way to commit."""
+        self._committed_level = 0
+        self._level_offset = 0
+        """Behind the newest record by which this controller, as the active one, has changed the level."""
+        self._old_leases_ms = 0
+        """When the last lease that may have been granted at the level before has ended."""
+        self._levels: dict[int, int] = {}
+        """Per inbound connection the level that its answers are laid out in (A02)."""
+        self._heartbeats: dict[int, int] = {}
+        """Per broker the connection of its newest heartbeat."""
+        self._ticked_ms = 0
+        self._due_ms = FAR_MS
+        self.requests = Meter()
+        self.commits = Meter()
+        self.commit_latency_ms = Histogram()
+
+    # ---- Role: what the quorum and the node call
+
+    def start(self) -> None:
+        """The quorum has recovered; nothing is left to do here."""
+
+    def load(self, data: Buffer, snapshot: Any) -> None:
+        """Replace the image by a snapshot."""
+        assert not self.active, "a leader loads no snapshot"
+        level = self._level()
+        self.image = Image()
+        self.snapshotting.load(self.image, data, snapshot)
+        self._note_level(level)
+        self._committed_level = self._level()
+
+    def replay(self, batch: Batch) -> None:
+        """One committed batch, in order. What this controller wrote itself is in the image already."""
+        image = self.image
+        end = batch.last_offset + 1
+        if batch.base_offset >= image.next_offset:
+            if is_control(batch.data):
+                self._controllers = self._quorum_ids()
+            else:
+                level = self._level()
+                for offset, op in _dialect(level).decode(batch):
+                    image.replay(offset, op)
+                self._note_level(level)
+            image.advance(end)
+        image.commit(end)
+        self.snapshotting.replayed(batch)
+
+    def committed(self, high_watermark: int) -> None:
+        """The high watermark, after the replays of this turn."""
+        now = self._runtime.now
+        while self._flushed and self._flushed[0][0] <= high_watermark:
+            _, records, since_ms = self._flushed.popleft()
+            self.commits.mark(records, now.mono_ms)
+            self.commit_latency_ms.add(now.mono_ms - since_ms)
+        if self.active:
+            keep_ms = 2 * self.options.lease_ms(self._level())
+            self.soft.commits.note(now.mono_ms, high_watermark, keep_ms)
+        if high_watermark >= self._level_offset:
+            self._committed_level = self._level()
+        self.snapshotting.committed(high_watermark)
+
+    def gained(self, epoch: int, next_offset: int) -> None:
+        """This controller is the active one: its first record is committed and replayed."""
+        assert self.image.next_offset == next_offset, (self.image.next_offset, next_offset)
+        now, level = self._runtime.now, self._level()
+        self.active, self.epoch, self.written_ms = True, epoch, None
+        self.soft = Soft()
+        self.soft.commits.begin(now.mono_ms, next_offset)
+        lease_ms = max(self.options.lease_ms(level), self._old_leases_ms - now.mono_ms)
+        leases.take_over(self.soft, self.image, now, lease_ms, self.options.grace_ms)
+        self.soft.electing = dict.fromkeys(self.soft.leases)
+        self._schedule_rebalance(now)
+        self._controllers = self._quorum_ids()
+        self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
+        if self.image.feature(METADATA_FORMAT) == 0:
+            self._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
+        self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
+        silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
+        self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))
+
+    def lost(self) -> None:
+        """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
+        self.image.undo(self._quorum.high_watermark)
+        self._writer = None
+        self._level_offset = 0
+        self._flushed.clear()
+        self._heartbeats.clear()
+        for broker in sorted(self.soft.unregistered):
+            self._left(broker)  # who gave it up asks the next controller, a broker that waits finds it by itself
+        self.soft = Soft()
+        self.active = False
+        self.snapshotting.undone(self.image.next_offset)
+
+    def tick(self, now: Now) -> None:
+        """Leases that have ended, one portion of bulk work, snapshots."""
+        if self.active:
+            leases.credit(self.soft, max(self._due_ms, self._ticked_ms), now)
+            for broker in leases.expired(self.soft, now):
+                self._runtime.log.info(f"the lease of broker {broker} has ended")
+                leases.revoke(self.soft, broker, "the lease has ended")
+            self._work(now)
+            self._rebalance(now)
+        self.heartbeats.tick(now)
+        self._ticked_ms = now.mono_ms
+        self._due_ms = self.deadline_ms()
+
+    def deadline_ms(self) -> int:
+        """When the next tick is due; 0: at once."""
+        if not self.active:
+            return self.heartbeats.deadline_ms()
+        if self._pending() or self._writer is not None or self.soft.rebalance_row >= 0:
+            return 0
+        return min(self.heartbeats.deadline_ms(), leases.deadline_ms(self.soft, FAR_MS), self.soft.rebalance_due_ms)
+
+    def flush(self) -> Sequence[Batch]:
+        """The turn's batches; the quorum appends them."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return ()
+        batches = writer.finish()
+        for batch in batches:
+            records = batch.last_offset - batch.base_offset + 1
+            self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms))
+        return batches
+
+    def snapshot(self) -> None:
+        """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
+        loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its own."""
+        if self._writer is not None:
+            self._writer.cut()
+        if self.written_ms is None:
+            self.snapshotting.take(self.image)
+        else:
+            self.snapshotting.take(self.image, self.epoch, self.written_ms)
+
+    def end(self) -> None:
+        """The turn is over."""
+        turn_ended(self.soft)
+
+    # ---- requests
+
+    @property
+    def me(self) -> int:
+        """This controller's id."""
+        return self._runtime.config.controller_id
+
+    def state(self) -> State:
+        """What an operation reads."""
+        return State(
+            self.image,
+            self.soft,
+            self.options,
+            self.image.next_offset,
+            self.me,
+            self._level(),
+            self._quorum.high_watermark,
+            self._controllers,
+        )
+
+    def _quorum_ids(self) -> frozenset[int]:
+        return frozenset(self._quorum.identity.voters.ids()) | {self.me}
+
+    def submit(self, operation: Operation, request: Any, call: Call, cut: Cut | None = None) -> Answer:
+        """Run an operation for a request of this listener's API; its answer. NOT_CONTROLLER where this is a standby, or has
+        stood still for so long that another controller may be active and count leases by itself (A22). `cut`: how a long
+        request comes apart; others run between its portions."""
+        self.requests.mark(1, self._runtime.now.mono_ms)
+        if not self.active or self._quorum.overdue:
+            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, self._quorum.leader_id))
+        if cut is not None and cut.is_long(request, self.image):
+            return go_on(self._in_portions(operation, request, call, cut))
+        result = self._run(operation, request)
+        if result.wait is not None:
+            return Parked(
+                [result.wait],
+                self._runtime.now.mono_ms + WAIT_MS,
+                lambda expired: Done(result.reply) if expired else self.submit(operation, request, call),
+            )
+        seen = self.image.next_offset if result.seen is None else result.seen
+        return Held(seen - 1, result.reply)
+
+    def _in_portions(self, operation: Operation, request: Any, call: Call, cut: Cut) -> Steps:
+        """Run an operation portion by portion. When leadership was lost in between, the request is asked anew: what the
+        earlier portions did may be undone."""
+        epoch, reply = self.epoch, None
+        for portion in cut.portions(request, self.image):
+            if portion is not None:
+                shown = cut.shown(request, self._run(operation, portion).reply)
+                if reply is None:
+                    reply = shown
+                else:
+                    cut.join(reply, shown)
+            yield
+            if not self.active or self._quorum.overdue or self.epoch != epoch:
+                return self.submit(operation, request, call, cut)
+        assert reply is not None
+        return Held(self.image.next_offset - 1, reply)
+
+    def _run(self, operation: Operation, request: Any) -> Result:
+        """Run an operation, and do what it wants."""
+        result = operation(self.state(), request, self._runtime.now, self._runtime.random)
+        self._apply(result)
+        for item in result.ops:
+            for op in item if type(item) is list else (item,):
+                if (sentence := without_effect(op)) is not None:
+                    self._runtime.log.warning(sentence)
+        return result
+
+    def layout_level(self, call: Call) -> int:
+        """The level in which the answers of a connection are laid out: the one that was finalized when it first asked
+        (A02), which ApiVersions has told it."""
+        level = self._levels.get(call.connection)
+        if level is None:
+            level = self._levels[call.connection] = self.committed_level
+            self._requests.when_closed(call.connection, "layout", lambda: self._forget(call.connection))
+        return level
+
+    def _forget(self, connection: int) -> None:
+        self._levels.pop(connection, None)
+
+    @property
+    def committed_level(self) -> int:
+        """`metadata.format` as far as it is committed; the level of the format before anything is."""
+        return self._committed_level or self._format_level
+
+    def finalized(self) -> tuple[int, dict[str, int]]:
+        """(offset of the newest committed record, levels of features as far as they are committed)."""
+        offset = min(self.image.next_offset, self._quorum.high_watermark) - 1
+        return offset, self.image.features() | {METADATA_FORMAT: self.committed_level}
+
+    # ---- brokers' connections
+
+    def heard(self, broker: int, call: Call) -> None:
+        """A heartbeat of `broker` came on this connection; should it end, the broker is looked after at once."""
+        if self.active and self._heartbeats.get(broker) != call.connection:
+            self._heartbeats[broker] = call.connection
+            self._requests.when_closed(call.connection, "heartbeat", lambda: self._closed(broker, call.connection))
+
+    def _closed(self, broker: int, connection: int) -> None:
+        if self._heartbeats.get(broker) == connection:
+            del self._heartbeats[broker]
+            self.broker_link_lost(broker)
+
+    def broker_link_lost(self, broker: int) -> None:
+        """The connection of a broker's heartbeats is gone. If its listener refuses a bare connect, its lease ends now
+        and not in twenty seconds (DESIGN section 5); a timeout says nothing."""
+        registered, lease = self.image.broker(broker), self.soft.leases.get(broker)
+        if not self.active or registered is None or lease is None:
+            return
+        wanted = self._runtime.config.inter_broker_listener
+        endpoint = next((one for one in registered.endpoints if one.name == wanted), registered.endpoints[0])
+        self._channels.probe((endpoint.host, endpoint.port), lambda refused: self._probed(broker, lease, refused))
+
+    def _look_for_silent(self, epoch: int) -> None:
+        """A broker that died together with the last active controller broke no connection here: who has not been heard of
+        since the takeover is looked after as if one had ended."""
+        if self.active and self.epoch == epoch:
+            for broker in [id for id in self.soft.leases if id not in self._heartbeats]:
+                self.broker_link_lost(broker)
+
+    def _probed(self, broker: int, lease: Lease, refused: bool) -> None:
+        heard_since = broker in self._heartbeats  # it may have refused because it was not listening yet
+        if refused and not heard_since and self.active and self.soft.leases.get(broker) is lease:
+            self._runtime.log.info(f"broker {broker} is gone: its connection was lost and its listener refuses")
+            leases.revoke(self.soft, broker, "the listener refuses")
+
+    # ---- bulk work
+
+    def _pending(self) -> bool:
+        soft = self.soft
+        return bool(soft.leaving or soft.electing or any(one.moved_offset < 0 for one in soft.stopping.values()))
+
+    def _work(self, now: Now) -> None:
+        """One portion: departures first, since others wait for them, then shutdowns, then returns."""
+        left = fencing.SLICE_ROWS
+        while left > 0 and self._pending():
+            operation, broker, ended = self._next_work()
+            before = self.image.next_offset
+            result = operation(self.state(), broker, now, self._runtime.random)
+            self._apply(result)
+            if result.reply:
+                ended(broker)
+            left -= max(1, self.image.next_offset - before)
+
+    def _next_work(self) -> tuple[Operation, int, Callable[[int], None]]:
+        """(operation, broker, what to do with the broker when it has ended)."""
+        soft = self.soft
+        if soft.leaving:
+            return fencing.fence, next(iter(soft.leaving)), self._left
+        for broker, shutdown in soft.stopping.items():
+            if shutdown.moved_offset < 0:
+                return fencing.move, broker, self._moved
+        return fencing.come_back, next(iter(soft.electing)), self._came_back
+
+    def _left(self, broker: int) -> None:
+        self._runtime.waiting.signal(registration_key(broker))
+
+    def _moved(self, broker: int) -> None:
+        shutdown = self.soft.stopping[broker]
+        shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, self._runtime.now.mono_ms
+
+    def _came_back(self, broker: int) -> None:
+        del self.soft.electing[broker]
+
+    def _schedule_rebalance(self, now: Now) -> None:
+        if self.options.rebalance_ms:
+            self.soft.rebalance_due_ms = now.mono_ms + self.options.rebalance_ms
+
+    def _rebalance(self, now: Now) -> None:
+        """One slice a turn, behind all other bulk work."""
+        soft = self.soft
+        if now.mono_ms >= soft.rebalance_due_ms:
+            soft.rebalance_row = 0
+            self._schedule_rebalance(now)
+        if soft.rebalance_row >= 0 and not self._pending():
+            result = elections.rebalance(self.state(), soft.rebalance_row)
+            self._apply(result)
+            soft.rebalance_row = result.reply
+
+    # ---- writing
+
+    def _level(self) -> int:
+        return self.image.feature(METADATA_FORMAT) or self._format_level
+
+    def _note_level(self, before: int) -> None:
+        """Records were replayed: if the level is another one now, leases of the length before may live for as long."""
+        if self._level() != before:
+            self._old_leases_ms = self._runtime.now.mono_ms + self.options.lease_ms(before)
+
+    def _apply(self, result: Result) -> None:
+        """Encode and replay what an operation wants."""
+        if not result.ops:
+            return
+        if result.atomic:
+            self._write(result.ops, True)
+            return
+        for item in result.ops:
+            if type(item) is list:
+                self._write(item, True)
+            else:
+                self._write((item,), False)
+
+    def _write(self, ops: Sequence[Op], atomic: bool) -> None:
+        image = self.image
+        if self._writer is None:
+            self.written_ms = self._runtime.now.wall_ms
+            self._writer = BatchWriter(image.next_offset, self.epoch, self.written_ms)
+        level = self._level()
+        _dialect(level).encode(ops, self._writer, atomic=atomic)
+        for op in ops:
+            touched = image.replay(image.next_offset, op)
+            if touched.brokers:
+                self.soft.changed()
+            if METADATA_FORMAT in touched.features:
+                self._level_offset = image.next_offset
+                self._note_level(level)
+            if touched.configs and type(op) is ConfigSet and op.name == UNCLEAN:
+                self.soft.electing.update(dict.fromkeys(self.soft.leases))

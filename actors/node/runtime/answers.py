@@ -1,0 +1,107 @@
+"""What a handler answers with, and answers made of answers.
+
+A handler does not wait and does not call back. What it cannot answer now it returns as `Held`, `Parked`, `Later`,
+`Sliced` or `Forward`, and the node keeps it.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from actors.ports import WorkKind
+
+
+class Done(NamedTuple):
+    """Answer now. `None`: answer nothing (acks=0)."""
+
+    reply: Any | None
+
+
+class Held(NamedTuple):
+    """Answer once the metadata high watermark has passed `offset`; NOT_CONTROLLER if leadership is lost first."""
+
+    offset: int
+    reply: Any
+
+
+class Parked(NamedTuple):
+    """Ask again when one of `keys` is signalled, or at `deadline_ms` (monotonic), whichever comes first."""
+
+    keys: Sequence[Hashable]
+    deadline_ms: int
+    again: Callable[[bool], "Answer"]
+    """`again(expired)`; after the deadline it must not park once more."""
+    offsets: Sequence[int] = ()
+    """One for each key, if the request need not be asked before the key has reached it."""
+
+
+class Later(NamedTuple):
+    """Run `job` outside the loop, then go on with `then(result or exception)`."""
+
+    job: Callable[[], object]
+    then: Callable[[object], "Answer"]
+    kind: WorkKind = WorkKind.DISK
+
+
+class Forward(NamedTuple):
+    """Send the request as it came to the active controller (Envelope, KIP-590) and pass its answer on."""
+
+
+class Sliced(NamedTuple):
+    """The handler has done a bounded piece of its work, 1 to 5 ms: go on with `again()` in the next turn.
+
+    Between slices run heartbeats, timers, the quorum, sockets and one request of every other connection. Later requests of
+    the same connection stay behind. A connection that closes takes the rest of the work with it."""
+
+    again: Callable[[], "Answer"]
+
+
+class Close(NamedTuple):
+    """Close the connection; `why` goes to the log."""
+
+    why: str
+
+
+Answer = Done | Held | Parked | Later | Sliced | Forward | Close
+
+
+def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
+    """`answer` with `change(reply)` for its reply, whenever that comes. Forward and Close stay as they are."""
+    if isinstance(answer, Done):
+        return Done(change(answer.reply))
+    if isinstance(answer, Held):
+        return Held(answer.offset, change(answer.reply))
+    if isinstance(answer, Parked):
+        parked = answer
+        return parked._replace(again=lambda expired: mapped(parked.again(expired), change))
+    if isinstance(answer, Later):
+        later = answer
+        return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)
+    if isinstance(answer, Sliced):
+        sliced = answer
+        return Sliced(lambda: mapped(sliced.again(), change))
+    return answer
+
+
+def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Any]) -> Answer:
+    """One answer of several, each Done or Parked: its reply is `finish` of theirs, once the last of them is known."""
+    return _joined(list(answers), [], finish)
+
+
+def _joined(left: list[Answer], replies: list[Any], finish: Callable[[list[Any]], Any]) -> Answer:
+    for place in range(len(replies), len(left)):
+        answer = left[place]
+        if isinstance(answer, Parked):
+            return answer._replace(again=partial(_again, left, place, replies, finish))
+        assert isinstance(answer, Done)
+        replies.append(answer.reply)
+    return Done(finish(replies))
+
+
+def _again(
+    left: list[Answer], place: int, replies: list[Any], finish: Callable[[list[Any]], Any], expired: bool
+) -> Answer:
+    answer = left[place]
+    assert isinstance(answer, Parked)
+    left[place] = answer.again(expired)
+    return _joined(left, replies, finish)

@@ -1,0 +1,80 @@
+"""Who asks, and the row of the table that says how: the values between a connection and a handler.
+
+This file alone names the kinds of listener, the lanes of the mailbox and what the order of requests depends on. Which API is
+served where is in `api/table.py`.
+"""
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from actors.node.runtime.answers import Answer
+
+
+class Listener(enum.Enum):
+    """Kinds of listener. A broker without a separate inter-broker listener serves both kinds of peer on CLIENT."""
+
+    CLIENT = "client"
+    INTER_BROKER = "inter-broker"
+    CONTROL_PLANE = "control-plane"
+    CONTROLLER = "controller"
+
+
+class Lane(enum.IntEnum):
+    """Lanes of the mailbox (KIP-291): everything in CONTROL runs before anything in DATA."""
+
+    CONTROL = 0
+    DATA = 1
+
+
+class Subject(enum.Flag):
+    """What requests of clients read and write, as far as the order within a connection depends on it."""
+
+    NOTHING = 0
+    RECORDS = enum.auto()
+    GROUPS = enum.auto()
+    """Groups and their committed offsets."""
+    METADATA = enum.auto()
+    """Topics, partitions, settings, brokers."""
+
+
+class Call(NamedTuple):
+    """Who asks, and how. One a request."""
+
+    connection: int
+    listener: Listener
+    listener_name: str
+    api_key: int
+    api_version: int
+    client_id: str | None
+    client_host: str
+    principal: str
+    """`User:ANONYMOUS` on a listener without authentication."""
+    frame: memoryview
+    """The request as it came, header included, without the length: what `Forward` puts into an Envelope."""
+
+
+Handler = Callable[[Any, Any, Call], Answer]
+"""(context, request, call) -> answer. The listener decides which context it is: of a broker or of a controller."""
+
+
+class Api(NamedTuple):
+    """One row of the table."""
+
+    key: int
+    name: str
+    versions: range
+    """Versions served."""
+    advertised: range
+    """Versions that ApiVersions shows; wider than `versions` only for Produce (librdkafka reads features out of it)."""
+    lane: Lane
+    handler: Handler
+    reads: Subject
+    writes: Subject
+    """A request starts when no earlier one of its connection is under way that writes what it reads or writes."""
+    pipelined: bool
+    """Requests of this API may start behind one another: what they write is written in their order all the same."""
+
+
+Served = Mapping[Listener, Mapping[int, Api]]
+"""The rows that a node serves, by listener and API key."""

@@ -1,0 +1,46 @@
+"""What a node asks of its host, as values.
+
+The host performs them in the order of the fields: a frame leaves before a sync starts only where the node says so by
+putting the frame into an earlier turn's effects. Nothing here is a callback; answers come back as inputs (`connected`,
+`closed`, `received`, `done`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.ports import Buffer, Sync, Work
+
+
+class Dial(NamedTuple):
+    """Open a connection. `conn` is chosen by the node and below zero; answered by `connected` or `closed`."""
+
+    conn: int
+    host: str
+    port: int
+
+
+class Stop(NamedTuple):
+    """End the process. Code 0: as asked. 1: cannot go on (the sentence says why). 78: another process holds the id."""
+
+    code: int
+    sentence: str
+
+
+class Effects(NamedTuple):
+    """What one turn wants done, in the order in which the host acts."""
+
+    send: Sequence[tuple[int, Sequence[Buffer]]] = ()
+    """(connection, parts of whole frames with their length); per connection already in request order."""
+    sync: Sequence[Sync] = ()
+    work: Sequence[Work] = ()
+    dial: Sequence[Dial] = ()
+    listen: Sequence[str] = ()
+    """Names of listeners that answer, and keep what arrives."""
+    turn_away: Sequence[str] = ()
+    """Names of listeners that answer, and close what arrives at once; open connections stay until closed one by one. A
+    port that refuses says that its process is dead, or has never served."""
+    close: Sequence[int] = ()
+    """After what was sent to it in this turn has been handed to the kernel."""
+    pause: Sequence[int] = ()
+    resume: Sequence[int] = ()
+    stop: Stop | None = None

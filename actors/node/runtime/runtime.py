@@ -1,0 +1,91 @@
+"""What every floor of a node needs of a turn: its time, random numbers, waiting, what goes on outside the loop, and the end.
+
+This file alone keeps the jobs and syncs that are under way, and why the node stops. Nothing here knows a role, the
+quorum or a connection. What the turn wants done outside gathers here, and the node makes its effects of it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from actors.config import NodeConfig
+from actors.node.runtime.effects import Stop
+from actors.node.runtime.waiting import Waiting
+from actors.ports import Disk, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
+
+
+class Log(Protocol):
+    """Where a node says what an operator should know. One sentence a line."""
+
+    def info(self, text: str) -> None: ...
+    def warning(self, text: str) -> None: ...
+    def error(self, text: str) -> None: ...
+
+
+class Runtime:
+    """The turn that is running. `now` is its time."""
+
+    def __init__(self, config: NodeConfig, random: Random, log: Log, stopwatch: Callable[[], int] = lambda: 0) -> None:
+        """`stopwatch`: nanoseconds; it decides how many requests a turn handles, and nothing else."""
+        self.config = config
+        self.random = random
+        self.log = log
+        self.stopwatch = stopwatch
+        self.now = Now(0, 0)
+        self.waiting = Waiting(stopwatch)
+        self.syncs: list[Sync] = []
+        self.works: list[Work] = []
+        """What this turn wants done outside the loop."""
+        self.stopped: Stop | None = None
+        """Why the node ends after this turn; the first reason stands."""
+        self._completions: deque[tuple[int, object]] = deque()
+        self._then: dict[int, Callable[[Any], None]] = {}
+        self._next_token = 0
+
+    def sync(
+        self,
+        files: Sequence[File],
+        replacements: Sequence[tuple[Disk, str, bytes]],
+        then: Callable[[Any], None],
+        kind: SyncClass = SyncClass.DATA,
+    ) -> None:
+        """Make files durable and replace small ones; `then(None)`, `then(DiskFailed)` or `then(DiskFull)`."""
+        self.syncs.append(Sync(self._token(then), files, replacements, kind))
+
+    def work(
+        self,
+        job: Callable[[], object],
+        then: Callable[[Any], None],
+        kind: WorkKind = WorkKind.DISK,
+        owner: Owner | None = None,
+    ) -> None:
+        """Run `job` outside the loop; `then(result)` or `then(exception)` in a later turn."""
+        self.works.append(Work(self._token(then), job, kind, owner))
+
+    def done(self, token: int, result: object) -> None:
+        """A sync or a job has ended; `result` is its value or the exception."""
+        self._completions.append((token, result))
+
+    def complete(self) -> None:
+        """Tell whoever waits for what has ended."""
+        while self._completions:
+            token, result = self._completions.popleft()
+            then = self._then.pop(token, None)
+            if then is not None:
+                then(result)
+
+    def stop(self, code: int, sentence: str) -> None:
+        """End the process after this turn's effects."""
+        if self.stopped is None:
+            self.stopped = Stop(code, sentence)
+
+    def taken(self) -> tuple[list[Sync], list[Work]]:
+        """What this turn wants done outside; the next one begins with nothing."""
+        found = self.syncs, self.works
+        self.syncs, self.works = [], []
+        return found
+
+    def _token(self, then: Callable[[Any], None]) -> int:
+        self._next_token += 1
+        self._then[self._next_token] = then
+        return self._next_token

@@ -1,0 +1,333 @@
+"""What waits, waits here: for a metadata offset, for a key to be signalled, for a time.
+
+Nothing else in a node keeps a list of waiters. A waiter is a function that is called once, in the turn in which its
+reason arrives; it may come back by waiting anew. Rules:
+
+1. Order is by arrival, so that a seed decides it.
+2. One signal, or one millisecond, may be the reason of thousands of requests. Requests that waited have the time of a
+   lane in a turn, at least one of them is called, and the others are late: they are called in the turns that follow.
+3. While some are late, all queue behind them. Then hosts take turns, and within a host its connections, by one waiter each;
+   those of a connection are called in the order in which they became due. A waiter that is late and whose time comes is
+   called once, as expired.
+4. The node's own timers are few. They are called when they are due, before requests whose time is over.
+"""
+
+import heapq
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+FAR_MS = 1 << 62
+FAR_NS = 1 << 62
+SWEPT_FROM = 1024
+"""Timers below this number are not worth looking for cancelled ones."""
+
+
+class Asker(Protocol):
+    """Whose request waits: a connection, and the host that it comes from."""
+
+    id: int
+    peer_host: str
+
+
+class Timer:
+    """One function at one monotonic time. `cancel()` is cheap: the entry stays in the heap and is skipped, or swept out."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self.function: Callable[[], None] | None = function
+
+    def cancel(self) -> None:
+        """Never call the function. Idempotent."""
+        self.function = None
+
+
+class _Timed(Protocol):
+    """What a time may come for. `function` is None once it was called or cancelled."""
+
+    function: Callable[..., None] | None
+
+
+T = TypeVar("T", bound=_Timed)
+
+
+class Times(Generic[T]):
+    """Things ordered by (time, arrival)."""
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, int, T]] = []
+        """Read only, by those who ask in every turn."""
+        self._sequence = 0
+        self._sweep_at = SWEPT_FROM
+
+    def put(self, mono_ms: int, timed: T) -> None:
+        """`timed` is due at `mono_ms`, unless it is cancelled before."""
+        if len(self.heap) >= self._sweep_at:
+            # Nearly all are cancelled long before their time, which for some never comes.
+            self.heap = [entry for entry in self.heap if entry[2].function is not None]
+            heapq.heapify(self.heap)
+            self._sweep_at = max(SWEPT_FROM, 2 * len(self.heap))
+        self._sequence += 1
+        heapq.heappush(self.heap, (mono_ms, self._sequence, timed))
+
+    def due(self, mono_ms: int) -> list[T]:
+        """Take out what is due and was not cancelled."""
+        due = []
+        heap = self.heap
+        while heap and heap[0][0] <= mono_ms:
+            timed = heapq.heappop(heap)[2]
+            if timed.function is not None:
+                due.append(timed)
+        return due
+
+    def deadline_ms(self) -> int:
+        """The next due time, FAR_MS if there is none."""
+        heap = self.heap
+        while heap and heap[0][2].function is None:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else FAR_MS
+
+
+class Timers(Times[Timer]):
+    """The node's own functions that wait for a time."""
+
+    def at(self, mono_ms: int, function: Callable[[], None]) -> Timer:
+        """Call `function` in the first turn at or after `mono_ms`."""
+        timer = Timer(function)
+        self.put(mono_ms, timer)
+        return timer
+
+    def run(self, mono_ms: int) -> None:
+        """Call what is due. What a function schedules for now runs in the next turn, so that a turn ends."""
+        for timer in self.due(mono_ms):
+            function = timer.function
+            if function is not None:
+                timer.function = None
+                function()
+
+
+class _Entry:
+    """A parked waiter. Invariant: `function` is None once it was called; then every key has let go of it."""
+
+    __slots__ = ("connection", "expired", "function", "keys", "late")
+
+    def __init__(self, keys: Sequence[Hashable], function: Callable[[bool], None], connection: Asker | None) -> None:
+        self.keys = keys
+        self.function: Callable[[bool], None] | None = function
+        self.connection = connection
+        """Whose request it is; None: the node's own."""
+        self.late = False
+        """Whether it stands in the line of those that are late."""
+        self.expired = False
+        """Whether its time came while it stood there."""
+
+
+class _Late:
+    """Waiters that a turn had no time for. Hosts take turns, and within a host its connections. Invariant: neither a host
+    nor a connection is kept without a waiter; so the line is empty when `hosts` is."""
+
+    def __init__(self) -> None:
+        self.hosts: OrderedDict[str, OrderedDict[int, deque[_Entry]]] = OrderedDict()
+
+    def put(self, entry: _Entry) -> None:
+        """Behind the others of its connection. The node's own count as those of one host."""
+        connection = entry.connection
+        host, conn = ("", 0) if connection is None else (connection.peer_host, connection.id)
+        connections = self.hosts.get(host)
+        if connections is None:
+            connections = self.hosts[host] = OrderedDict()
+        queue = connections.get(conn)
+        if queue is None:
+            queue = connections[conn] = deque()
+        queue.append(entry)
+        entry.late = True
+
+    def take(self) -> _Entry:
+        """The next one; the line must not be empty."""
+        host, connections = next(iter(self.hosts.items()))
+        conn, queue = next(iter(connections.items()))
+        entry = queue.popleft()
+        if queue:
+            connections.move_to_end(conn)
+        else:
+            del connections[conn]
+        if connections:
+            self.hosts.move_to_end(host)
+        else:
+            del self.hosts[host]
+        return entry
+
+
+class Waiting:
+    """The one place. `held` waits for an offset, `parked` for keys or time, `timers` for time alone."""
+
+    def __init__(self, stopwatch: Callable[[], int] = lambda: 0) -> None:
+        """`stopwatch`: nanoseconds; it decides how many requests that waited a turn calls, and nothing else."""
+        self.stopwatch = stopwatch
+        self.timers = Timers()
+        self._held: list[tuple[int, int, Callable[[bool], None]]] = []
+        self._sequence = 0
+        self._parked: dict[Hashable, dict[_Entry, int]] = {}
+        """By key, the waiters and the offset that each needs; those that are late are among them."""
+        self._deadlines: Times[_Entry] = Times()
+        self._signalled: dict[Hashable, int | None] = {}
+        """Keys that changed, and what offset each has reached; None: something else changed too."""
+        self._late = _Late()
+        self._left_ns = FAR_NS
+        """What requests that waited have left of this turn."""
+        self._called = False
+        """Whether this turn has called one of them."""
+
+    def hold(self, offset: int, release: Callable[[bool], None]) -> None:
+        """`release(True)` once the metadata high watermark has passed `offset`; `release(False)` if leadership is lost
+        before."""
+        self._sequence += 1
+        heapq.heappush(self._held, (offset, self._sequence, release))
+
+    def committed(self, high_watermark: int) -> None:
+        """Release whatever waits for an offset below the high watermark (the first offset that is not committed)."""
+        while self._held and self._held[0][0] < high_watermark:
+            heapq.heappop(self._held)[2](True)
+
+    def lost(self) -> None:
+        """Leadership is gone: nothing held will be committed by this node."""
+        held, self._held = sorted(self._held, key=lambda entry: entry[:2]), []
+        for _, _, release in held:
+            release(False)
+
+    def park(
+        self,
+        keys: Sequence[Hashable],
+        deadline_ms: int,
+        again: Callable[[bool], None],
+        connection: Asker | None = None,
+        offsets: Sequence[int] = (),
+    ) -> None:
+        """`again(False)` when one of `keys` is signalled, `again(True)` at `deadline_ms`; whichever comes first.
+
+        `connection`: whose request waits. `offsets`: one for each key that the key must reach; without them, every signal
+        counts.
+        """
+        entry = _Entry(keys, again, connection)
+        parked = self._parked
+        for key in keys:
+            waiters = parked.get(key)
+            if waiters is None:
+                parked[key] = {entry: 0}
+            else:
+                waiters[entry] = 0
+        if offsets:
+            needed: dict[Hashable, int] = {}
+            for key, offset in zip(keys, offsets, strict=True):
+                needed[key] = min(offset, needed.get(key, offset))
+            for key, offset in needed.items():
+                parked[key][entry] = offset
+        self._deadlines.put(deadline_ms, entry)
+
+    def waits(self, key: Hashable) -> bool:
+        """Whether anybody waits for `key`."""
+        return key in self._parked
+
+    def signal(self, key: Hashable, reached: int | None = None) -> None:
+        """Something about `key` changed; its waiters look again at the end of the turn. Cheap when nobody waits.
+
+        `reached`: nothing has changed but that the key has come to this offset. Who needs a later one is left alone.
+        """
+        if key in self._parked:
+            if reached is not None and key in self._signalled:
+                before = self._signalled[key]
+                reached = None if before is None else max(before, reached)
+            self._signalled[key] = reached
+
+    def begin_turn(self, budget_ns: int) -> None:
+        """In this turn the requests that waited may take so many nanoseconds."""
+        self._left_ns = budget_ns
+        self._called = False
+
+    def expire(self, mono_ms: int) -> None:
+        """Call the timers that are due; let the requests look again whose time is over."""
+        heap = self.timers.heap
+        if heap and heap[0][0] <= mono_ms:
+            self.timers.run(mono_ms)
+        requests = self._deadlines.heap
+        if requests and requests[0][0] <= mono_ms:
+            due = self._deadlines.due(mono_ms)
+            if due:
+                self._call(due, True)
+
+    def run(self) -> bool:
+        """Let everybody look again whose key was signalled, and who is late; whether anyone did."""
+        called = False
+        while self._signalled or (self._late.hosts and (self._left_ns > 0 or not self._called)):
+            if self._signalled:
+                found = self._found()
+                if found:
+                    called = self._call(found, False) or called
+            else:
+                called = self._called = True
+                entry = self._late.take()
+                began_ns = self.stopwatch()
+                self._fire(entry, entry.expired)
+                self._left_ns -= self.stopwatch() - began_ns
+        return called
+
+    def deadline_ms(self) -> int:
+        """When something is due, FAR_MS if nothing is; 0: somebody is late."""
+        return 0 if self._late.hosts else min(self.timers.deadline_ms(), self._deadlines.deadline_ms())
+
+    def _found(self) -> list[_Entry]:
+        """Who waits for what was signalled, in order."""
+        signalled, self._signalled = self._signalled, {}
+        if len(signalled) == 1:
+            ((key, reached),) = signalled.items()
+            waiters = self._parked.get(key)
+            if waiters is None:
+                return []
+            return [entry for entry, offset in waiters.items() if reached is None or offset <= reached]
+        found: dict[_Entry, int] = {}
+        for key, reached in signalled.items():
+            waiters = self._parked.get(key)
+            if waiters is None:
+                continue
+            if reached is None:
+                found.update(waiters)
+            else:
+                found.update((entry, offset) for entry, offset in waiters.items() if offset <= reached)
+        return list(found)
+
+    def _call(self, entries: list[_Entry], expired: bool) -> bool:
+        """Let them look, as long as the turn has time; the others are late. Whether anyone did."""
+        if len(entries) == 1 and not self._late.hosts:  # nearly always; nobody has to wait for it
+            self._called = True
+            self._fire(entries[0], expired)
+            return True
+        called = False
+        at_ns = self.stopwatch()
+        for entry in entries:
+            if entry.late:
+                entry.expired = entry.expired or expired
+            elif entry.function is None:
+                continue
+            elif self._late.hosts or self._left_ns <= 0:
+                entry.expired = expired
+                self._late.put(entry)
+            else:
+                called = self._called = True
+                self._fire(entry, expired)
+                since_ns, at_ns = at_ns, self.stopwatch()
+                self._left_ns -= at_ns - since_ns
+        return called
+
+    def _fire(self, entry: _Entry, expired: bool) -> None:
+        again, entry.function = entry.function, None
+        if again is None:
+            return
+        for key in entry.keys:
+            waiters = self._parked.get(key)
+            if waiters is not None:
+                waiters.pop(entry, None)
+                if not waiters:
+                    del self._parked[key]
+        entry.keys = ()
+        again(expired)

@@ -1,0 +1,82 @@
+"""Which role a replica enters when it learns of an epoch or of its leader, and how long it waits in it (KIP-595).
+
+This file alone decides what a replica becomes by what others say of epochs and leaders, and when a voter starts to hurry.
+`election.py` and `following.py` hear it from the others and compare it first (`belief.py`); both enter roles through this
+file, which knows neither.
+
+Rules:
+
+1. A replica follows the leader of the highest epoch that it knows of. If that leader is unknown, a voter waits to stand
+   and an observer asks around.
+2. A leader that is certainly gone is not left: its follower keeps its role, and stands after a short wait (`hint`).
+"""
+
+from actors.raft.messages import NO_LEADER
+from actors.raft.ready import HardState
+from actors.raft.state import NEVER_MS, Core, Fetching, Role
+
+
+def learn(core: Core, epoch: int, leader_id: int) -> None:
+    """Another replica believes that `leader_id` (-1: unknown) leads `epoch`. Both have passed `belief`."""
+    known = leader_id not in (NO_LEADER, core.me.id)
+    if epoch > core.epoch:
+        if known:
+            follow(core, leader_id, epoch)
+        else:
+            unattach(core, epoch)
+    elif epoch == core.epoch and known and core.role not in (Role.FOLLOWER, Role.LEADER, Role.RESIGNED):
+        returning = core.leader_id == leader_id and not core.is_voter
+        if core.leader_id == NO_LEADER or returning:
+            follow(core, leader_id, epoch)
+
+
+def unattach(core: Core, epoch: int) -> None:
+    """A higher epoch exists and its leader is not known."""
+    core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
+    if core.is_voter:
+        core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
+    else:
+        search(core)
+
+
+def follow(core: Core, leader_id: int, epoch: int) -> None:
+    """Become a follower of the leader of `epoch`."""
+    voted = core.hard.voted if epoch == core.epoch else None
+    core.become(Role.FOLLOWER, HardState(epoch, voted, leader_id))
+    core.hurry = False
+    core.lost_votes = 0
+    resume(core)
+
+
+def resume(core: Core) -> None:
+    """Fetch from the leader, with fresh patience."""
+    core.fetching = Fetching(core.now_ms)
+    core.fetching.target = core.leader_id
+    core.patience_ms = core.now_ms + core.fetch_wait_ms()
+
+
+def search(core: Core) -> None:
+    """An observer looks for the leader: it asks everybody it knows in turn."""
+    core.become(Role.UNATTACHED)
+    core.patience_ms = NEVER_MS
+    core.fetching = Fetching(core.now_ms)
+    next_target(core)
+
+
+def next_target(core: Core) -> None:
+    """Move on to another replica. Random, so that many observers do not ask the same one."""
+    fetching = core.fetching
+    assert fetching is not None
+    known = [key.id for key in core.voters.keys if key.id != core.me.id]
+    known += [replica for replica in core.bootstrap if replica not in known]
+    others = [replica for replica in known if replica != fetching.target] or known
+    if others:
+        fetching.target = others[core.random.below(len(others))]
+
+
+def hint(core: Core, wait_ms: int | None = None) -> None:
+    """The leader is gone for sure: stop refusing pre-votes, stand after a wait. Once only, or the wait never ends."""
+    if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
+        core.hurry = True
+        core.hurry_until_ms = core.now_ms + (1 << 40)
+        core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)

@@ -1,0 +1,290 @@
+"""The metadata as of an offset or a time: an image, from the newest checkpoint before it and the log behind that.
+
+This file alone decides what `as of` means. Rules:
+
+1. As of an offset: all records below it. As of a time: all batches up to the first that was appended later.
+2. What an open metadata transaction did is not there yet (KIP-868).
+3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead. Nothing is guessed.
+4. Offsets that are missing between two batches are damage, told at the second.
+5. With `damage="skip"` a batch that cannot be read or replayed is told and passed over, as far as it had not been replayed.
+"""
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from actors.metadata.batches import KRaftVersion, LeaderChange, SnapshotHeader, Voters, controls, is_control
+from actors.metadata.dialects import FORMAT, Dialect, dialect
+from actors.metadata.image import Image
+from actors.metadata.ops import NOTHING, Block, CorruptMetadata, Extra, Op, PartitionsChanged, PartitionsSet
+from actors.metadata.snapshot import load
+from actors.ports import Batch, Buffer
+from actors.replay import files
+from actors.replay.files import Checkpoint, CorruptLog, NothingToRead, Partition, mapped
+from actors.replay.log import CODEC, CONTROL, Headers, Reading, batches
+from fastpath.bytes.varint import VarintError, decode_varint
+from fastpath.records.batch import HEADER_SIZE, CorruptBatch
+
+RUN_RECORDS = 50_000
+"""Records of batches that are read as one, about."""
+
+AsOf = int | datetime.datetime | None
+"""An offset (exclusive), a time (inclusive), None: the end of the log."""
+
+
+class Quorum(NamedTuple):
+    """What control records say."""
+
+    leader_id: int = -1
+    epoch: int = 0
+    """of the last batch"""
+    timestamp_ms: int = 0
+    """of the last batch"""
+    voters: Voters | None = None
+    kraft_version: int = 0
+
+
+class Met(NamedTuple):
+    """Batches as they were met in a file, one behind the other, their ops not replayed yet."""
+
+    path: Path
+    headers: Headers
+    batch: Batch
+    """all of them as if they were one"""
+    ops: list[tuple[int, Op]]
+
+    def position(self, offset: int) -> int:
+        """Of the batch that an offset lies in, in the file."""
+        at = int(np.searchsorted(self.headers["base_offset"], offset, side="right")) - 1
+        return int(self.headers[max(at, 0)]["position"])
+
+
+class Replay:
+    """An image on its way through a metadata log."""
+
+    def __init__(self, log: Partition, family: str, reading: Reading, until: AsOf = None) -> None:
+        self.log = log
+        self.family = family
+        self.reading = reading
+        self.until = until
+        self.image = Image()
+        self.quorum = Quorum()
+
+    def run(self) -> "Replay":
+        """Go as far as `until` at once."""
+        for met in self.batches():
+            self.replay(met)
+            self.image.commit(self.image.next_offset)
+        self.close()
+        return self
+
+    def close(self) -> None:
+        """Take back what a transaction did that is still open."""
+        if self.image.open_transaction >= 0:
+            end = self.image.next_offset
+            self.image.undo(self.image.open_transaction)
+            self.image.advance(end)
+
+    def replay(self, met: Met) -> None:
+        """Let the image have a batch. Nothing is committed."""
+        self.replay_ops(met, met.ops)
+        self.image.advance(max(self.image.next_offset, met.batch.last_offset + 1))
+
+    def replay_ops(self, met: Met, ops: Sequence[tuple[int, Op]]) -> None:
+        """Let the image have some ops of a batch."""
+        try:
+            for offset, op in ops:
+                self.image.replay(offset, op)
+        except CorruptMetadata as error:
+            self._damaged(met, error.offset, str(error))
+
+    def batches(self) -> Iterator[Met]:
+        """Load the checkpoint, then every batch behind it, each to be replayed before the next is asked for."""
+        loaded = self._load()
+        if loaded is None and not self.log.segments:
+            raise NothingToRead(
+                f"{self.log.files[0].parent} holds no log, and no checkpoint that can be read and is not past the moment: "
+                f"ask for a later moment."
+            )
+        start = loaded or 0
+        if self.log.segments and self.log.segments[0].base_offset > start:
+            raise NothingToRead(
+                f"{self.log.segments[0].path.parent} begins at offset {self.log.segments[0].base_offset} and no "
+                f"checkpoint there says what was before: ask for a later moment, or give a directory that has one."
+            )
+        for segment in self.log.segments:
+            if 0 <= segment.next_offset <= start:
+                continue
+            for data, headers, _ in batches(segment.path, self.reading):
+                within = self._until(headers)
+                chosen = headers[within]
+                for run in self._runs(chosen[chosen["last_offset"] >= start], start):
+                    yield self._met(segment.path, data, run, start)
+                if not within.all():
+                    return
+
+    def _runs(self, headers: Headers, start: int) -> list[Headers]:
+        """Batches that can be read as one. A batch that has to be cut, or may be passed over, stays alone."""
+        if not len(headers):
+            return []
+        alone = (headers["attributes"] & (CONTROL | CODEC) != 0) | (headers["base_offset"] < start)
+        if isinstance(self.until, int):
+            alone |= headers["last_offset"] >= self.until
+        if self.reading.damage == "skip":
+            alone[:] = True
+        ends = headers["position"] + headers["size"]
+        sizes = np.cumsum(headers["count"], dtype=np.int64) // RUN_RECORDS
+        apart = (
+            alone[:-1]
+            | alone[1:]
+            | (ends[:-1] != headers["position"][1:])
+            | (headers["last_offset"][:-1] + 1 != headers["base_offset"][1:])
+            | (sizes[:-1] != sizes[1:])
+        )
+        return np.split(headers, np.flatnonzero(apart) + 1)
+
+    def _until(self, headers: Headers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Which batches lie before `until`; those behind the first that does not, do not."""
+        if self.until is None:
+            return np.ones(len(headers), dtype=bool)
+        if isinstance(self.until, int):
+            within = headers["base_offset"] < self.until
+        else:
+            within = headers["max_timestamp"] <= milliseconds(self.until)
+        return np.logical_and.accumulate(within)
+
+    def _met(self, path: Path, data: memoryview, headers: Headers, start: int) -> Met:
+        position, end = int(headers[0]["position"]), int(headers[-1]["position"] + headers[-1]["size"])
+        base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
+        piece: Buffer = data[position:end]
+        if isinstance(self.until, int) and last >= self.until:
+            with suppress(VarintError):  # whoever decodes the whole says better what is wrong with it
+                piece = shortened(data[position:end], self.until - base)
+            last = self.until - 1
+        met = Met(path, headers, Batch(base, last, int(headers[-1]["epoch"]), piece), [])
+        if base > max(self.image.next_offset, start):
+            missing = f"the records from offset {self.image.next_offset} to {base - 1} are missing"
+            self.reading.damaged(path, position, position, missing)
+        time = int(headers[-1]["max_timestamp"])
+        self.quorum = self.quorum._replace(epoch=met.batch.epoch, timestamp_ms=time)
+        try:
+            if headers[0]["attributes"] & CONTROL:
+                self._control(met.batch)
+                return met
+            ops = list(self.dialect.decode(met.batch))
+        except CorruptBatch as error:
+            self._damaged(met, base, str(error))
+            return met
+        except CorruptMetadata as error:
+            self._damaged(met, error.offset, str(error))
+            return met
+        return met._replace(ops=ops if base >= start else list(behind(ops, start)))
+
+    @property
+    def dialect(self) -> Dialect:
+        """That of the next batch."""
+        level = self.image.feature(FORMAT) if self.family == "drafts" else 0
+        return _dialect(level or self.family)
+
+    def _control(self, batch: Batch) -> None:
+        for _, control in controls(batch.data):
+            if isinstance(control, LeaderChange):
+                self.quorum = self.quorum._replace(leader_id=control.leader_id)
+            elif isinstance(control, KRaftVersion):
+                self.quorum = self.quorum._replace(kraft_version=control.version)
+            elif isinstance(control, Voters):
+                self.quorum = self.quorum._replace(voters=control)
+
+    def _load(self) -> int | None:
+        """The newest checkpoint that is not past `until`; the offset that the log is wanted from. None: there is none."""
+        for one in sorted(self.log.checkpoints, key=lambda one: one.end_offset, reverse=True):
+            data = mapped(one.path)
+            image = Image()
+            try:
+                if not self._before(one):
+                    continue
+                loaded = load(data, image, one.end_offset, self.family)
+            except CorruptLog as error:
+                self.reading.damaged(one.path, 0, len(data), error.reason)
+                continue
+            except CorruptMetadata as error:
+                self.reading.damaged(one.path, 0, len(data), str(error))
+                continue
+            self.reading.on_progress(len(data))
+            self.image = image
+            self.quorum = Quorum(-1, one.epoch, loaded.last_timestamp_ms, loaded.voters, loaded.kraft_version)
+            return one.end_offset
+        return None
+
+    def _before(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint is not past `until`, and the log goes on where it ends."""
+        if self.log.segments and checkpoint.end_offset < self.log.segments[0].base_offset:
+            return False
+        if self.until is None or isinstance(self.until, int):
+            return self.until is None or checkpoint.end_offset <= self.until
+        return last_contained_ms(checkpoint.path) <= milliseconds(self.until)
+
+    def _damaged(self, met: Met, offset: int, reason: str) -> None:
+        position = met.position(offset)
+        self.reading.damaged(met.path, position, position + len(met.batch.data), reason)
+
+
+def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, reading: Reading | None = None) -> Replay:
+    """The metadata under a path as of an offset or a time."""
+    log = files.metadata_log(path)
+    return Replay(log, files.family(log, family), reading or Reading(), as_of).run()
+
+
+def milliseconds(time: datetime.datetime) -> int:
+    """Since 1970; a time without a zone is UTC."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
+    return int(aware.timestamp() * 1000)
+
+
+def last_contained_ms(path: Path) -> int:
+    """Time of the last record in a checkpoint. Raises CorruptLog."""
+    data = mapped(path)
+    try:
+        if len(data) and is_control(data):
+            for _, control in controls(data):
+                if isinstance(control, SnapshotHeader):
+                    return control.last_contained_timestamp_ms
+    except (CorruptBatch, CorruptMetadata) as error:
+        raise CorruptLog(str(path), 0, str(error)) from error
+    raise CorruptLog(str(path), 0, "a checkpoint begins with its header")
+
+
+def behind(ops: Iterable[tuple[int, Op]], start: int) -> Iterator[tuple[int, Op]]:
+    """What is left of ops from an offset on."""
+    for offset, op in ops:
+        if offset >= start:
+            yield offset, op
+        elif isinstance(op, PartitionsSet | PartitionsChanged) and offset + len(op) > start:
+            block = Block()
+            for state in list(op)[start - offset :]:
+                extra = Extra(*state[8:])
+                block.append(*state[:8], extra=None if extra == NOTHING else extra)
+            yield start, PartitionsSet.of(block) if isinstance(op, PartitionsSet) else PartitionsChanged(block)
+
+
+def shortened(piece: memoryview, count: int) -> bytes:
+    """An uncompressed batch as if it ended behind its first `count` records. Its CRC is not that of the bytes."""
+    at = HEADER_SIZE
+    for _ in range(count):
+        size, at = decode_varint(piece, at)
+        at += size
+    cut = bytearray(piece[:at])
+    cut[8:12] = (at - 12).to_bytes(4, "big")
+    cut[23:27] = (count - 1).to_bytes(4, "big")
+    cut[57:61] = count.to_bytes(4, "big")
+    return bytes(cut)
+
+
+@cache
+def _dialect(which: int | str) -> Dialect:
+    return dialect(which)

@@ -1,0 +1,92 @@
+"""Batches decoded once into Ray's object store, and cached there for whoever comes.
+
+    handle = ray_cache.share(path="/var/rayft/broker-1", topics="orders")   # decode once, in Ray tasks
+    spark.read.format("rayft").option("shared", handle).load()              # Spark over those buffers; Ray Data: see ray.py
+    ray_cache.close(handle)
+
+This file alone decides who owns them. Whoever submits a task owns what it returns: so a detached actor, the holder, submits
+the tasks that decode, and the batches live as long as it does, whichever driver came and went. Tables travel by Ray's own
+way for Arrow: buffers out of band, mapped by readers; nothing is pickled here.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from actors.import_path import joining_ray
+from actors.replay.read_options import ReadOptions, read_options, scan
+from actors.replay.source import Split
+
+NAMESPACE = "rayft"
+SPREAD = "SPREAD"
+
+
+def _decode(options: ReadOptions, split: Split, columns: tuple[str, ...], schema: pa.Schema) -> tuple[pa.Table, int]:
+    """The task: a split as a table, and the id of the process that decoded it."""
+    return pa.Table.from_batches(scan(options, split, columns), schema=schema), os.getpid()
+
+
+class Holder:
+    """Owns the batches: its tasks decoded them."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        found = options.open()
+        self._options = options._replace(table=found.table, family=found.family or None)
+        self._schema = found.schema(options.columns)
+        task = ray.remote(_decode).options(num_returns=2, scheduling_strategy=SPREAD)
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        pairs = [
+            task.remote(self._options, split, tuple(self._schema.names), self._schema)
+            for split in self._options.splits(found, cores)
+        ]
+        self._tables = [table for table, _ in pairs]
+        self._workers = [worker for _, worker in pairs]
+
+    def ready(self) -> int:
+        """Waits until all is decoded; how many splits were. Raises what a task raised."""
+        return len(ray.get(self._workers))
+
+    def batches(self) -> tuple[pa.Schema, list[Any]]:
+        """The schema, and a reference to the table of every part."""
+        return self._schema, self._tables
+
+
+class Attached:
+    """As actors/replay/shared.py asks for: a process's view of a holder."""
+
+    def __init__(self, where: str) -> None:
+        name, _, address = where.partition("@")
+        if not ray.is_initialized():
+            with joining_ray():
+                ray.init(address=address or "auto", namespace=NAMESPACE, log_to_driver=False, configure_logging=False)
+        self.holder = ray.get_actor(name, namespace=NAMESPACE)
+        self.schema, self.references = ray.get(self.holder.batches.remote())
+        self.parts = len(self.references)
+
+    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        """The buffers in the object store themselves."""
+        yield from ray.get(self.references[part]).to_batches()
+
+
+def share(read: ReadOptions | None = None, **options: str) -> str:
+    """Decode a read, or one with these options, once; gives its handle. Ray must be running. Raises what decoding raises."""
+    name = f"rayft-{uuid.uuid4().hex[:12]}"
+    kind = ray.remote(num_cpus=0)(Holder)
+    holder = kind.options(name=name, namespace=NAMESPACE, lifetime="detached").remote(read or read_options(options))
+    handle = f"ray:{name}@{ray.get_runtime_context().gcs_address}"
+    try:
+        ray.get(holder.ready.remote())
+    except BaseException:  # an interrupt too: nobody else knows the name of what is detached
+        ray.kill(holder)
+        raise
+    return handle
+
+
+def close(handle: str) -> None:
+    """End the holder; its batches are freed once no reader has them."""
+    name = handle.removeprefix("ray:").partition("@")[0]
+    ray.kill(ray.get_actor(name, namespace=NAMESPACE))

@@ -1,0 +1,1 @@
+"""Records and metadata as Arrow columns."""

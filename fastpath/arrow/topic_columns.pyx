@@ -1,0 +1,254 @@
+"""Records of a topic log into columns: Arrow's layout, no Python object a record.
+
+This file alone decides how keys, values and headers become Arrow buffers: 32-bit offsets, bytes end to end, validity bits
+(least significant first). The records lie in one buffer, batch by batch, uncompressed (fastpath/records/batch.pyx draws them);
+a column that is not asked for is not built.
+"""
+
+import numpy as np
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
+
+from fastpath.records.batch cimport BatchHeader, RecordView, read_bytes, read_record
+from fastpath.records.header cimport LOG_APPEND_TIME
+from fastpath.records.faults cimport FINE, Fault
+from fastpath.bytes.byte_builder cimport Growth, Rooms, extend_by, grow, own, push_int32
+
+from fastpath.records.batch import HEADER_DTYPE, CorruptBatch
+
+KEY, VALUE, HEADERS, OFFSET, TIMESTAMP, TIMESTAMP_TYPE = 1, 2, 4, 8, 16, 32
+
+cdef enum:
+    WANT_KEY = 1
+    WANT_VALUE = 2
+    WANT_HEADERS = 4
+    WANT_OFFSET = 8
+    WANT_TIMESTAMP = 16
+    WANT_TYPE = 32
+
+cdef enum:                              # whose memory is at a place of Rooms
+    OFFSETS = 0
+    TIMES = 1
+    TYPES = 2
+    KEYS = 3                            # and two more
+    VALUES = 6                          # and two more
+    PLACES = 9
+
+cdef int64_t LAST_MS = 9223372036854775     # that microseconds reach
+
+cdef struct Varied:                     # one column of bytes
+    int32_t* offsets                    # rows + 1
+    uint8_t* data
+    uint8_t* valid                      # bits
+    int64_t used                        # bytes of data
+    int64_t nulls
+
+
+cdef struct Named:                      # record headers: a list a row
+    Growth ends                         # int32: headers up to and with this row
+    Growth names                        # bytes
+    Growth name_ends                    # int32
+    Growth values
+    Growth value_ends                   # int32
+    Growth absent                       # a byte a header: 1 null
+
+
+cdef inline void put(Varied* column, int64_t row, const uint8_t* data, int32_t size) noexcept nogil:
+    if size < 0:
+        column.nulls += 1
+    else:
+        memcpy(column.data + column.used, data, size)
+        column.used += size
+        column.valid[row >> 3] |= <uint8_t>(1 << (row & 7))
+    column.offsets[row + 1] = <int32_t>column.used
+
+
+cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noexcept nogil:
+    """False when there is no memory. The record was checked by read_record."""
+    cdef Py_ssize_t pos = record.headers, start = 0
+    cdef int32_t size = 0, i
+    cdef uint8_t* place
+    for i in range(record.header_count):
+        pos = read_bytes(data, pos, record.end, &start, &size)
+        place = extend_by(&named.names, size)
+        if place == NULL:
+            return False
+        memcpy(place, data + start, size)
+        pos = read_bytes(data, pos, record.end, &start, &size)
+        place = extend_by(&named.absent, 1)
+        if place == NULL:
+            return False
+        place[0] = size < 0
+        if size > 0:
+            place = extend_by(&named.values, size)
+            if place == NULL:
+                return False
+            memcpy(place, data + start, size)
+        if not push_int32(&named.name_ends, <int32_t>named.names.size):
+            return False
+        if not push_int32(&named.value_ends, <int32_t>named.values.size):
+            return False
+    return push_int32(&named.ends, <int32_t>(named.name_ends.size // 4) - 1)
+
+
+def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, Rooms rooms=None):
+    """Columns of the records of some batches, as a dict of numpy arrays.
+
+    `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
+    KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds (the last that there
+    are for times beyond); `timestamp_type` int32 (0 create time, 1 append time); `key`, `value`: (offsets int32, data
+    uint8, validity bits uint8, nulls); `headers`: (offsets, name offsets, name data, value offsets, value data, absent
+    bytes). Their memory but that of headers is of `rooms`, where it goes back to. Raises CorruptBatch (`position`: index
+    of the batch) for records that make no sense though the CRC may hold.
+    """
+    cdef Py_buffer view
+    cdef BatchHeader* h
+    cdef RecordView record
+    cdef Varied key, value
+    cdef Named named
+    cdef Fault fault = FINE
+    cdef Py_ssize_t at, stop, batch, batches = len(headers)
+    cdef int64_t row = 0, time, rows = 0, room = 0
+    cdef int32_t i
+    cdef const uint8_t* bytes_
+    cdef bint memory = True, append_time
+    cdef int64_t[::1] offset_column, timestamp_column
+    cdef int32_t[::1] type_column, key_offsets, value_offsets
+    cdef uint8_t[::1] key_data, value_data, key_valid, value_valid
+    cdef const uint8_t[::1] raw = headers.view(np.uint8).reshape(-1) if batches else np.zeros(1, dtype=np.uint8)
+    if headers.dtype != HEADER_DTYPE or starts.shape[0] != batches or ends.shape[0] != batches:
+        raise ValueError("one header, start and end a batch")
+    if rooms is not None:
+        rooms.fit(PLACES)
+    h = <BatchHeader*>&raw[0]
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        bytes_ = <const uint8_t*>view.buf
+        for batch in range(batches):
+            if not 0 <= starts[batch] <= ends[batch] <= view.len:
+                raise ValueError("a batch outside the buffer")
+            if h[batch].count > (ends[batch] - starts[batch]) // 7 + 1:     # the shortest record has 7 bytes
+                raise CorruptBatch(batch, "more records than the batch has bytes for")
+            rows += h[batch].count
+            room += ends[batch] - starts[batch]
+        if room > 0x7FFFFFFF:
+            raise ValueError("more bytes than 32-bit offsets reach")
+        offset_array = array_for(rooms, OFFSETS, rows if want & WANT_OFFSET else 0, np.int64)
+        timestamp_array = array_for(rooms, TIMES, rows if want & WANT_TIMESTAMP else 0, np.int64)
+        type_array = array_for(rooms, TYPES, rows if want & WANT_TYPE else 0, np.int32)
+        key_columns = columns_for(rooms, KEYS, rows, room, want & WANT_KEY)
+        value_columns = columns_for(rooms, VALUES, rows, room, want & WANT_VALUE)
+        offset_column, timestamp_column, type_column = offset_array, timestamp_array, type_array
+        key_offsets, key_data, key_valid = key_columns
+        value_offsets, value_data, value_valid = value_columns
+        key.offsets, key.data, key.valid, key.used, key.nulls = &key_offsets[0], &key_data[0], &key_valid[0], 0, 0
+        value.offsets, value.data, value.valid, value.used, value.nulls = (
+            &value_offsets[0], &value_data[0], &value_valid[0], 0, 0
+        )
+        empty(&named)
+        with nogil:
+            if want & WANT_HEADERS:
+                memory = push_int32(&named.ends, 0) and push_int32(&named.name_ends, 0) and push_int32(&named.value_ends, 0)
+            batch = 0
+            while batch < batches and memory and fault == FINE:
+                at, stop = starts[batch], ends[batch]
+                append_time = h[batch].attributes & LOG_APPEND_TIME != 0
+                for i in range(h[batch].count):
+                    fault = read_record(bytes_, at, stop, &record)
+                    if fault != FINE:
+                        break
+                    at = record.end
+                    if want & WANT_OFFSET:
+                        offset_column[row] = h[batch].base_offset + record.offset_delta
+                    if want & WANT_TIMESTAMP:
+                        time = h[batch].max_timestamp if append_time else h[batch].base_timestamp + record.timestamp_delta
+                        timestamp_column[row] = max(-LAST_MS, min(time, LAST_MS)) * 1000
+                    if want & WANT_TYPE:
+                        type_column[row] = append_time
+                    if want & WANT_KEY:
+                        put(&key, row, bytes_ + record.key, record.key_size)
+                    if want & WANT_VALUE:
+                        put(&value, row, bytes_ + record.value, record.value_size)
+                    if want & WANT_HEADERS and not put_headers(&named, bytes_, &record):
+                        memory = False
+                        break
+                    row += 1
+                if fault != FINE or not memory:
+                    break
+                if at != stop:
+                    fault = Fault.TOO_LONG
+                    break
+                batch += 1
+        if not memory:
+            release(&named)
+            raise MemoryError
+        if fault != FINE:
+            release(&named)
+            reason = "bytes behind the last record" if fault == Fault.TOO_LONG else "a record's lengths make no sense"
+            raise CorruptBatch(batch, reason)
+        found = {}
+        if want & WANT_OFFSET:
+            found["offset"] = offset_array
+        if want & WANT_TIMESTAMP:
+            found["timestamp"] = timestamp_array
+        if want & WANT_TYPE:
+            found["timestamp_type"] = type_array
+        if want & WANT_KEY:
+            found["key"] = key_columns[0], key_columns[1][:key.used], key_columns[2], key.nulls
+        if want & WANT_VALUE:
+            found["value"] = value_columns[0], value_columns[1][:value.used], value_columns[2], value.nulls
+        if want & WANT_HEADERS:
+            found["headers"] = taken(&named)
+        return found
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint wanted):
+    """(offsets, data, validity) with room for all there can be: pages that stay untouched cost nothing."""
+    if not wanted:
+        return np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+    offsets = array_for(rooms, place, rows + 1, np.int32)
+    offsets[0] = 0
+    valid = array_for(rooms, place + 2, (rows + 8) // 8, np.uint8)
+    valid[:] = 0
+    return offsets, array_for(rooms, place + 1, room + 1, np.uint8), valid
+
+
+cdef object array_for(Rooms rooms, int place, int64_t count, object dtype):
+    """An array that nothing was written to, over the memory of a place."""
+    cdef Growth memory
+    cdef size_t size = count * dtype().itemsize
+    if count == 0:
+        return np.empty(0, dtype=dtype)
+    memset(&memory, 0, sizeof(Growth))
+    if rooms is not None:
+        rooms.take(place, &memory)
+    if memory.room <= size and grow(&memory, size) == NULL:
+        own(&memory, rooms, place)
+        raise MemoryError
+    memory.size = size
+    return np.frombuffer(own(&memory, rooms, place), dtype=dtype)
+
+
+cdef void empty(Named* named) noexcept:
+    cdef Growth none
+    none.data, none.size, none.room = NULL, 0, 0
+    named.ends = named.names = named.name_ends = named.values = named.value_ends = named.absent = none
+
+
+cdef void release(Named* named):
+    taken(named)
+
+
+cdef tuple taken(Named* named):
+    return (
+        array(&named.ends, np.int32), array(&named.name_ends, np.int32), array(&named.names, np.uint8),
+        array(&named.value_ends, np.int32), array(&named.values, np.uint8), array(&named.absent, np.uint8),
+    )
+
+
+cdef object array(Growth* g, object dtype):
+    return np.frombuffer(own(g), dtype=dtype) if g.size else np.empty(0, dtype=dtype)

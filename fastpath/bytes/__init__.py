@@ -1,0 +1,1 @@
+"""Numbers, checksums and memory of bytes."""

@@ -1,7 +1,0 @@
-from typing import Any
-
-from fastpath.codec import Plan
-
-def decode(
-    plan: Plan, data: bytes | bytearray | memoryview, pos: int = 0, entries_max: int = -1
-) -> tuple[Any, int]: ...

@@ -1,0 +1,1 @@
+"""The columns that hold the metadata image, and metadata records in bulk."""

@@ -1,0 +1,589 @@
+"""The live columns: every change of a partition, with undo and with generations that other threads may read.
+
+What this file alone decides: how a partition changes, and what it takes to go back. fastpath/image/views.pyx has the layout.
+
+- Every write goes through `write`, which keeps the counters and the undo log. `undo` writes backwards through it too.
+- Before a chunk is written that a pinned generation can see, it is copied (fastpath/image/copy_on_write.pyx has the rule).
+- Rows of a deleted topic are used again only after the deletion is committed.
+
+Errors are ValueError with a sentence; a call that raises has changed nothing.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from libc.stdint cimport int32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from fastpath.image.blocks cimport UNCHANGED, Row
+from fastpath.image.broker_counts cimport Count
+from fastpath.image.interned_lists cimport Lists, Uuids
+from fastpath.image.copy_on_write cimport PagedList
+from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Extent, Table, extents_of, find
+
+from fastpath.image.blocks import Extra
+
+cdef enum:
+    NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
+
+    KEPT_CHANGES = 1 << 14              # room for undo that is not given back
+    FEW = 64                            # rows are told as a list up to here, as an array above
+
+cdef object USUAL = Extra()
+
+
+cdef Chunk copied(Chunk chunk, long stamp):
+    cdef Chunk copy = Chunk()
+    memcpy(copy.columns, chunk.columns, sizeof(Table))
+    copy.rare = None if chunk.rare is None else dict(chunk.rare)
+    copy.stamp = stamp
+    return copy
+
+
+cdef inline void load(Table* columns, Py_ssize_t at, Cells* cells) noexcept nogil:
+    cells.replicas = columns.replicas[at]
+    cells.isr = columns.isr[at]
+    cells.leader = columns.leader[at]
+    cells.leader_epoch = columns.leader_epoch[at]
+    cells.partition_epoch = columns.partition_epoch[at]
+    cells.directories = columns.directories[at]
+    cells.flags = columns.flags[at]
+
+
+cdef bytes chain_of(list extents):
+    """Extents in number order as bytes; neighbours that continue each other become one."""
+    cdef Py_ssize_t used = 0
+    cdef Extent* room = <Extent*>malloc((len(extents) + 1) * sizeof(Extent))
+    if room == NULL:
+        raise MemoryError
+    for number, row, count in extents:
+        if used and room[used - 1].number + room[used - 1].count == number and room[used - 1].row + room[used - 1].count == row:
+            room[used - 1].count += <int32_t>count
+        else:
+            room[used].number, room[used].row, room[used].count = number, row, count
+            used += 1
+    chain = (<char*>room)[:used * <Py_ssize_t>sizeof(Extent)]
+    free(room)
+    return chain
+
+
+cdef int check_replicas(const int32_t* replicas, int32_t size) except -1:
+    cdef int32_t i, j
+    for i in range(size):
+        if replicas[i] < 0:
+            raise ValueError(f"{replicas[i]} is not a broker id")
+        for j in range(i):
+            if replicas[i] == replicas[j]:
+                raise ValueError(f"broker {replicas[i]} is a replica twice")
+    return 0
+
+
+cdef class Columns(View):
+    """The live columns. Only the owner's thread writes."""
+
+    def __init__(self):
+        self.generations = Generations()
+        self.chunks = []
+        self.lists = Lists()
+        self.directory_ids = Uuids()
+        self.chains = PagedList(self.generations)
+        self.topic_ids = PagedList(self.generations)
+        self.counters = Counts()
+        self.notes = deque()
+        self.free_rows = []
+        self.free_topics = []
+
+    def __dealloc__(self):
+        free(self.changes)
+
+    def counts(self, int32_t broker):
+        """(replicas, led, in ISR) of a broker, O(1)."""
+        return self.counters.get(broker)
+
+    def view(self):
+        """The columns as they are now. Take a generation before, release it when the view is done."""
+        cdef View copy = View.__new__(View)
+        copy.chunks = list(self.chunks)
+        copy.table = <Table**>malloc((len(self.chunks) + 1) * sizeof(void*))
+        if copy.table == NULL:
+            raise MemoryError
+        memcpy(copy.table, self.table, len(self.chunks) * sizeof(void*))
+        copy.row_end = self.row_end
+        copy.lists = self.lists.frozen()
+        copy.directory_ids = self.directory_ids.frozen()
+        copy.chains = self.chains.frozen()
+        copy.topic_ids = self.topic_ids.frozen()
+        return copy
+
+    # ---- writing one row
+
+    cdef Chunk writable_chunk(self, Py_ssize_t row):
+        cdef Chunk chunk = <Chunk>self.chunks[row >> CHUNK_BITS]
+        if chunk.stamp <= self.generations.pinned:
+            chunk = copied(chunk, self.generations.current)
+            self.chunks[row >> CHUNK_BITS] = chunk
+            self.table[row >> CHUNK_BITS] = chunk.columns
+        return chunk
+
+    cdef Table* writable(self, Py_ssize_t row) except NULL:
+        return self.writable_chunk(row).columns
+
+    cdef int count_cells(self, const Cells* cells, object rare, int sign) except -1:
+        cdef const int32_t* replicas = self.lists.at(cells.replicas)
+        cdef int32_t i
+        cdef Count* count
+        for i in range(replicas[0]):
+            count = self.counters.of(replicas[1 + i])
+            count.replicas += sign
+            if i < MASK_BITS:
+                if cells.isr >> i & 1:
+                    count.in_isr += sign
+            elif rare is not None and rare[1] >> (i - MASK_BITS) & 1:
+                count.in_isr += sign
+        if cells.leader >= 0:
+            self.counters.of(cells.leader).led += sign
+        return 0
+
+    cdef int put_cells(self, Py_ssize_t row, const Cells* cells) except -1:
+        cdef Table* columns = self.writable(row)
+        cdef Py_ssize_t at = row & (CHUNK - 1)
+        columns.replicas[at] = cells.replicas
+        columns.isr[at] = cells.isr
+        columns.leader[at] = cells.leader
+        columns.leader_epoch[at] = cells.leader_epoch
+        columns.partition_epoch[at] = cells.partition_epoch
+        columns.directories[at] = cells.directories
+        columns.flags[at] = cells.flags
+        return 0
+
+    cdef int set_rare(self, Py_ssize_t row, object rare) except -1:
+        cdef Chunk chunk = self.writable_chunk(row)
+        if rare is None:
+            if chunk.rare is not None:
+                chunk.rare.pop(row & (CHUNK - 1), None)
+        else:
+            if chunk.rare is None:
+                chunk.rare = {}
+            chunk.rare[row & (CHUNK - 1)] = rare
+        return 0
+
+    cdef int write(self, Py_ssize_t row, const Cells* cells, object rare, int64_t offset) except -1:
+        """The one way to change a row. offset -1: do not log (the row was not a partition, or this is an undo)."""
+        cdef Cells old
+        cdef Change* change
+        old_rare = self.rare_at(row)
+        load(self.chunk_of(row), row & (CHUNK - 1), &old)
+        if offset >= 0:
+            if self.changes_end == self.changes_room:
+                self._make_room()
+            change = &self.changes[self.changes_end]
+            change.offset = offset
+            change.row = <int32_t>row
+            change.cells = old
+            change.rare = old_rare is not rare
+            self.changes_end += 1
+            if old_rare is not rare:
+                self.notes.append((offset, NOTE_RARE, row, old_rare))
+        if (
+            old.replicas != cells.replicas or old.isr != cells.isr or old.leader != cells.leader
+            or (old.flags ^ cells.flags) & LIVE or old_rare is not rare
+        ):
+            if old.flags & LIVE:
+                self.count_cells(&old, old_rare, -1)
+            if cells.flags & LIVE:
+                self.count_cells(cells, rare, 1)
+        if old_rare is not rare:
+            self.set_rare(row, rare)
+        self.put_cells(row, cells)
+        return 0
+
+    def _make_room(self):
+        cdef Py_ssize_t live = self.changes_end - self.changes_head, room
+        cdef Change* changes
+        if self.changes_head > 0 and live <= self.changes_room // 2:
+            memcpy(self.changes, self.changes + self.changes_head, live * sizeof(Change))
+        else:
+            room = 256 if self.changes_room == 0 else 2 * self.changes_room
+            changes = <Change*>malloc(room * sizeof(Change))
+            if changes == NULL:
+                raise MemoryError
+            if live:
+                memcpy(changes, self.changes + self.changes_head, live * sizeof(Change))
+            free(self.changes)
+            self.changes = changes
+            self.changes_room = room
+        self.changes_head = 0
+        self.changes_end = live
+
+    cdef object merge(self, Block block, Py_ssize_t index, const Cells* old, object old_rare, Cells* new):
+        """The cells of a row after a block's row: fills `new`, returns its rare fields. Raises ValueError."""
+        cdef Row* row = &block.rows[index]
+        cdef const int32_t* replicas
+        cdef const int32_t* isr
+        cdef int32_t room[4096]
+        cdef int32_t i, j
+        cdef uint32_t mask
+        new[0] = old[0]
+        new.flags = LIVE
+        wide = 0 if old_rare is None else old_rare[1]
+        kept_isr = None
+        if row.replicas_size >= 0:
+            if row.isr_size < 0:
+                kept_isr = self._isr_of(old, wide)
+            check_replicas(block.values + row.replicas_at, row.replicas_size)
+            new.replicas = self.lists.intern(block.values + row.replicas_at, row.replicas_size)
+            if new.replicas != old.replicas and row.directories_size < 0:
+                new.directories = 0
+        replicas = self.lists.at(new.replicas)
+        if row.isr_size >= 0 or kept_isr is not None:
+            if kept_isr is None:
+                isr = block.values + row.isr_at
+                j = row.isr_size
+            else:
+                isr = room
+                j = 0
+                for broker in kept_isr:
+                    room[j] = broker
+                    j += 1
+            mask, wide = 0, 0
+            while j > 0:
+                j -= 1
+                for i in range(replicas[0]):
+                    if replicas[1 + i] == isr[j]:
+                        if i < MASK_BITS:
+                            mask |= <uint32_t>1 << i
+                        else:
+                            wide |= <object>1 << (i - MASK_BITS)
+                        break
+                else:
+                    raise ValueError(f"broker {isr[j]} is in the ISR but no replica of partition {row.number}")
+            new.isr = mask
+        if row.directories_size >= 0:
+            if row.directories_size > 4096:
+                raise ValueError(f"{row.directories_size} directories for partition {row.number}")
+            for i in range(row.directories_size):
+                room[i] = self.directory_ids.intern(block.uuids + 16 * (row.directories_at + i))
+            new.directories = self.lists.intern(room, row.directories_size)
+            if row.directories_size not in (0, replicas[0]):
+                raise ValueError(f"{row.directories_size} directories for {replicas[0]} replicas of partition {row.number}")
+        if row.leader != UNCHANGED:
+            new.leader = row.leader
+        if row.leader_epoch >= 0:
+            new.leader_epoch = row.leader_epoch
+        elif row.leader != UNCHANGED:
+            new.leader_epoch = old.leader_epoch + 1
+        if row.partition_epoch >= 0:
+            new.partition_epoch = row.partition_epoch
+        elif row.leader_epoch >= 0:
+            new.partition_epoch = row.leader_epoch
+        else:
+            new.partition_epoch = old.partition_epoch + 1
+        if new.leader < -1:
+            raise ValueError(f"{new.leader} is not a leader for partition {row.number}")
+        if new.leader >= 0 and (row.leader != UNCHANGED or row.isr_size >= 0 or row.replicas_size >= 0):
+            for i in range(replicas[0]):
+                if replicas[1 + i] == new.leader and (
+                    new.isr >> i & 1 if i < MASK_BITS else wide >> (i - MASK_BITS) & 1
+                ):
+                    break
+            else:
+                raise ValueError(f"the leader {new.leader} of partition {row.number} is not in its ISR")
+        if block.extras is None and old_rare is None and replicas[0] <= MASK_BITS:
+            return None
+        extra = USUAL if old_rare is None or old_rare[0] is None else old_rare[0]
+        given = block.extra(index)
+        if given is not None:
+            extra = Extra(*[a if b is None else b for a, b in zip(extra, given)])
+        if extra == USUAL and replicas[0] <= MASK_BITS:
+            return None
+        new.flags = LIVE | RARE
+        rare = (None if extra == USUAL else extra, wide)
+        return old_rare if rare == old_rare else rare
+
+    cdef list _isr_of(self, const Cells* cells, object wide):
+        cdef const int32_t* replicas = self.lists.at(cells.replicas)
+        bits = cells.isr | (wide << MASK_BITS)
+        return [replicas[1 + i] for i in range(replicas[0]) if bits >> i & 1]
+
+    # ---- replay
+
+    def add_topic(self, int64_t offset, bytes topic_id):
+        """A topic without partitions; its row."""
+        cdef Py_ssize_t topic
+        if len(topic_id) != 16:
+            raise ValueError(f"a topic id has 16 bytes, not {len(topic_id)}")
+        if self.free_topics:
+            topic = self.free_topics.pop()
+            self.chains.put(topic, b"")
+            self.topic_ids.put(topic, topic_id)
+        else:
+            topic = self.chains.append(b"")
+            self.topic_ids.append(topic_id)
+        self.notes.append((offset, NOTE_NEW_TOPIC, topic, None))
+        return topic
+
+    def remove_topic(self, int64_t offset, Py_ssize_t topic):
+        """Delete a topic and its partitions; their rows. The rows are free after commit."""
+        cdef Cells none
+        cdef Py_ssize_t row
+        memset(&none, 0, sizeof(Cells))
+        none.leader = -1
+        chain = self.chains.get(topic)
+        rows = self.topic_partitions(topic)
+        for row in rows:
+            self.write(row, &none, None, offset)
+        self.chains.put(topic, None)
+        self.notes.append((offset, NOTE_CHAIN, topic, chain))
+        self.notes.append((offset, NOTE_GONE_ROWS, extents_of(chain), None))
+        self.notes.append((offset, NOTE_GONE_TOPIC, topic, None))
+        return rows
+
+    def put(self, int64_t offset, Py_ssize_t topic, Block block):
+        """Create, or replace as a whole, partitions of one topic; row i of the block is the record at offset + i.
+
+        Every row gives replicas, isr, leader and leader epoch. Returns the rows (list, or int64 array when many).
+        """
+        try:
+            return self._put(offset, topic, block)
+        except BaseException:
+            self.undo(offset)
+            raise
+
+    def _put(self, int64_t offset, Py_ssize_t topic, Block block):
+        cdef Cells old, new, none
+        cdef Py_ssize_t i, row
+        cdef bytes chain = self.chains.get(topic)
+        cdef bint sorted_ = True
+        cdef int64_t[::1] room
+        rows = np.empty(block.count, dtype=np.int64)
+        room = rows
+        missing = []
+        memset(&none, 0, sizeof(Cells))
+        none.leader = none.leader_epoch = none.partition_epoch = -1
+        for i in range(block.count):
+            if block.rows[i].number < 0:
+                raise ValueError(f"{block.rows[i].number} is not a partition number")
+            if block.rows[i].replicas_size < 0 or block.rows[i].isr_size < 0 or block.rows[i].leader_epoch < 0:
+                raise ValueError(f"partition {block.rows[i].number} is not given as a whole")
+            if find(chain, block.rows[i].number) < 0:
+                sorted_ = sorted_ and (not missing or <int32_t>missing[len(missing) - 1] < block.rows[i].number)
+                missing.append(block.rows[i].number)
+        if missing:
+            chain = self._extend(offset, topic, chain, missing if sorted_ else sorted(set(missing)))
+        for i in range(block.count):
+            row = find(chain, block.rows[i].number)
+            load(self.chunk_of(row), row & (CHUNK - 1), &old)
+            rare = self.merge(block, i, &none, None, &new)
+            self.write(row, &new, rare, offset + i if old.flags & LIVE else -1)
+            room[i] = row
+        return rows.tolist() if block.count <= FEW else rows
+
+    def _extend(self, int64_t offset, Py_ssize_t topic, bytes chain, list numbers):
+        """Rows for new partition numbers (ascending); the new chain."""
+        cdef Table* columns
+        cdef Py_ssize_t row, begin = 0, start = 0, number
+        taken = []
+        extents = []
+        at = 0
+        for first, count in self._allocate(len(numbers)):
+            taken.append((0, first, count))
+            for row in range(first, first + count):
+                columns = self.writable(row)
+                number = numbers[at]
+                columns.topic[row & (CHUNK - 1)] = <int32_t>topic
+                columns.number[row & (CHUNK - 1)] = number
+                if row == first or number != begin + row - start:
+                    if row != first:
+                        extents.append((begin, start, row - start))
+                    begin, start = number, row
+                at += 1
+            extents.append((begin, start, first + count - start))
+        self.notes.append((offset, NOTE_NEW_ROWS, taken, None))
+        self.notes.append((offset, NOTE_CHAIN, topic, chain))
+        if chain and extents[0][0] > max(extents_of(chain))[0]:
+            chain = chain_of(extents_of(chain) + extents)
+        else:
+            chain = chain_of(sorted(extents_of(chain) + extents))
+        self.chains.put(topic, chain)
+        return chain
+
+    def _allocate(self, Py_ssize_t count):
+        """(first row, count) pieces that were free, `count` rows together."""
+        cdef Chunk chunk
+        cdef Table** table
+        pieces = []
+        while count and self.free_rows:
+            first, size = self.free_rows.pop()
+            if size > count:
+                self.free_rows.append((first + count, size - count))
+                size = count
+            pieces.append((first, size))
+            count -= size
+        if count:
+            pieces.append((self.row_end, count))
+            while len(self.chunks) << CHUNK_BITS < self.row_end + count:
+                chunk = Chunk()
+                chunk.stamp = self.generations.current
+                table = <Table**>realloc(self.table, (len(self.chunks) + 1) * sizeof(void*))
+                if table == NULL:
+                    raise MemoryError
+                self.table = table
+                table[len(self.chunks)] = chunk.columns
+                self.chunks.append(chunk)
+            self.row_end += count
+        return pieces
+
+    def apply(self, int64_t offset, list topics, Block block):
+        """Change partitions; `topics` holds the topic row of each of the block's topic ids. Returns the rows.
+
+        Given lists and the leader replace what was; a leader epoch that is given is absolute and the partition epoch
+        follows it, else a named leader raises the leader epoch by one and the partition epoch rises by one always.
+        """
+        cdef Cells old, new
+        cdef Py_ssize_t i, row
+        cdef int32_t last = -1
+        cdef bytes chain = None
+        cdef int64_t[::1] room
+        rows = np.empty(block.count, dtype=np.int64)
+        room = rows
+        try:
+            for i in range(block.count):
+                if block.rows[i].topic != last:
+                    last = block.rows[i].topic
+                    chain = self.chains.get(topics[last])
+                row = find(chain, block.rows[i].number)
+                if row < 0:
+                    raise ValueError(f"a change of partition {block.rows[i].number}, which does not exist")
+                load(self.chunk_of(row), row & (CHUNK - 1), &old)
+                rare = self.merge(block, i, &old, self.rare_at(row), &new)
+                self.write(row, &new, rare, offset + i)
+                room[i] = row
+        except BaseException:
+            self.undo(offset)
+            raise
+        return rows.tolist() if block.count <= FEW else rows
+
+    def remove_broker(self, int64_t offset, int32_t broker):
+        """Take a broker out of every ISR with another member, and from every leadership; the rows changed (int64).
+
+        Each changed row: leader epoch + 1 and the partition epoch with it; leader -1 where it was the broker (A32).
+        """
+        cdef Cells cells
+        cdef Py_ssize_t row, at, changed = 0
+        cdef int64_t[::1] rows
+        cdef uint32_t* bits
+        if self.counters.get(broker)[2] == 0 and self.counters.get(broker)[1] == 0:
+            return np.empty(0, dtype=np.int64)
+        found = self.rows_in_isr(broker)
+        rows = found
+        bits = self.bits_of(broker)
+        for at in range(rows.shape[0]):
+            row = rows[at]
+            load(self.chunk_of(row), row & (CHUNK - 1), &cells)
+            rare = self.rare_at(row)
+            wide = 0 if rare is None else rare[1]
+            if self.lists.at(cells.replicas)[0] > MASK_BITS:
+                replicas = self.lists.values(cells.replicas)
+                left = (cells.isr | (wide << MASK_BITS)) & ~(1 << replicas.index(broker))
+                if left:
+                    cells.isr = left & 0xFFFFFFFF
+                    rare = (rare[0], left >> MASK_BITS)
+                elif cells.leader != broker:
+                    continue
+            elif cells.isr != bits[cells.replicas]:
+                cells.isr &= ~bits[cells.replicas]
+            elif cells.leader != broker:
+                continue
+            if cells.leader == broker:
+                cells.leader = -1
+            cells.leader_epoch += 1
+            cells.partition_epoch = cells.leader_epoch
+            self.write(row, &cells, rare, offset)
+            rows[changed] = row
+            changed += 1
+        free(bits)
+        return found[:changed]
+
+    def check(self):
+        """Assert the invariants: every live row is in one chain, the counters are what the rows say, leaders are in sync."""
+        cdef Cells cells
+        cdef Py_ssize_t row, at
+        counted = {}
+        placed = set()
+        for topic in range(len(self.chains)):
+            numbers = [self.number(row) for row in self.topic_partitions(topic)]
+            assert numbers == sorted(set(numbers)), f"topic row {topic} has numbers {numbers}"
+            for row in self.topic_partitions(topic):
+                assert row not in placed and self.topic_of(row) == topic and self.partition(topic, self.number(row)) == row
+                placed.add(row)
+        for row in range(self.row_end):
+            at = row & (CHUNK - 1)
+            load(self.chunk_of(row), at, &cells)
+            rare = (<Chunk>self.chunks[row >> CHUNK_BITS]).rare
+            assert self.is_partition(row) == (row in placed), f"row {row}"
+            assert bool(cells.flags & RARE) == (rare is not None and at in rare), f"row {row}"
+            assert (len(self.replicas(row)) > MASK_BITS) <= bool(cells.flags & RARE), f"row {row}"
+            assert cells.leader in (-1, *self.isr(row)), f"row {row} is led by {cells.leader} and has ISR {self.isr(row)}"
+            for broker in self.replicas(row):
+                of = counted.setdefault(broker, [0, 0, 0])
+                of[0] += 1
+                of[1] += cells.leader == broker
+                of[2] += broker in self.isr(row)
+        assert self.counters.all() == {broker: tuple(of) for broker, of in counted.items()}
+        offsets = [self.changes[i].offset for i in range(self.changes_head, self.changes_end)]
+        assert offsets == sorted(offsets)
+        free_rows = [row for first, count in self.free_rows for row in range(first, first + count)]
+        assert len(free_rows) == len(set(free_rows)) and not placed & set(free_rows)
+
+    # ---- commit and undo
+
+    def commit(self, int64_t offset):
+        """Forget how to go back below `offset`."""
+        while self.changes_head < self.changes_end and self.changes[self.changes_head].offset < offset:
+            self.changes_head += 1
+        if self.changes_head == self.changes_end:
+            self.changes_head = self.changes_end = 0
+            if self.changes_room > KEPT_CHANGES:
+                free(self.changes)
+                self.changes = NULL
+                self.changes_room = 0
+        while self.notes and self.notes[0][0] < offset:
+            _, kind, a, _ = self.notes.popleft()
+            if kind == NOTE_GONE_ROWS:
+                self.free_rows.extend([(row, count) for _, row, count in a])
+            elif kind == NOTE_GONE_TOPIC:
+                self.free_topics.append(a)
+
+    def undo(self, int64_t offset):
+        """Back to the state before the record at `offset`; nothing below may be needed that was committed."""
+        cdef Change change
+        cdef Cells none
+        cdef Py_ssize_t row
+        memset(&none, 0, sizeof(Cells))
+        none.leader = -1
+        notes = []
+        rare_notes = {}
+        while self.notes and self.notes[len(self.notes) - 1][0] >= offset:
+            notes.append(self.notes.pop())
+        for _, kind, a, b in reversed(notes):
+            if kind == NOTE_RARE:
+                rare_notes.setdefault(a, []).append(b)
+        while self.changes_end > self.changes_head and self.changes[self.changes_end - 1].offset >= offset:
+            self.changes_end -= 1
+            change = self.changes[self.changes_end]
+            row = change.row
+            rare = rare_notes[row].pop() if change.rare else self.rare_at(row)
+            self.write(row, &change.cells, rare, -1)
+        for _, kind, a, b in notes:
+            if kind == NOTE_CHAIN:
+                self.chains.put(a, b)
+            elif kind == NOTE_NEW_ROWS:
+                for _, first, count in a:
+                    for row in range(first, first + count):
+                        self.write(row, &none, None, -1)
+                    self.free_rows.append((first, count))
+            elif kind == NOTE_NEW_TOPIC:
+                self.chains.put(a, None)
+                self.free_topics.append(a)

@@ -1,0 +1,10 @@
+from typing_extensions import Buffer
+
+from fastpath.image.blocks import Block
+
+class CorruptRecord(ValueError):
+    offset: int
+    reason: str
+    def __init__(self, offset: int, reason: str) -> None: ...
+
+def expand(data: Buffer, pos: int = 0, released: bool = False) -> list[tuple[int, int, int, Block | bytes]]: ...

@@ -1,0 +1,1 @@
+"""Kafka's protocol messages as compiled plans."""

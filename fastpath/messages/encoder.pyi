@@ -1,0 +1,10 @@
+from typing import Any
+
+from fastpath.messages.plan import Plan
+
+REFERENCE_SIZE: int
+
+def encode(plan: Plan, message: Any, prefix: bytes = b"") -> bytes: ...
+def encode_parts(
+    plan: Plan, message: Any, prefix: bytes = b"", framed: bool = False
+) -> list[bytes | bytearray | memoryview]: ...

@@ -1,0 +1,1 @@
+"""Record batches, their indexes and their compression."""

@@ -1,0 +1,141 @@
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from typing_extensions import Buffer
+
+from fastpath.records.builder import Builder as Builder
+
+HEADER_SIZE: int
+"""61: bytes of a batch before its first record."""
+OUTPUT_BYTES_MAX: int
+"""100 MiB: what `records` decompresses at most unless told otherwise."""
+HEADER_DTYPE: np.dtype[np.void]
+"""A header as a numpy structure; the fields are those of `Header`."""
+
+class CorruptBatch(ValueError):
+    """Bytes that are not a sound batch. `position`: of the batch in the buffer given; `reason`: a sentence."""
+
+    position: int
+    reason: str
+    of_records: bool
+    """The batch is sound, and one of its records is refused: without a key, or for its time."""
+    def __init__(self, position: int, reason: str) -> None: ...
+
+class InvalidRecord(CorruptBatch):
+    """The bytes arrived as they were sent (the CRC matches), but a client may not send such a batch."""
+
+class InvalidRecords(InvalidRecord):
+    """Some records of a sound batch are refused."""
+
+    errors: tuple[tuple[int, str], ...]
+    """(index of the record, why) of the first ones."""
+    mistimed: bool
+    """One of them for its timestamp."""
+    def __init__(self, reason: str, errors: tuple[tuple[int, str], ...], mistimed: bool) -> None: ...
+
+class Header(NamedTuple):
+    """The header of one batch, and where it lies. `last_offset == base_offset + last_offset_delta`."""
+
+    position: int
+    size: int
+    """The whole batch in bytes."""
+    base_offset: int
+    last_offset: int
+    epoch: int
+    """Partition leader epoch."""
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]
+    """Records; fewer than offsets after compaction, even 0."""
+
+class Accepted(NamedTuple):
+    """What `accept` took in."""
+
+    next_offset: int
+    """Behind the last batch; the base offset given when there was none."""
+    max_timestamp: int
+    """Largest max_timestamp of a batch, ms; -1 without one."""
+    max_timestamp_offset: int
+    """Last offset of the first batch that has it; -1 without one."""
+    headers: list[Header]
+
+class Record(NamedTuple):
+    """One record, copied out of its batch."""
+
+    offset: int
+    timestamp: int
+    """ms; the batch's max_timestamp when the log decides the time."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes, bytes | None], ...]
+
+def header(data: Buffer, pos: int = 0) -> Header:
+    """The header at `pos`; no CRC check. CorruptBatch when the batch is cut or its numbers make no sense."""
+
+def verify(data: Buffer, pos: int = 0) -> Header:
+    """As `header`, and the CRC holds. The GIL is released for batches of 64 KiB and more."""
+
+def headers(data: Buffer, pos: int = 0, end: int | None = None) -> list[Header]:
+    """Headers of all whole batches in `[pos, end)`, no CRC check; a cut last one is left out.
+
+    CorruptBatch at the first whose numbers make no sense.
+    """
+
+def columns(data: Buffer, pos: int = 0, end: int | None = None) -> dict[str, np.ndarray[Any, Any]]:
+    """As `headers`, as one contiguous array for each field of `Header`.
+
+    int64: position, size, base_offset, last_offset, base_timestamp, max_timestamp, producer_id; int32: epoch,
+    last_offset_delta, base_sequence, count; uint32: crc; int16: attributes, producer_epoch; int8: magic.
+    """
+
+def accept(
+    data: Buffer,
+    pos: int,
+    end: int,
+    base_offset: int,
+    epoch: int,
+    *,
+    now_ms: int = 0,
+    append_time: bool = False,
+    client: bool = True,
+    keyed: bool = False,
+    oldest_ms: int = ...,
+    newest_ms: int = ...,
+) -> Accepted:
+    """Take produced batches into a log: check all in `[pos, end)`, then write offsets from `base_offset` and `epoch`.
+
+    `data` must be writable (else BufferError) and is changed in place, or not at all. Checked: magic, length, CRC; with
+    `client` also control bit, codec, contiguous offsets and, in uncompressed batches, the framing of every record;
+    `keyed` refuses a record without a key there (topics that are compacted), and a timestamp outside [`oldest_ms`,
+    `newest_ms`] that is not -1 is refused too. Compressed records are checked by `fastpath.records.inspection`.
+    `append_time` writes `now_ms` as the time of every record; else a client's uncompressed batch gets the largest time of
+    its records, whatever its header says. CorruptBatch when the bytes are damaged or the last batch is cut, InvalidRecord
+    when a client broke the rules. 64 KiB and more are handled without the GIL.
+    """
+
+def claimed(data: Buffer) -> Header:
+    """The header of the one batch that fills `data`: CRC and all rules of `accept` for clients, save those for records.
+
+    CorruptBatch, InvalidRecord. Without the GIL.
+    """
+
+def retime(data: Buffer, pos: int, max_timestamp: int) -> None:
+    """Write the largest timestamp of the batch at `pos` and its CRC, if it is another one. CorruptBatch as `header`."""
+
+def patch(data: Buffer, pos: int, base_offset: int, epoch: int) -> None:
+    """Write base offset and leader epoch of the batch at `pos`, outside its CRC. CorruptBatch as `header`."""
+
+def records(data: Buffer, pos: int = 0, *, output_bytes_max: int = ...) -> Iterator[Record]:
+    """The records of the batch at `pos`, decompressed when needed; no CRC check.
+
+    CorruptBatch at once for the header and for bytes that do not decompress within `output_bytes_max`; on the way for
+    records whose lengths or offsets make no sense. `data` must not be resized before the end.
+    """

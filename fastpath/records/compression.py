@@ -1,0 +1,201 @@
+"""Record compression: what the three codec bits of a batch's attributes mean.
+
+This file alone decides how a compressed batch body becomes bytes and back. Rules:
+
+1. Output comes in pieces of `PIECE_BYTES` or fewer and is bounded as a whole: what a small body claims to hold costs no
+   memory. Snappy alone has no smaller piece than a block, which holds at most 22 times its compressed size.
+2. We read what any Kafka client writes: gzip, snappy raw or in snappy-java's stream of blocks, lz4 frames, zstd frames.
+   A body that ends early, or goes on behind its end, is damaged.
+3. We write what every Kafka client reads: snappy as a stream of blocks, lz4 with independent blocks, no content size.
+4. An error never keeps output alive: it is raised where no exception of a codec is handled.
+
+The codecs themselves come from zlib, cramjam, lz4 and zstandard.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import cramjam
+import lz4.frame
+import numpy as np
+import zstandard
+
+from fastpath.records import zstd_frames
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+PIECE_BYTES = 128 * 1024
+STREAM_BYTES = 64 * 1024
+"""Of a decoder beside its window or block."""
+
+Bytes = bytes | bytearray | memoryview
+Piece = bytes | memoryview
+
+_GZIP_WINDOW = 31  # zlib's number for: a gzip header, and any window
+_INPUT_BYTES = 64 * 1024  # what zlib and lz4 do not take in at once they copy
+_STREAM_MAGIC = b"\x82SNAPPY\0"
+_STREAM_HEADER = _STREAM_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, oldest version that can read it
+_STREAM_BLOCK_BYTES = 32 * 1024
+_SNAPPY_GROWTH = 22  # the longest copy is 64 bytes for 3
+_DAMAGED = (cramjam.DecompressionError, zlib.error, zstandard.ZstdError, RuntimeError)
+
+
+class CompressionError(ValueError):
+    """The bytes are not of that codec, are damaged, or hold more than the limit."""
+
+
+class TooLarge(CompressionError):
+    """The bytes hold more than the limit."""
+
+
+def _gunzip(data: memoryview, bytes_max: int) -> Iterator[Piece]:
+    decoder = zlib.decompressobj(_GZIP_WINDOW)
+    for pos in range(0, len(data), _INPUT_BYTES):
+        part: Bytes = data[pos : pos + _INPUT_BYTES]
+        while len(part):
+            if decoder.eof:  # members follow each other
+                decoder = zlib.decompressobj(_GZIP_WINDOW)
+            piece = decoder.decompress(part, PIECE_BYTES)
+            part = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+            yield piece
+            while len(piece) == PIECE_BYTES and not len(part) and not decoder.eof:  # zlib may hold more
+                piece = decoder.decompress(b"", PIECE_BYTES)
+                yield piece
+    if not decoder.eof:
+        raise CompressionError("a gzip stream that ends early")
+
+
+def _unframe(data: memoryview, bytes_max: int) -> Iterator[Piece]:
+    decoder = lz4.frame.LZ4FrameDecompressor()
+    for pos in range(0, len(data), _INPUT_BYTES):
+        part: Bytes = data[pos : pos + _INPUT_BYTES]
+        while True:
+            if decoder.eof:
+                decoder = lz4.frame.LZ4FrameDecompressor()
+            yield decoder.decompress(part, PIECE_BYTES)
+            part = (decoder.unused_data or b"") if decoder.eof else b""
+            if not len(part) and (decoder.eof or decoder.needs_input):
+                break
+    if not decoder.eof:
+        raise CompressionError("an lz4 frame that ends early")
+
+
+def _unzstd(data: memoryview, bytes_max: int) -> Iterator[Piece]:
+    reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+    while piece := reader.read(PIECE_BYTES):
+        yield piece
+    if not zstd_frames.ends(data)[0]:
+        raise CompressionError("zstd frames that end early")
+
+
+def _unsnap(data: memoryview, bytes_max: int) -> Iterator[Piece]:
+    if data[: len(_STREAM_MAGIC)] != _STREAM_MAGIC:
+        yield _block(data, bytes_max)
+        return
+    if len(data) < len(_STREAM_HEADER):
+        raise CompressionError("a snappy stream that ends inside its header")
+    pos = len(_STREAM_HEADER)
+    while pos < len(data):
+        size = int.from_bytes(data[pos : pos + 4], "big")
+        if size > len(data) - pos - 4:
+            raise CompressionError(f"a snappy block of {size} bytes does not fit at byte {pos}")
+        yield _block(data[pos + 4 : pos + 4 + size], bytes_max)
+        pos += 4 + size
+
+
+def _block(data: memoryview, bytes_max: int) -> Piece:
+    claimed = int(cramjam.snappy.decompress_raw_len(data))
+    if claimed > _SNAPPY_GROWTH * len(data):
+        raise CompressionError(f"a snappy block of {len(data)} bytes cannot hold {claimed}")
+    if claimed > bytes_max:
+        raise TooLarge(f"a snappy block holds {claimed} bytes")
+    out = np.empty(claimed, dtype=np.uint8).data
+    return out[: int(cramjam.snappy.decompress_raw_into(data, out))]
+
+
+def _snap(data: Bytes) -> bytes:
+    parts = [_STREAM_HEADER]
+    for pos in range(0, len(data), _STREAM_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[pos : pos + _STREAM_BLOCK_BYTES]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _frame(data: Bytes) -> bytes:
+    return bytes(lz4.frame.compress(data, block_linked=False, store_size=False))
+
+
+_PIECES: Mapping[int, Callable[[memoryview, int], Iterator[Piece]]] = {
+    GZIP: _gunzip,
+    SNAPPY: _unsnap,
+    LZ4: _unframe,
+    ZSTD: _unzstd,
+}
+_COMPRESS: Mapping[int, Callable[[Any], Any]] = {
+    GZIP: cramjam.gzip.compress,
+    SNAPPY: _snap,
+    LZ4: _frame,
+    ZSTD: cramjam.zstd.compress,
+}
+
+
+def held_bytes(codec: int, data: Bytes) -> int:
+    """Memory that `pieces` may hold between two pieces: window or block, and the last piece."""
+    view = memoryview(data)
+    if codec == SNAPPY:
+        return _SNAPPY_GROWTH * len(view)
+    if codec == LZ4:
+        block = 1 << (8 + 2 * (view[5] >> 4 & 7)) if len(view) > 5 else 0
+        return 2 * block + PIECE_BYTES + STREAM_BYTES
+    window = zstd_frames.ends(view)[1] if codec == ZSTD else 0
+    return window + PIECE_BYTES + STREAM_BYTES
+
+
+def pieces(codec: int, data: Bytes, bytes_max: int) -> Iterator[Piece]:
+    """The bytes of a compressed batch body, piece by piece; some pieces are empty.
+
+    `codec` is 1 to 4. Raises CompressionError when damaged, TooLarge once there are more than `bytes_max`.
+    """
+    if codec not in _PIECES:
+        raise CompressionError(f"no compression codec has the number {codec}")
+    found, left = _PIECES[codec](memoryview(data).cast("B"), bytes_max), bytes_max
+    while True:
+        damage = None
+        try:
+            piece = next(found, None)
+        except CompressionError:
+            raise
+        except _DAMAGED as error:
+            damage = str(error)
+        if damage is not None:
+            raise CompressionError(f"codec {codec}: {damage}")
+        if piece is None:
+            return
+        left -= len(piece)
+        if left < 0:
+            raise TooLarge(f"codec {codec}: the records are not within {bytes_max} bytes")
+        yield piece
+
+
+def decompress_into(codec: int, data: Bytes, out: memoryview) -> int:
+    """All pieces into memory that is there; the bytes filled. CompressionError also when `out` is too small."""
+    filled = 0
+    for piece in pieces(codec, data, len(out)):
+        out[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    return filled
+
+
+def decompress(codec: int, data: Bytes, bytes_max: int) -> memoryview:
+    """The bytes of a compressed batch body, in memory of their own. Errors as `pieces`."""
+    whole = bytearray()
+    for piece in pieces(codec, data, bytes_max):
+        whole += piece
+    return memoryview(whole)
+
+
+def compress(codec: int, data: Bytes) -> bytes:
+    """A batch body in the codec's form. `codec` is 1 to 4, else CompressionError."""
+    if codec not in _COMPRESS:
+        raise CompressionError(f"no compression codec has the number {codec}")
+    return bytes(_COMPRESS[codec](data))

@@ -1,0 +1,91 @@
+"""A client's compressed batch against its own header: CRC, codec, and every record of it.
+
+This file alone decides in which steps that is done. A batch of a few kilobytes can hold a hundred megabytes of records, so
+they are looked at piece by piece, and whoever asks decides when to go on: `inspect` stops behind each piece.
+"""
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+from fastpath.records import compression
+from fastpath.records.batch import HEADER_SIZE, Header, InvalidRecord, InvalidRecords, claimed
+from fastpath.records.record_stream import Walk
+
+CODEC, LOG_APPEND_TIME = 0x07, 0x08
+NO_KEY = "a compacted topic takes no record without a key"
+BEFORE, AFTER = -(1 << 63), (1 << 63) - 1
+
+Bytes = bytes | bytearray | memoryview
+
+
+class Rules(NamedTuple):
+    """What a topic asks of each record."""
+
+    keyed: bool = False
+    oldest_ms: int = BEFORE
+    newest_ms: int = AFTER
+    output_bytes_max: int = 100 << 20
+
+
+class TooLarge(ValueError):
+    """The records of a batch are more bytes than are accepted."""
+
+
+def inspect(data: Bytes, rules: Rules) -> Generator[int, None, int]:
+    """Look at all records of the compressed batch that fills `data`; stops behind each piece with the piece's bytes.
+
+    The value is the largest timestamp of its records, -1 when none has a time. Raises CorruptBatch, InvalidRecord and
+    InvalidRecords as `batch.accept` does, and TooLarge.
+    """
+    head = claimed(data)
+    walk = _walk(head, rules)
+    pieces = compression.pieces(head.attributes & CODEC, memoryview(data)[HEADER_SIZE:], rules.output_bytes_max)
+    while True:
+        fault = large = None
+        try:
+            piece = next(pieces, None)
+        except compression.TooLarge as error:
+            large = str(error)
+        except compression.CompressionError as error:
+            fault = f"the records cannot be decompressed: {error}"
+        if large is not None:
+            raise TooLarge(large)
+        if fault is None and piece is not None:
+            fault = walk.feed(piece)
+        if fault is not None:
+            raise InvalidRecord(0, f"{fault}, at record {walk.index}")
+        if piece is None:
+            break
+        yield len(piece)
+    if not walk.whole:
+        raise InvalidRecord(0, f"the batch's header tells of {head.count} records, and there are {walk.index}")
+    if walk.errors:
+        raise _errors(walk, rules)
+    return walk.latest
+
+
+def record_errors(data: Bytes, rules: Rules) -> InvalidRecord:
+    """What is wrong with the records of an uncompressed batch that `accept` has refused."""
+    head = claimed(data)
+    walk = _walk(head, rules)
+    fault = walk.feed(memoryview(data)[HEADER_SIZE:])
+    return InvalidRecord(0, f"{fault}, at record {walk.index}") if fault else _errors(walk, rules)
+
+
+def _walk(head: Header, rules: Rules) -> Walk:
+    return Walk(
+        head.count,
+        head.last_offset_delta,
+        head.base_timestamp,
+        strict=True,
+        keyed=rules.keyed,
+        oldest_ms=rules.oldest_ms,
+        newest_ms=rules.newest_ms,
+    )
+
+
+def _errors(walk: Walk, rules: Rules) -> InvalidRecords:
+    untimely = f"its timestamp is not between {rules.oldest_ms} and {rules.newest_ms}"
+    errors = [(index, NO_KEY if keyless else untimely) for index, keyless in walk.kept_errors]
+    reason = f"{walk.errors} of {walk.index} records are refused, the first one because {errors[0][1]}"
+    return InvalidRecords(reason, tuple(errors), walk.mistimed)

@@ -1,0 +1,112 @@
+"""Where the batches of a log file lie, and which of them are sound.
+
+This file alone decides how a reader of whole files goes from batch to batch: header by header, the CRC of each over all
+its bytes, without the GIL; and where it goes on behind bytes that are no batch: at the next place where header and CRC
+are both right. fastpath/records/batch.pyx draws the batch.
+"""
+
+import numpy as np
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdlib cimport free
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from fastpath.records.batch cimport BatchHeader, read_header
+from fastpath.records.header cimport CRC_FROM
+from fastpath.records.faults cimport BAD_CRC, BAD_OFFSETS, CUT, FINE, Fault
+from fastpath.bytes.crc32c cimport extend
+from fastpath.bytes.endian cimport load_uint32
+from fastpath.bytes.byte_builder cimport Growth, extend_by, own
+
+from fastpath.records.batch import HEADER_DTYPE
+
+NAMES = {
+    CUT: "the bytes end inside the batch",
+    BAD_CRC: "the batch's CRC does not match its bytes",
+}
+OTHER = "these bytes are no batch header"
+
+
+cdef inline Fault look(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint crc, BatchHeader* out) noexcept nogil:
+    cdef Fault fault = read_header(data, pos, end, out)
+    if fault != FINE:
+        return fault
+    if out.base_offset < 0 or out.last_offset < 0:
+        return BAD_OFFSETS
+    if crc and extend(0, data + pos + CRC_FROM, out.size - CRC_FROM) != out.crc:
+        return BAD_CRC
+    return FINE
+
+
+def scan(data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_max=1 << 62, int64_t bytes_max=1 << 62):
+    """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE: (headers, next position, fault or None).
+
+    Stops behind the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound; `fault` is
+    then a sentence and the next position that of the batch. Bytes that are all zero to the end (a file that was made
+    larger beforehand) are the end. `crc`: check it.
+    """
+    cdef Py_buffer view
+    cdef BatchHeader h
+    cdef Growth found
+    cdef BatchHeader* place
+    cdef Fault fault = FINE
+    cdef const uint8_t* bytes_
+    cdef int64_t records = 0, start = pos
+    cdef bint memory = True
+    found.data, found.size, found.room = NULL, 0, 0
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= pos <= end <= view.len:
+            raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
+        bytes_ = <const uint8_t*>view.buf
+        with nogil:
+            while pos < end and records < records_max and pos - start < bytes_max:
+                fault = look(bytes_, pos, end, crc, &h)
+                if fault != FINE:
+                    break
+                place = <BatchHeader*>extend_by(&found, sizeof(BatchHeader))
+                if place == NULL:
+                    memory = False
+                    break
+                memcpy(place, &h, sizeof(BatchHeader))
+                records += h.count
+                pos += h.size
+            if fault != FINE and zeros(bytes_, pos, end):
+                fault, pos = FINE, end
+        if not memory:
+            raise MemoryError
+        headers = np.frombuffer(own(&found), dtype=HEADER_DTYPE) if found.size else np.empty(0, dtype=HEADER_DTYPE)
+        return headers, pos, None if fault == FINE else NAMES.get(fault, OTHER)
+    finally:
+        free(found.data)
+        PyBuffer_Release(&view)
+
+
+cdef bint zeros(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t at
+    for at in range(pos, end):
+        if data[at]:
+            return False
+    return True
+
+
+def resync(data, Py_ssize_t pos, Py_ssize_t end):
+    """The first position from `pos` on where a sound batch starts (header and CRC); `end` when there is none."""
+    cdef Py_buffer view
+    cdef BatchHeader h
+    cdef const uint8_t* bytes_
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= pos <= end <= view.len:
+            raise ValueError(f"[{pos}, {end}) is not inside the {view.len} bytes given")
+        bytes_ = <const uint8_t*>view.buf
+        with nogil:
+            while pos < end:
+                if end - pos > 16 and bytes_[pos + 16] == 2 and bytes_[pos] < 0x80 and load_uint32(bytes_ + pos + 8) >= 49:
+                    if look(bytes_, pos, end, True, &h) == FINE:
+                        break
+                pos += 1
+        return pos
+    finally:
+        PyBuffer_Release(&view)

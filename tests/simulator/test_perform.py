@@ -1,0 +1,98 @@
+"""Whatever a node does for a request, it does in `api/perform.py`: an authorizer there that refuses everything stops it all.
+
+No request may reach its handler another way: not in an Envelope, not when it waits in a broker to be forwarded, not
+when it is asked anew because its controller has lost the leadership.
+"""
+
+from typing import Any
+
+import pytest
+
+from actors.node.api.perform import perform
+from actors.node.runtime.answers import Close
+from actors.node.runtime.calls import Api, Call, Listener
+from actors.wire.messages import message
+from tests.served import TABLE
+from tests.simulator.one_topic import OneTopic
+from tests.simulator.world import Process
+
+
+class Refuses:
+    """Everybody, everything of these APIs; `asked` says of which it was asked. None: all."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.asked: list[str] = []
+
+    def allows(self, api: Api, call: Call) -> bool:
+        self.asked.append(api.name)
+        return bool(self.names) and api.name not in self.names
+
+
+def guard(process: Process, authorizer: Refuses) -> Refuses:
+    """Put an authorizer into every context of a node."""
+    assert process.node is not None
+    for context in (process.node.dispatch.broker, process.node.dispatch.controller):
+        if context is not None:
+            context.authorizer = authorizer
+    return authorizer
+
+
+def creation(name: str) -> Any:
+    kind = message("CreateTopicsRequest")
+    return kind(topics=[kind.CreatableTopic(name=name, num_partitions=1, replication_factor=3)], timeout_ms=5_000)
+
+
+@pytest.mark.parametrize("place", sorted(TABLE, key=str), ids=lambda place: f"{place[0].value}-{TABLE[place].name}")
+def test_no_handler_runs_that_the_authorizer_refuses(place: tuple[Listener, int]) -> None:
+    def handler(context: Any, request: Any, call: Call) -> Any:
+        raise AssertionError("it ran")
+
+    class Context:
+        authorizer = Refuses()
+
+    nothing: Any = Context()
+    call = Call(1, place[0], "L", place[1], 0, None, "h", "User:ANONYMOUS", memoryview(b""))
+    assert isinstance(perform(nothing, TABLE[place]._replace(handler=handler), None, call), Close)
+
+
+def test_what_a_client_asks_of_a_broker_that_refuses_does_nothing() -> None:
+    t = OneTopic()
+    t.produce(b"before")
+    ends = {id: t.log(id).log_end_offset for id in t.cluster.brokers}
+    topics, offset = t.image.topic_count, t.image.next_offset
+    for process in t.cluster.brokers.values():
+        guard(process, Refuses("Produce", "Metadata", "CreateTopics", "DeleteTopics"))
+    assert t.send(b"refused") is None, "its connection is closed"
+    assert t.client.call("b1", "CreateTopics", 7, creation("new")) is None
+    assert {id: t.log(id).log_end_offset for id in t.cluster.brokers} == ends
+    assert (t.image.topic_count, t.image.next_offset) == (topics, offset), "nothing was forwarded"
+
+
+def test_what_a_broker_forwards_to_a_controller_that_refuses_does_nothing() -> None:
+    t = OneTopic()
+    topics = t.image.topic_count
+    guards = [guard(process, Refuses("CreateTopics")) for process in t.cluster.controllers.values()]
+    assert t.client.call("b1", "CreateTopics", 7, creation("new")) is None
+    asked = [name for one in guards for name in one.asked]
+    assert "Envelope" in asked and "CreateTopics" in asked, "the Envelope was opened, and what is in it was asked about"
+    assert t.image.topic_count == topics
+
+
+def test_what_is_asked_anew_after_a_lost_leadership_is_authorized_anew() -> None:
+    """A controller that has lost the others holds the reply; when it learns of its loss, it asks the request anew."""
+    t = OneTopic()
+    active = t.cluster.active()
+    assert active is not None and active.node is not None
+    others = [process for process in t.cluster.controllers.values() if process is not active]
+    for process in others:
+        process.freeze()
+    replies: list[Any] = []
+    t.client.ask(active.name, "CreateTopics", 7, creation("new"), replies.append)
+    t.until(lambda: active.node is not None and active.node.controller.image.topic_count == 2)
+    assert not replies, "it is not committed"
+    refuses = guard(active, Refuses("CreateTopics"))
+    t.until(lambda: not active.node.controller.active)
+    t.world.run_for(100)
+    assert "CreateTopics" in refuses.asked and replies == [None]
+    assert active.node.controller.image.topic_count == 1, "what it had done is undone"
