@@ -187,7 +187,8 @@ def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
         ran = command("up", "--dir", str(tmp_path / "c"), "--port", str(port), "--brokers", "1", "--controllers", "1")
     assert ran.returncode == 1
     assert ran.stderr.strip().count("\n") == 0
-    assert f"port {port} on 127.0.0.1 cannot be used" in ran.stderr
+    named = re.search(r"port (\d+) on 127\.0\.0\.1 cannot be used", ran.stderr)
+    assert named and int(named[1]) in (port, port + 100), "the controller's port may be in use too, by a test beside this one"
     assert not list((tmp_path / "c").glob("*.properties"))
 
 
