@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
@@ -27,10 +27,15 @@ EVERY = 10
 
 def alone(seed: int) -> Result:
     """One world in this process, as fast as it goes."""
+    return alone_in(simulate, seed=seed)
+
+
+def alone_in(world: Callable[..., Result], /, **parameters: object) -> Result:
+    """A world of any kind in this process, as fast as it goes."""
     gc.collect()
     gc.disable()
     try:
-        return simulate(seed)
+        return world(**parameters)
     finally:
         gc.enable()
 

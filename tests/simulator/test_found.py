@@ -3,11 +3,12 @@
 import pytest
 
 from tests.simulator import simulation
+from tests.simulator.ahead import Ahead, in_processes
 from tests.simulator.clients.producer import Producer
 from tests.simulator.planted.kinds import run
 from tests.simulator.planted.registry import instead
 from tests.simulator.planted.worlds import WORLDS
-from tests.simulator.simulation import simulate
+from tests.simulator.simulation import Result, simulate
 
 ONE_IN_FLIGHT = "one in flight"
 """The simulator's own worlds as they were when no producer had more than one batch in flight."""
@@ -43,13 +44,20 @@ FOUND = [
 """(property that did not hold, kind of world or none, seed)."""
 
 
-@pytest.mark.parametrize(("checker", "kind", "seed"), FOUND)
-def test_it_holds_now(checker: str, kind: str, seed: int) -> None:
+def found(checker: str, kind: str, seed: int) -> Result:
+    """The world once more."""
     if kind in WORLDS:
-        result = run(WORLDS[kind], seed)
-    elif kind == ONE_IN_FLIGHT:
+        return run(WORLDS[kind], seed)
+    if kind == ONE_IN_FLIGHT:
         with instead(simulation, "Pipeline", Producer):
-            result = simulate(seed)
-    else:
-        result = simulate(seed)
+            return simulate(seed)
+    return simulate(seed)
+
+
+ahead = in_processes({"test_it_holds_now": found})
+
+
+@pytest.mark.parametrize(("checker", "kind", "seed"), FOUND)
+def test_it_holds_now(checker: str, kind: str, seed: int, ahead: Ahead) -> None:
+    result = ahead()
     assert result.ok, f"{result.checker} ({checker} the first time): {result.text}"
