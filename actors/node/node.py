@@ -174,7 +174,7 @@ class Node:
     # ---- inside
 
     def _follow_controller(self) -> None:
-        leader = self.quorum.leader_id
+        leader = self.quorum.raft.leader_id
         if leader >= 0 and leader != self._active_controller:
             self._active_controller = leader
             self.channels.controller_moved()

@@ -5,6 +5,7 @@ every broker that is not `cut`; `Lab.settle()` runs turns until nothing moves. T
 """
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from actors.config import NodeConfig, node_config
@@ -114,12 +115,15 @@ class Wires:
 class Quorum:
     """The quorum as a broker sees it."""
 
-    bytes_since_snapshot = 0
-    storing_snapshot = False
+    store = SimpleNamespace(bytes_since_snapshot=0, taken=None)
 
     def __init__(self, lab: "Lab", runtime: Runtime) -> None:
         self.lab = lab
         self.runtime = runtime
+
+    @property
+    def raft(self) -> "Quorum":
+        return self
 
     def retire(self) -> None:
         self.runtime.stop(0, "stopped as asked")
@@ -334,7 +338,7 @@ class Lab:
 
     def change(self, isr: Sequence[int], leader: int, number: int = 0, topic_id: bytes = TOPIC_ID) -> None:
         """The controller changes ISR and leader."""
-        image = next(node.broker.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
+        image = next(node.broker.cache.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
         row = image.partition(image.topic_by_id(topic_id), number)
         self.commit(ops.PartitionsChanged.one(topic_id, number, isr, leader, image.leader_epoch(row) + 1))
 
@@ -359,7 +363,7 @@ class Lab:
         end_ms = request.lease_start_time_ms + LEASE_MS
         if request.target_state == 4:
             return reply(next_state=4, broker_epoch=request.broker_epoch)
-        registered = node.broker.image.broker(node.id)
+        registered = node.broker.cache.image.broker(node.id)
         if request.target_state == 2:
             if registered is not None:
                 self.commit(ops.BrokerGone(node.id))
@@ -377,7 +381,7 @@ class Lab:
         return reply(next_state=3, broker_epoch=epoch, lease_end_time_ms=end_ms)
 
     def _answer_AllocateProducerIds(self, node: Facade, request: Any) -> Any:
-        first = node.broker.image.next_producer_id
+        first = node.broker.cache.image.next_producer_id
         self.commit(ops.ProducerIdsSet(node.id, request.broker_epoch, first + 1000))
         return message("AllocateProducerIdsResponse")(producer_id_start=first, producer_id_len=1000)
 

@@ -61,7 +61,7 @@ def test_a_follower_is_who_is_registered_in_its_present_life(epoch_off: int, kno
     lab.topic([1, 2])
     lab.settle()
     node: Any = lab.nodes[1]
-    broker = node.broker.image.broker(2)
+    broker = node.broker.cache.image.broker(2)
     kind = message("FetchRequest")
     state = kind.ReplicaState(replica_id=2, replica_epoch=broker.epoch + epoch_off)
     before = [one.id for one in node.broker.sessions.replica_sessions(2)]

@@ -120,21 +120,6 @@ class BrokerRole:
         self._reported: dict[Partition, None] = {}
         """Damaged partitions for which a heartbeat was sent at once."""
 
-    @property
-    def image(self) -> Image:
-        """The metadata that this broker has replayed."""
-        return self.cache.image
-
-    @property
-    def me(self) -> int:
-        """The id of this broker."""
-        return self.cache.me
-
-    @property
-    def serving(self) -> bool:
-        """Clients are served now (KIP-631, Fencing)."""
-        return self.lookups.serving
-
     # ---- what the quorum and the node call
 
     def start(self) -> None:
