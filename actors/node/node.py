@@ -180,24 +180,20 @@ class Node:
             self.channels.controller_moved()
 
     def _effects(self) -> Effects:
-        self.requests.throttle()
-        connections, channels = self.requests.connections, self.channels
-        for conn in channels.closes:
+        inbound, outbound = self.requests.taken(), self.channels.taken()
+        for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
         syncs, works = self.runtime.taken()
         listens = self.requests.taken_listens()
-        effects = Effects(
-            send=[*channels.sends, *connections.sends],
+        return Effects(
+            send=[*outbound.sends, *inbound.sends],
             sync=syncs,
             work=works,
-            dial=channels.dials,
+            dial=outbound.dials,
             listen=[name for name, keep in listens.items() if keep] if listens else (),
             turn_away=[name for name, keep in listens.items() if not keep] if listens else (),
-            close=[*channels.closes, *connections.closes],
-            pause=list(connections.pauses),
-            resume=list(connections.resumes),
+            close=[*outbound.closes, *inbound.closes],
+            pause=inbound.pauses,
+            resume=inbound.resumes,
             stop=self.runtime.stopped,
         )
-        channels.sends, connections.sends, channels.dials = [], [], []
-        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], {}, {}
-        return effects

@@ -19,7 +19,7 @@ and its kernel sends records from the files.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.node.runtime.calls import Api, Listener
 from actors.ports import Buffer
@@ -111,6 +111,15 @@ class Connection:
         self.when_closed: dict[str, Callable[[], None]] = {}
 
 
+class Inbound(NamedTuple):
+    """What a turn has decided about connections of peers."""
+
+    sends: list[tuple[int, list[Buffer]]]
+    closes: list[int]
+    pauses: list[int]
+    resumes: list[int]
+
+
 class Connections:
     """All inbound connections of a node, by the host's number."""
 
@@ -131,6 +140,13 @@ class Connections:
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
+
+    def taken(self) -> Inbound:
+        """What there is to do for the host since the last time."""
+        assert not self.pauses.keys() & self.resumes.keys(), (self.pauses, self.resumes)
+        taken = Inbound(self.sends, self.closes, list(self.pauses), list(self.resumes))
+        self.sends, self.closes, self.pauses, self.resumes = [], [], {}, {}
+        return taken
 
     def opened(self, connection: Connection) -> None:
         """A peer has connected."""
