@@ -90,6 +90,11 @@ class Replay:
             self._gain(self.pending)
 
     def _replay(self, batch: Batch) -> None:
+        assert batch.base_offset <= self.applied <= batch.last_offset, (
+            batch.base_offset,
+            self.applied,
+            batch.last_offset,
+        )
         if batch.data[CONTROL_BYTE] & CONTROL_BIT:
             for _, control in batches.controls(batch.data):
                 if isinstance(control, batches.Voters):
@@ -99,6 +104,7 @@ class Replay:
         self.applied = batch.last_offset + 1
 
     def _gain(self, leadership: Leadership) -> None:
+        assert self.applied >= leadership.next_offset, (self.applied, leadership.next_offset)
         self.pending = None
         self._runtime.log.info(f"leader of the quorum, epoch {leadership.epoch}, offset {leadership.next_offset}")
         for role in self.roles:
