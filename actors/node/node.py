@@ -33,7 +33,7 @@ handlers.load()
 
 
 class Node:
-    """One node of the cluster: a controller, a broker, or both."""
+    """One node of the cluster: a controller, a broker, or both. It has the parts, and calls them in the order of a turn."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ from actors.raft import EPOCH_MAX, LeaderChange, Limits, Raft, Ready, ReplicaKey
 
 
 class Quorum:
-    """This node's replica of the metadata partition."""
+    """This node's replica of the metadata partition: recovers it, and performs what raft wants of it."""
 
     raft: Raft
     """Who leads, and what is committed. For reading, and from the end of `recover` on."""
