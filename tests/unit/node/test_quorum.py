@@ -11,7 +11,7 @@ from actors.node.api.handlers.describe_quorum import describe_quorum
 from actors.node.quorum.files import DamagedFile, read_durable
 from actors.node.runtime.answers import Done, Forward
 from actors.node.runtime.calls import Call, Listener
-from actors.ports import DiskFull
+from actors.ports import DiskFull, SyncClass
 from actors.raft import SnapshotId
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import Cluster, Replica
@@ -406,6 +406,35 @@ def test_a_directory_of_another_cluster_stops_its_node_and_nobody_else(who: int)
         if node is not stranger:
             assert node.stopped is None
             assert len([line for line in node.lines if "is not of cluster" in line]) <= 2, "once a life"
+
+
+def test_a_sync_counts_after_those_that_began_before_it() -> None:
+    """The host finishes the later one first: what the earlier one covers may not be on the disk yet."""
+    cluster = Cluster(controllers=1)
+    cluster.start()
+    leader = cluster.elect()
+    cluster.run(100)
+    plain, held = leader.sync, []
+
+    def sync(*args: Any) -> None:
+        if args[-1] is SyncClass.QUORUM:
+            held.append(args)
+        else:
+            plain(*args)
+
+    leader.sync = sync
+    raft = leader.quorum.raft
+    before = raft.durable_offset
+    for text in ("earlier", "later"):
+        cluster.append(text)
+        cluster.run(5)
+    earlier, later = held
+    leader.input(lambda: plain(*later))
+    cluster.run(20)
+    assert raft.durable_offset == raft.high_watermark == before
+    leader.input(lambda: plain(*earlier))
+    assert cluster.run(20, cluster.settled)
+    assert raft.durable_offset == before + 2
 
 
 def test_failed_sync_stops_the_node() -> None:
