@@ -104,7 +104,6 @@ class Replay:
         self.applied = batch.last_offset + 1
 
     def _gain(self, leadership: Leadership) -> None:
-        assert self.applied >= leadership.next_offset, (self.applied, leadership.next_offset)
         self.pending = None
         self._runtime.log.info(f"leader of the quorum, epoch {leadership.epoch}, offset {leadership.next_offset}")
         for role in self.roles:
