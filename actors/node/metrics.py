@@ -95,7 +95,7 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
 
 
 def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
-    high_watermark, now_ms = quorum.high_watermark, runtime.now.mono_ms
+    high_watermark, now_ms = quorum.raft.high_watermark, runtime.now.mono_ms
     found = gauge(CONTROLLER + "MetadataLag", max(0, high_watermark - role.image.next_offset))
     found += gauge(CONTROLLER + "MetadataSnapshotLag", max(0, high_watermark - max(0, role.snapshotting.offset)))
     found += meter(CONTROLLER + "ControllerRequestsRate", role.requests, now_ms)
@@ -113,7 +113,7 @@ def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[
 def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     replicas, now_ms = role.replicas, runtime.now.mono_ms
     led = [partition for partition in replicas if partition.leads]
-    found = gauge(BROKER_LAG, max(0, quorum.high_watermark - role.cache.image.next_offset))
+    found = gauge(BROKER_LAG, max(0, quorum.raft.high_watermark - role.cache.image.next_offset))
     state = STOPPING if role.lifecycle.stopping else RELEASED_STATE[role.lifecycle.state]
     found += gauge(BROKER_STATE, RELEASED_STATE[State.SHUTDOWN] if role.lifecycle.stop_at else state)
     found += gauge(DIRECTORIES, role.storage.offline_directories)

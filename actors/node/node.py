@@ -33,7 +33,7 @@ handlers.load()
 
 
 class Node:
-    """One node of the cluster: a controller, a broker, or both."""
+    """One node of the cluster: a controller, a broker, or both. It has the parts, and calls them in the order of a turn."""
 
     def __init__(
         self,
@@ -174,30 +174,26 @@ class Node:
     # ---- inside
 
     def _follow_controller(self) -> None:
-        leader = self.quorum.leader_id
+        leader = self.quorum.raft.leader_id
         if leader >= 0 and leader != self._active_controller:
             self._active_controller = leader
             self.channels.controller_moved()
 
     def _effects(self) -> Effects:
-        self.requests.throttle()
-        connections, channels = self.requests.connections, self.channels
-        for conn in channels.closes:
+        inbound, outbound = self.requests.taken(), self.channels.taken()
+        for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
         syncs, works = self.runtime.taken()
         listens = self.requests.taken_listens()
-        effects = Effects(
-            send=[*channels.sends, *connections.sends],
+        return Effects(
+            send=[*outbound.sends, *inbound.sends],
             sync=syncs,
             work=works,
-            dial=channels.dials,
+            dial=outbound.dials,
             listen=[name for name, keep in listens.items() if keep] if listens else (),
             turn_away=[name for name, keep in listens.items() if not keep] if listens else (),
-            close=[*channels.closes, *connections.closes],
-            pause=list(connections.pauses),
-            resume=list(connections.resumes),
+            close=[*outbound.closes, *inbound.closes],
+            pause=inbound.pauses,
+            resume=inbound.resumes,
             stop=self.runtime.stopped,
         )
-        channels.sends, connections.sends, channels.dials = [], [], []
-        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], {}, {}
-        return effects

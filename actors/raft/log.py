@@ -156,6 +156,7 @@ class Log:
     def truncate(self, end_offset: int) -> None:
         """Cut the log. Only between two Readys in which nothing was appended."""
         assert not self.unwritten
+        assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         self.table.truncate(end_offset)
         self.durable_offset = min(self.durable_offset, end_offset)
         self._in_flight = deque((token, min(end, end_offset), epoch) for token, end, epoch in self._in_flight)
@@ -178,6 +179,7 @@ class Log:
             _, end_offset, epoch = self._in_flight.popleft()
             self.durable_offset = max(self.durable_offset, end_offset)
             self.durable_epoch = max(self.durable_epoch, epoch)
+        assert self.durable_offset <= self.end_offset, (self.durable_offset, self.end_offset)
 
     def read(self, offset: int, bytes_max: int) -> Sequence[Batch] | None:
         """As `LogReader.read`, over the unwritten batches too."""

@@ -259,13 +259,14 @@ class Raft:
         return self._core.told_high_watermark
 
     @property
-    def live_voters(self) -> int:
-        """Leader: voters, itself included, that have fetched within the fetch timeout. 0 elsewhere."""
+    def degraded(self) -> bool:
+        """Leader: voters have not fetched within the fetch timeout, and one more such would stop the quorum (R631-118)."""
         core = self._core
         if core.leading is None:
-            return 0
+            return False
         since_ms = core.now_ms - core.limits.fetch_timeout_ms
-        return 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
+        live = 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
+        return live < len(core.voters) and live <= core.voters.majority
 
     @property
     def exhausted(self) -> bool:

@@ -68,6 +68,10 @@ TRANSITIONS: dict[Role, frozenset[Role]] = {
 }
 
 
+OBSERVERS = frozenset({Role.UNATTACHED, Role.FOLLOWER})
+"""What an observer may be."""
+
+
 class LeaderChange(NamedTuple):
     """The control batch that opens an epoch. `first`: the log is empty, so the voters are written too (KIP-853)."""
 
@@ -156,6 +160,7 @@ class Leading:
     __slots__ = ("committed", "epoch_start_offset", "next_offset", "observers", "parked", "voters")
 
     def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
+        assert epoch_start_offset < next_offset, (epoch_start_offset, next_offset)
         self.epoch_start_offset = epoch_start_offset
         self.next_offset = next_offset
         """The offset after its LeaderChange."""
@@ -276,6 +281,7 @@ class Core:
     def become(self, role: Role, hard: HardState | None = None) -> None:
         """Enter a role, leave the records of the old one behind, note a changed hard state."""
         assert role in TRANSITIONS[self.role], (self.role, role)
+        assert self.is_voter or role in OBSERVERS, role
         if hard is not None and hard != self.hard:
             assert hard.epoch > self.hard.epoch or self._same_epoch(hard), (self.hard, hard)
             assert hard.epoch <= EPOCH_MAX, hard

@@ -82,7 +82,7 @@ class Cluster:
     def active(self) -> Process | None:
         """The controller that serves."""
         for process in self.controllers.values():
-            if process.node is not None and process.node.quorum.active:
+            if process.node is not None and process.node.controller.active:
                 return process
         return None
 

@@ -39,6 +39,7 @@ from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.checkers.served_offsets import ServedOffsets
+from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
@@ -166,6 +167,7 @@ class Simulation:
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
+            StatedInvariants(),
         ])  # fmt: skip
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])
@@ -355,7 +357,7 @@ class Simulation:
         if self.cluster.active() is None:
             return "no controller is active"
         for process in self.cluster.brokers.values():
-            if process.node is None or not process.node.broker.serving:
+            if process.node is None or not process.node.broker.lookups.serving:
                 return f"{process.name} does not serve"
             if process.node.broker.lifecycle.stopping:
                 return f"{process.name} was asked to stop and has not yet"

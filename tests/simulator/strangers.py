@@ -154,7 +154,7 @@ class Strangers:
 
     def _epoch(self) -> int:
         """Extreme, or near the present one."""
-        known = [one.node.quorum.epoch for one in self.cluster.controllers.values() if one.node is not None] or [0]
+        known = [one.node.quorum.raft.epoch for one in self.cluster.controllers.values() if one.node is not None] or [0]
         return self.choose.choice((*EXTREME, max(known) + self.choose.randint(-1, 3)))
 
     def _far_epoch(self) -> int:

@@ -49,8 +49,7 @@ def test_r631_084_every_node_has_the_same_metadata(level):
     lab = Lab(level=level)
     assert lab.create("t").error_code == 0 and lab.create("t").error_code == 36
     lab.world.run_for(1000)
-    nodes = [process.node for process in (*lab.cluster.controllers.values(), *lab.cluster.brokers.values())]
-    images = [(node.controller or node.broker).image for node in nodes]
+    images = [process.image for process in (*lab.cluster.controllers.values(), *lab.cluster.brokers.values())]
     seen = {(image.next_offset, str(image.brokers()), str(image.features()), image.topic_count) for image in images}
     assert len(seen) == 1 and lab.role.image.feature("metadata.format") == level
     assert lab.world.errors == []
@@ -83,7 +82,7 @@ def test_r631_162_what_a_controller_answers_is_not_passed_on_by_a_broker_without
     topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3)
     lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), replies.append)
     broker, end = lab.cluster.brokers[1], lab.role.image.next_offset
-    lab.settle(lambda: lab.cluster.active().node.quorum.log_end_offset > end)
+    lab.settle(lambda: lab.cluster.active().node.quorum.raft.log_end_offset > end)
     broker.freeze()
     lab.settle(lambda: 1 not in lab.registered(), 40_000)
     assert lab.role.image.topic_count == 1 and not replies
@@ -121,8 +120,8 @@ def test_r631_147_a_controller_that_stood_still_renews_no_lease():
     kind = message("CreateTopicsRequest")
     topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3)
     lab.client.ask("b1", "CreateTopics", 7, kind(topics=[topic]), lambda reply: None)
-    end = old.node.quorum.log_end_offset
-    lab.settle(lambda: old.node.quorum.log_end_offset > end)
+    end = old.node.quorum.raft.log_end_offset
+    lab.settle(lambda: old.node.quorum.raft.log_end_offset > end)
     old.freeze()
     world.run_for(10)
     assert len(old._inbox) >= 2, "the fetches that follow the record wait"
@@ -137,10 +136,10 @@ def test_r631_147_a_controller_that_stood_still_renews_no_lease():
 
     lab.settle(elected)
     world.run_for(12_000)
-    assert broker.node.broker.serving
+    assert broker.node.broker.lookups.serving
     old.thaw()
     lab.settle(lambda: new[0].node.controller.image.broker(1) is None, 30_000)
-    assert not broker.node.broker.serving
+    assert not broker.node.broker.lookups.serving
 
 
 def test_r631_173_a_rolling_restart_leaves_no_partition_without_a_leader():

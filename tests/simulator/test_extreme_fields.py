@@ -28,7 +28,7 @@ def sound(stage: Stage) -> "dict[str, tuple[Listener, int, dict[str, Any]]]":
     active = stage.cluster.active()
     assert active is not None and active.node is not None
     image, quorum = active.node.controller.image, active.node.quorum
-    epoch, broker = quorum.epoch, image.broker(1)
+    epoch, broker = quorum.raft.epoch, image.broker(1)
     topic_id = image.topic_id(image.topic("there"))
     asked = {"partition": 0, "current_leader_epoch": epoch, "fetch_offset": 1, "last_fetched_epoch": epoch}
     part = {"partition": 0, "current_leader_epoch": epoch, "snapshot_id": {"end_offset": 0, "epoch": 0}, "position": 0}

@@ -50,10 +50,10 @@ def straddled() -> tuple[Lab, Any]:
 def test_a_snapshot_ends_where_a_batch_does_and_nothing_acknowledged_is_skipped() -> None:
     lab, active = straddled()
     quorum = active.node.quorum
-    lab.settle(lambda: quorum.checkpoints.latest.end_offset > 0)
-    end = quorum.checkpoints.latest.end_offset
+    lab.settle(lambda: quorum.store.checkpoints.latest.end_offset > 0)
+    end = quorum.store.checkpoints.latest.end_offset
     assert end < lab.role.image.next_offset, "the turn went on behind the snapshot"
-    assert end in {batch.base_offset for batch in quorum.log.read(end, 1 << 20)}
+    assert end in {batch.base_offset for batch in quorum.store.log.read(end, 1 << 20)}
     active.crash()
     active.start()
     lab.settle(lambda: lab.cluster.active() is not None)
@@ -66,8 +66,8 @@ def test_a_broker_without_metadata_goes_on_behind_such_a_snapshot() -> None:
     broker.crash()
     broker.disk.remove("__kafka_metadata-0")
     broker.start()
-    lab.settle(lambda: broker.node.broker.serving, 60_000)
-    assert broker.node.broker.image.topic("precious") >= 0
+    lab.settle(lambda: broker.node.broker.lookups.serving, 60_000)
+    assert broker.node.broker.cache.image.topic("precious") >= 0
 
 
 def test_a48_a_broker_bounds_its_log_by_itself() -> None:
@@ -75,17 +75,17 @@ def test_a48_a_broker_bounds_its_log_by_itself() -> None:
     filled(lab, 12)
     broker = lab.cluster.brokers[1]
     quorum = broker.node.quorum
-    lab.settle(lambda: quorum.log.start_offset > 0)
+    lab.settle(lambda: quorum.store.log.start_offset > 0)
     bound = 4 * 3000
     for since in (12, 24):
         filled(lab, 12, since)
-        lab.settle(lambda: quorum.log.size < bound)
+        lab.settle(lambda: quorum.store.log.size < bound)
     names = set(lab.role.image.topics())
     broker.crash()
     broker.start()
-    assert broker.node.broker.image.next_offset > 0, "it begins with its own snapshot"
-    lab.settle(lambda: broker.node.broker.serving, 30_000)
-    assert set(broker.node.broker.image.topics()) == names
+    assert broker.node.broker.cache.image.next_offset > 0, "it begins with its own snapshot"
+    lab.settle(lambda: broker.node.broker.lookups.serving, 30_000)
+    assert set(broker.node.broker.cache.image.topics()) == names
 
 
 def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,15 +95,15 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     node, quorum = active.node, active.node.quorum
 
     def snapshot(since: int) -> None:
-        before = quorum.checkpoints.latest.end_offset
+        before = quorum.store.checkpoints.latest.end_offset
         filled(lab, 8, since)
-        lab.settle(lambda: quorum.checkpoints.latest.end_offset > before, 20_000)
+        lab.settle(lambda: quorum.store.checkpoints.latest.end_offset > before, 20_000)
 
     snapshot(0)
     lab.world.run_for(500)
     follower.freeze()
     snapshot(8)
-    behind = follower.node.quorum.log_end_offset
+    behind = follower.node.quorum.raft.log_end_offset
     reads: list[Any] = []
     work = node.runtime.work
 
@@ -120,13 +120,13 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
     lab.settle(lambda: active.now().mono_ms > due_ms - 50)
     follower.thaw()
     lab.settle(lambda: reads)
-    assert quorum.log.start_offset <= behind, "it is read from the log"
-    lab.settle(lambda: quorum.log.start_offset > behind, 20_000)
+    assert quorum.store.log.start_offset <= behind, "it is read from the log"
+    lab.settle(lambda: quorum.store.log.start_offset > behind, 20_000)
     node.runtime.work = work
     active.disk.cold = None
     for read in reads:
         active.input(read)
-    lab.settle(lambda: follower.node.quorum.log_end_offset == lab.role.image.next_offset, 20_000)
+    lab.settle(lambda: follower.node.quorum.raft.log_end_offset == lab.role.image.next_offset, 20_000)
     assert active.stopped_with is None
 
 
@@ -136,7 +136,7 @@ def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> No
     quorum = t.cluster.brokers[1].node.quorum
     client = message("CreateTopicsRequest")
     number = 0
-    while quorum.checkpoints.latest is None or not quorum.checkpoints.latest.end_offset:
+    while quorum.store.checkpoints.latest is None or not quorum.store.checkpoints.latest.end_offset:
         number += 1
         topic = client.CreatableTopic(name=f"filler-{number}", num_partitions=20, replication_factor=1)
         assert t.client.call("b2", "CreateTopics", 7, client(topics=[topic])).topics[0].error_code == 0
@@ -145,7 +145,7 @@ def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> No
     t.drop()
     t.create([1])
     assert t.produce(b"precious") == 0
-    assert quorum.checkpoints.latest.end_offset <= behind
+    assert quorum.store.checkpoints.latest.end_offset <= behind
     t.stop(1)
     t.cluster.brokers[1].start()
     t.until(lambda: t.leader == 1)

@@ -51,7 +51,7 @@ class Impatient:
         self.world.run_for(15_000)
         assert self.compared > ROUNDS
         assert not self.world.errors
-        assert all(one.node.broker.serving for one in self.scene.cluster.brokers.values())
+        assert all(one.node.broker.lookups.serving for one in self.scene.cluster.brokers.values())
 
     def _disturb(self) -> None:
         """Slow links, and now and then a cut one, between brokers."""

@@ -98,7 +98,7 @@ class Stage:
     def _quorum(self) -> tuple[str, int]:
         active = self.cluster.active()
         assert active is not None and active.node is not None, "no controller is active"
-        return active.name, active.node.quorum.epoch
+        return active.name, active.node.quorum.raft.epoch
 
     def active_image(self) -> Any:
         """The metadata as the active controller has it."""

@@ -10,6 +10,7 @@ import pytest
 from actors.metadata.ops import CorruptMetadata
 from actors.node.net.channels import ChannelError
 from actors.ports import Batch
+from actors.raft import Role
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.cluster import Client, Cluster
@@ -62,13 +63,15 @@ def test_r631_005_r500_17_18_a_majority_works_and_less_commits_nothing(controlle
     processes[survive].crash()
     lab.world.run_for(3000)
     assert not lab.cluster.active()
-    high_watermarks = [one.node.quorum.high_watermark for one in processes if one.node is not None]
+    high_watermarks = [one.node.quorum.raft.high_watermark for one in processes if one.node is not None]
     box: list[Any] = []
     kind = message("CreateTopicsRequest")
     request = kind(topics=[kind.CreatableTopic(name="b", num_partitions=1, replication_factor=1)])
     lab.client.ask("b1", "CreateTopics", 7, request, box.append)
     lab.world.run_for(10_000)
-    assert not box and high_watermarks == [one.node.quorum.high_watermark for one in processes if one.node is not None]
+    assert not box and high_watermarks == [
+        one.node.quorum.raft.high_watermark for one in processes if one.node is not None
+    ]
     processes[survive].start()
     lab.world.run_for(5000)
     assert {lab.create(name, factor=1).error_code for name in "a"} == {36}
@@ -78,29 +81,31 @@ def test_r631_004_r500_34_no_broker_ever_leads_and_r500_25_it_comes_up_alone_but
     lab = Lab()
     lab.create("t")
     broker: Any = lab.cluster.brokers[1]
-    lab.settle(lambda: broker.node.quorum.durable_offset == lab.role.image.next_offset)
+    lab.settle(lambda: broker.node.quorum.raft.durable_offset == lab.role.image.next_offset)
     for process in lab.cluster.controllers.values():
         process.crash()
-    end = broker.node.quorum.durable_offset
+    end = broker.node.quorum.raft.durable_offset
     broker.crash()
     broker.start()
     turns = lab.world.turns
     lab.world.run_for(10_000)
     assert lab.world.turns - turns < 10_000  # it waits, it does not spin
-    assert broker.node.quorum.log_end_offset == end  # what it had fetched, from its own disk
-    assert not broker.node.broker.serving and broker.listening == set()
-    assert not any(one.node.quorum.is_leader for one in lab.cluster.brokers.values() if one.node is not None)
+    assert broker.node.quorum.raft.log_end_offset == end  # what it had fetched, from its own disk
+    assert not broker.node.broker.lookups.serving and broker.listening == set()
+    assert not any(
+        one.node.quorum.raft.role is Role.LEADER for one in lab.cluster.brokers.values() if one.node is not None
+    )
     for process in lab.cluster.controllers.values():
         process.start()
     asked: list[int] = []
-    request = broker.node.quorum._transport._request
+    request = broker.node.quorum.transport.send
 
     def note(target: int, message: Any) -> None:
         asked.extend([message.offset] if type(message).__name__ == "FetchRequest" else [])
         request(target, message)
 
-    broker.node.quorum._transport._request = note
-    lab.settle(lambda: broker.node.broker.serving, 30_000)
+    broker.node.quorum.transport.send = note
+    lab.settle(lambda: broker.node.broker.lookups.serving, 30_000)
     assert asked and min(asked) >= end  # R500-22, R500-24, R500-26: newer records only
 
 
@@ -169,7 +174,7 @@ def test_r631_146_159_161_an_isolated_broker_fences_itself_by_its_own_clock(seed
     assert acknowledged[1] is None  # the connection was closed, nothing was acknowledged
     lab.world.heal()
     epoch = victim.node.broker.lifecycle.epoch
-    lab.settle(lambda: victim.node.broker.serving, 10_000)
+    lab.settle(lambda: victim.node.broker.lookups.serving, 10_000)
     assert victim.node.broker.lifecycle.epoch > epoch  # R631-185
 
 
@@ -193,10 +198,10 @@ def test_r631_149_a_fetch_renews_no_lease_and_r631_155_156_a_fenced_broker_serve
     restore = asks_nothing("BrokerHeartbeat", node)
     assert metadata(lab, "b3") is not None
     lab.settle(lambda: state(lab, 3) == FENCED, LEASE_MS + 5000)
-    before = node.broker.image.next_offset
+    before = node.broker.cache.image.next_offset
     lab.settle(lambda: 3 not in lab.registered(), 10_000)
     lab.world.run_for(2000)
-    assert node.broker.image.next_offset > before  # it goes on fetching metadata (R631-164)
+    assert node.broker.cache.image.next_offset > before  # it goes on fetching metadata (R631-164)
     assert metadata(lab, "b3", "second") is None
     named = metadata(lab, "b1", "third")
     assert [one.node_id for one in named.brokers] == [1, 2]  # R631-162, R500-39
@@ -249,9 +254,9 @@ def test_r631_048_098_nobody_but_the_active_controller_is_ahead_of_what_is_commi
     def check() -> None:
         for process in (*lab.cluster.controllers.values(), *lab.cluster.brokers.values()):
             node: Any = process.node
-            if node is not None and node.quorum._raft is not None:
-                role = node.controller or node.broker
-                assert getattr(role, "active", False) or role.image.next_offset <= node.quorum.high_watermark
+            if node is not None:
+                active = node.controller is not None and node.controller.active
+                assert active or process.image.next_offset <= node.quorum.raft.high_watermark
 
     lab.world.checks.append(check)
     for number in range(5):
@@ -277,7 +282,7 @@ def test_r631_100_r497_41_the_controllers_answer_leaves_only_once_a_majority_has
     assert active.node.controller.active and not box
     lab.world.heal()
     lab.settle(lambda: bool(box), 20_000)
-    assert active.node.quorum.is_leader and box[0].topics[0].error_code == 0
+    assert active.node.quorum.raft.role is Role.LEADER and box[0].topics[0].error_code == 0
 
 
 def test_r631_102_103_what_was_not_committed_is_gone_everywhere_and_was_never_acknowledged() -> None:
@@ -315,15 +320,15 @@ def test_r631_110_r631_201_202_205_metrics_of_standbys_and_brokers() -> None:
     lab.world.run_for(5000)
     assert shown(active)[controller + "MetadataLag"] == shown(standby)[controller + "MetadataLag"] == 0
     assert shown(broker)[server + "MetadataLag"] == 0
-    before = standby.node.quorum.high_watermark
+    before = standby.node.quorum.raft.high_watermark
     standby.node.controller.replay = lambda batch: None
     broker.node.broker.replay = lambda batch: None
     lab.create("t", broker="b2")
     lab.world.run_for(1000)
-    behind = standby.node.quorum.high_watermark - before
+    behind = standby.node.quorum.raft.high_watermark - before
     assert behind >= 4
     assert shown(standby)[controller + "MetadataLag"] == shown(broker)[server + "MetadataLag"] == behind
-    assert shown(standby)[controller + "MetadataSnapshotLag"] == standby.node.quorum.high_watermark  # A52
+    assert shown(standby)[controller + "MetadataSnapshotLag"] == standby.node.quorum.raft.high_watermark  # A52
     reported = {name for name in shown(active) if "LastSnapshotOffset" in name}
     assert len(reported) == 3 and not any("ZooKeeper" in one.mbean for one in broker.node.metrics())  # R631-207
     assert not any("MetadataCommitLatencyMs" in one.mbean for one in standby.node.metrics())
@@ -334,7 +339,7 @@ def test_r631_028_a_broker_with_a_controllers_id_is_refused() -> None:
     other: Any = lab.cluster._process("b1001", _renamed(lab.cluster.brokers[1].config, 1002), b"\7" * 16)
     other.start()
     lab.world.run_for(5000)
-    assert lab.registered() == [1] and not other.node.broker.serving
+    assert lab.registered() == [1] and not other.node.broker.lookups.serving
 
 
 def _renamed(config: Any, id: int) -> Any:
@@ -347,11 +352,11 @@ def test_r631_057_a_record_that_nobody_knows_stops_every_node_that_meets_it() ->
     lab = Lab()
     active: Any = lab.cluster.active()
     lab.world.run_for(1000)
-    images = [(one.node.controller or one.node.broker).image for one in everybody(lab)]
-    end = active.node.quorum.log_end_offset
-    builder = Builder(end, active.node.quorum.epoch)
+    images = [one.image for one in everybody(lab)]
+    end = active.node.quorum.raft.log_end_offset
+    builder = Builder(end, active.node.quorum.raft.epoch)
     builder.append(None, b"\x63\x00")
-    active.node.quorum.append(Batch(end, end, active.node.quorum.epoch, builder.build()))
+    active.node.quorum.append(Batch(end, end, active.node.quorum.raft.epoch, builder.build()))
     active.wake()
     raised = 0
     for _ in range(20):  # a broken turn ends a real process; here the others go on

@@ -27,7 +27,7 @@ def test_a_broker_that_lost_its_lease_with_a_proposal_in_hand_rests():
     broker.lifecycle.lease_until_ms = 0
     now = cluster.brokers[1].now()
     cluster.brokers[1].node.turn(now, 0)
-    assert not broker.serving and broker.deadline_ms() > now.mono_ms
+    assert not broker.lookups.serving and broker.deadline_ms() > now.mono_ms
 
 
 class _Partition:

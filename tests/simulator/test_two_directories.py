@@ -98,4 +98,4 @@ def test_the_copy_of_a_topic_that_went_is_retired_and_the_log_stays_where_it_is(
 
 def test_a_directory_of_the_metadata_log_alone_is_not_registered_as_one_of_partitions() -> None:
     world = Twice(metadata_log_dir="one", log_dirs="two")
-    assert world.broker.node.broker.image.broker(1).log_dirs == (directory_id(2),)
+    assert world.broker.node.broker.cache.image.broker(1).log_dirs == (directory_id(2),)

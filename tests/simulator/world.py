@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
+from actors.metadata.image import Image
 from actors.node.node import Node
 from actors.node.runtime.effects import Effects
 from actors.node.runtime.storage import Storage
@@ -127,6 +128,16 @@ class Process:
         """Whether a node runs here (frozen or not)."""
         return self.node is not None
 
+    @property
+    def image(self) -> Image:
+        """The metadata that its node goes by: that of the controller if it is one, else what its broker has replayed."""
+        node = self.node
+        assert node is not None
+        if node.controller is not None:
+            return node.controller.image
+        assert node.broker is not None
+        return node.broker.cache.image
+
     def start(self) -> None:
         """Start the process on its disk."""
         assert self.node is None
@@ -134,19 +145,23 @@ class Process:
         self.stopped_with = None
         self.frozen = False
         self._turn_at = None
-        node = Node(
-            self.config,
-            self._storage(self.disk),
-            SeededRandom(self.world.random),
-            Lines(self.world, self.name),
-            Stopwatch(self.world.seed, f"{self.name}-{self.life}"),
-        )
+        node = self._made()
         # A stream of its own: the lanes' readings, and with them the worlds, stay as they are.
         node.runtime.waiting.stopwatch = Stopwatch(self.world.seed, f"{self.name}-{self.life}-waiting")
         self.world.note("start", self.name)
         self.node = node
         self.perform(node.start(self.now()))
         self.wake()
+
+    def _made(self) -> Node:
+        """The node, before it starts."""
+        return Node(
+            self.config,
+            self._storage(self.disk),
+            SeededRandom(self.world.random),
+            Lines(self.world, self.name),
+            Stopwatch(self.world.seed, f"{self.name}-{self.life}"),
+        )
 
     def crash(self) -> None:
         """kill -9 and loss of what was not synced, as the disk decides; every connection is reset."""

@@ -26,7 +26,8 @@ class Unsettled(NamedTuple):
 
 
 class Shard:
-    """One partition that this broker leads. Invariant: `offsets` has committed values only, and none until `loaded`.
+    """One partition that this broker leads. Invariant: `offsets` has committed values only, and `unsettled` has none until
+    the shard is `loaded`: before that it only reads.
 
     `forgotten`: topics that were deleted before it was `loaded`."""
 

@@ -15,7 +15,7 @@ from actors.node.net.channels import Channels
 from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
-from actors.node.runtime.answers import Answer, Close, Done, Forward, Held, Later, Parked, Sliced
+from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Later, Parked, Sliced
 from actors.node.runtime.calls import Api, Call, Listener, Subject
 from actors.node.runtime.runtime import Runtime
 from actors.wire import framing
@@ -161,11 +161,15 @@ class _Run:
             assert isinstance(answer, Parked)
             self._slot.parked = lambda expired: self._again(answer.again, expired)
             self._dispatch.runtime.waiting.park(
-                answer.keys, answer.deadline_ms, self._slot.again, self._slot.connection, answer.offsets
+                answer.keys, answer.deadline_ms, self._slot.go_on, self._slot.connection, answer.offsets
             )
+        elif kind is Asked:
+            assert isinstance(answer, Asked)
+            self._slot.parked = lambda reply: self._again(answer.then, reply)
+            self._dispatch.runtime.waiting.ask(answer.call, answer.deadline_ms, self._slot.go_on, self._slot.connection)
         elif kind is Held:
             assert isinstance(answer, Held)
-            if answer.offset < self._dispatch.quorum.high_watermark:
+            if answer.offset < self._dispatch.quorum.raft.high_watermark:
                 self._reply(answer.reply)
             else:
                 self._dispatch.runtime.waiting.hold(

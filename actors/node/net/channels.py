@@ -9,7 +9,7 @@ life of the connection and names the layout of the drafts' answers (reading A02)
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.effects import Dial
@@ -107,6 +107,14 @@ class Channel:
         self.queued: list[_Request] = []
 
 
+class Outbound(NamedTuple):
+    """What a turn has decided about connections that this node dials."""
+
+    sends: list[tuple[int, list[Buffer]]]
+    dials: list[Dial]
+    closes: list[int]
+
+
 class Channels:
     """All outbound connections of a node. Connection numbers are below zero and never used twice."""
 
@@ -129,6 +137,12 @@ class Channels:
         self.dials: list[Dial] = []
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
+
+    def taken(self) -> Outbound:
+        """What there is to do for the host since the last time, to be done in this order."""
+        taken = Outbound(self.sends, self.dials, self.closes)
+        self.sends, self.dials, self.closes = [], [], []
+        return taken
 
     # ---- calls
 

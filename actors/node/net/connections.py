@@ -19,6 +19,7 @@ and its kernel sends records from the files.
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from actors.node.runtime.calls import Api, Listener
 from actors.ports import Buffer
@@ -45,8 +46,8 @@ class Slot:
         self.parts: list[Buffer] | None = None
         self.bytes_held = bytes_held
         self.answer_bytes = 0
-        self.parked: Callable[[bool], None] | None = None
-        """Looks at the request again that waits; with the connection it goes, and with it the request."""
+        self.parked: Callable[[Any], None] | None = None
+        """Goes on with the request that waits; with the connection it goes, and with it the request."""
         self.writer: Api | None = None
         """The row of a request that is under way and writes what others read."""
         self.frame: memoryview | None = None
@@ -54,11 +55,11 @@ class Slot:
         self.sliced: Callable[[], None] | None = None
         """Goes on with a request that has done a slice of its work, in a later turn."""
 
-    def again(self, expired: bool) -> None:
-        """What the request waits for has come, or its time."""
+    def go_on(self, came: Any) -> None:
+        """What the request waits for has come, or its time. `came`: whether it was the time, or the answer to its call."""
         parked, self.parked = self.parked, None
         if parked is not None:
-            parked(expired)
+            parked(came)
 
 
 class Connection:
@@ -110,6 +111,15 @@ class Connection:
         self.when_closed: dict[str, Callable[[], None]] = {}
 
 
+class Inbound(NamedTuple):
+    """What a turn has decided about connections of peers."""
+
+    sends: list[tuple[int, list[Buffer]]]
+    closes: list[int]
+    pauses: list[int]
+    resumes: list[int]
+
+
 class Connections:
     """All inbound connections of a node, by the host's number."""
 
@@ -130,6 +140,13 @@ class Connections:
         """Invariant: the sum of `unread` over all connections."""
         self._fresh: dict[int, None] = {}
         """Connections that were sent records since the last `begin_turn`."""
+
+    def taken(self) -> Inbound:
+        """What there is to do for the host since the last time."""
+        assert not self.pauses.keys() & self.resumes.keys(), (self.pauses, self.resumes)
+        taken = Inbound(self.sends, self.closes, list(self.pauses), list(self.resumes))
+        self.sends, self.closes, self.pauses, self.resumes = [], [], {}, {}
+        return taken
 
     def opened(self, connection: Connection) -> None:
         """A peer has connected."""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from actors.config import NodeConfig
-from actors.node.net.connections import Connection, Connections, Slot
+from actors.node.net.connections import Connection, Connections, Inbound, Slot
 from actors.node.net.farewell import Farewell
 from actors.node.net.mailbox import Mailbox
 from actors.node.runtime.calls import Lane, Listener, Served
@@ -155,9 +155,10 @@ class RequestChannel:
             for conn in self.farewell.over():
                 self._forget(conn)
 
-    def throttle(self) -> None:
-        """Read connections or do not, by what is queued and held."""
+    def taken(self) -> Inbound:
+        """What this turn has decided about connections; first, whether they are read, by what is queued and held."""
         self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
+        return self.connections.taken()
 
     def taken_listens(self) -> dict[str, bool]:
         """Listeners about which this turn has decided."""

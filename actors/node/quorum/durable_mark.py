@@ -64,6 +64,7 @@ class DurableMark:
 
     def write(self, safe_offset: int, now_ms: int) -> tuple[Disk, str, bytes]:
         """The small file to write; then `written`."""
+        assert self._writing < 0 and safe_offset > self.offset, (self._writing, safe_offset, self.offset)
         self._writing = safe_offset
         self.due_ms = now_ms + MARK_MS
         return self._disk, f"{self._directory}/{DURABLE}", durable(safe_offset)

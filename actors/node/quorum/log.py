@@ -172,6 +172,7 @@ class MetadataLog:
 
     def truncate(self, end_offset: int) -> None:
         """Cut the log: `end_offset`, a batch boundary, is the next offset. Reads the disk in rare cases."""
+        assert self.start_offset <= end_offset <= self.end_offset, (self.start_offset, end_offset, self.end_offset)
         while self.segments and self.segments[-1].base_offset >= end_offset and len(self.segments) > 1:
             segment = self.segments.pop()
             segment.file.truncate(0)

@@ -50,8 +50,6 @@ class Replay:
         """There is more to replay in the next turn."""
         self.pending: Leadership | None = None
         """A leadership that begins when what is below it has been replayed."""
-        self.active = False
-        """This node leads, and the start of its epoch is committed and replayed."""
 
     def load(self, snapshot: SnapshotId) -> None:
         """Begin again at a snapshot that is on the disk."""
@@ -65,7 +63,6 @@ class Replay:
 
     def lost(self, epoch: int) -> None:
         """This node leads no more."""
-        self.active = False
         self.pending = None
         self._runtime.log.info(f"no longer leader of the quorum, epoch {epoch}")
         for role in self.roles:
@@ -93,6 +90,11 @@ class Replay:
             self._gain(self.pending)
 
     def _replay(self, batch: Batch) -> None:
+        assert batch.base_offset <= self.applied <= batch.last_offset, (
+            batch.base_offset,
+            self.applied,
+            batch.last_offset,
+        )
         if batch.data[CONTROL_BYTE] & CONTROL_BIT:
             for _, control in batches.controls(batch.data):
                 if isinstance(control, batches.Voters):
@@ -103,7 +105,6 @@ class Replay:
 
     def _gain(self, leadership: Leadership) -> None:
         self.pending = None
-        self.active = True
         self._runtime.log.info(f"leader of the quorum, epoch {leadership.epoch}, offset {leadership.next_offset}")
         for role in self.roles:
             role.gained(leadership.epoch, leadership.next_offset)

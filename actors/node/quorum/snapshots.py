@@ -90,7 +90,7 @@ class Snapshotting:
                 self._runtime.log.error(f"the snapshot at {end} failed: {result!r}")
             elif not self._discard:
                 self._waiting = (end, epoch, result)
-                self.committed(self._quorum.high_watermark)
+                self.committed(self._quorum.raft.high_watermark)
 
         self._runtime.work(encode, then)
 

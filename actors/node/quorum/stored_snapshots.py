@@ -17,18 +17,19 @@ from actors.raft import Raft, SnapshotId
 class StoredSnapshots:
     """The snapshots of one replica's metadata log."""
 
-    def __init__(self, runtime: Runtime, store: Store) -> None:
+    def __init__(self, runtime: Runtime, store: Store, raft: Raft) -> None:
         self._runtime = runtime
         self._store = store
+        self._raft = raft
 
     def take_in(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
         """A role has written a checkpoint, whole or in parts: `store` it when it may have its name."""
         whole = bytes(data) if isinstance(data, bytes | bytearray | memoryview) else b"".join(data)
         self._store.taken = (SnapshotId(end_offset, epoch), whole)
 
-    def store(self, raft: Raft) -> None:
+    def store(self) -> None:
         """Write what a role has handed over, if it is safe now."""
-        runtime, store = self._runtime, self._store
+        runtime, store, raft = self._runtime, self._store, self._raft
         taken = store.next_taken(min(raft.high_watermark, raft.durable_offset), runtime.now.mono_ms)
         if taken is None:
             return
@@ -38,7 +39,7 @@ class StoredSnapshots:
             if isinstance(result, DiskFull):
                 runtime.log.error(f"no snapshot until there is room, the log goes on growing: {result}")
                 store.not_stored(runtime.now.mono_ms)
-                runtime.waiting.timers.at(store.again_ms, lambda: self.store(raft))
+                runtime.waiting.timers.at(store.again_ms, lambda: self.store())
                 return
             if result is not None:
                 runtime.stop(1, f"a checkpoint cannot be written: {result}")
@@ -50,7 +51,7 @@ class StoredSnapshots:
 
         runtime.sync((), [(store.disk, store.checkpoints.path(snapshot), data)], stored)
 
-    def verify(self, snapshot: SnapshotId, file: Any, raft: Raft) -> None:
+    def verify(self, snapshot: SnapshotId, file: Any) -> None:
         """The last part of a received file is written: it becomes durable, is checked outside the loop, and raft hears of
         it."""
         runtime, checkpoints = self._runtime, self._store.checkpoints
@@ -65,7 +66,7 @@ class StoredSnapshots:
                     runtime.log.warning(
                         f"the snapshot in {file.path} came damaged at byte {result.position}: {result.reason}"
                     )
-                raft.snapshot_received(snapshot, result is None, runtime.now)
+                self._raft.snapshot_received(snapshot, result is None, runtime.now)
 
         def durable(result: Exception | None) -> None:
             if result is not None:

@@ -1,23 +1,27 @@
-"""What the replicas of the metadata log say to each other, on its way between raft and the channels.
+"""What the replicas of the metadata log say to each other, on its way between raft and the network.
 
-Each direction is a path of its own:
+There are four ways, and each has one direction:
 
-    raft asks another replica:  `send` -> a channel -> `_answered` -> raft
-    another replica asks raft:  `ask` -> raft -> `send` -> the request that is parked, which is looked at again
+    `send`        raft's request    -> the channel to another replica
+    `_answered`   its answer        -> raft
+    `ask`         a peer's request  -> raft; the handler's answer is `Asked`, with the number of the call
+    `answer`      raft's answer     -> the call of that number, which waits in `runtime/waiting.py` alone
 
-This file alone decides which channel a request takes, what a lost channel or an answer that cannot be read is to raft,
-and when a node is in the wrong cluster. How messages look on the wire is in `codec/`; what they mean is raft's.
+This file alone decides the numbers of calls, which channel a request takes, what a lost channel or an answer that cannot be
+read is to raft, whose address is learned from an announcement, and when a node is in the wrong cluster. How messages look on
+the wire is in `codec/`; what they mean is raft's. Calls are answered in the order in which raft answers them.
 """
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.quorum.codec import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote
 from actors.node.quorum.codec.partition import Refusal
 from actors.node.quorum.identity import Identity
-from actors.node.runtime.answers import Answer, Close, Done, Parked
+from actors.node.runtime.answers import Answer, Asked, Close, Done
 from actors.node.runtime.runtime import Runtime
-from actors.raft import Failed
+from actors.raft import Failed, LogDiverged, Raft
 from actors.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -32,8 +36,6 @@ from actors.wire.errors import ErrorCode
 
 ANSWER_MS = 10_000
 """A request that raft has not answered by then never will be; only a mistake leads there."""
-FIRST_TOKEN = 1 << 40
-"""Return addresses of requests from the wire; ids of replicas are far below."""
 
 CODECS: dict[type, Any] = {
     VoteRequest: vote,
@@ -45,39 +47,19 @@ CODECS: dict[type, Any] = {
 """Request -> the module that writes it, and reads its answer."""
 
 
-class Steps(Protocol):
-    """Who is given the messages: this node's replica."""
-
-    def step(self, source: int, message: Message) -> None: ...
-    def link_lost(self, target: int, refused: bool) -> None:
-        """The connection to the replica that is fetched from is gone."""
-        ...
-
-
-class _Asked:
-    """A request from the wire; `reply` is raft's answer once there is one."""
-
-    __slots__ = ("reply",)
-
-    def __init__(self) -> None:
-        self.reply: Response | None = None
-
-
 class Transport:
     """Messages of one replica."""
 
-    def __init__(
-        self, runtime: Runtime, channels: Channels, identity: Identity, timeout_ms: int, replica: Steps
-    ) -> None:
+    def __init__(self, runtime: Runtime, channels: Channels, identity: Identity, timeout_ms: int, raft: Raft) -> None:
         """`timeout_ms`: for the answer to a request."""
         self._runtime = runtime
         self._channels = channels
         self._identity = identity
         self._timeout_ms = timeout_ms
-        self._replica = replica
-        self._asked: dict[int, _Asked] = {}
-        """Requests from the wire that raft has not answered yet, by their return address."""
-        self._next_token = FIRST_TOKEN
+        self._raft = raft
+        self._calls = 0
+        """Number of the last request from the wire. Raft sends its answer there, as it sends a request to a replica's id;
+        the kind of a message says which of the two its number is."""
         self._fetches_from: int | None = None
         """The replica that was fetched from last."""
         self._strangers: set[int] = set()
@@ -85,37 +67,49 @@ class Transport:
         self._agreed = False
         """A controller has once answered as one of this cluster."""
 
+    # -- a peer asks
+
     def ask(self, codec: Any, asked: Request | Refusal) -> Answer:
-        """Give a request of a peer to raft; its answer, written by `codec`, leaves when raft has it."""
+        """Give a request of a peer to raft. Its answer leaves, written by `codec`, when raft has it; where raft has none
+        within `ANSWER_MS`, the connection is closed."""
         if isinstance(asked, Refusal):
             return Done(asked.reply)
-        self._next_token += 1
-        token, waiting = self._next_token, _Asked()
-        self._asked[token] = waiting
-        self._replica.step(token, asked)
+        self._calls += 1
+        self._raft.step(self._calls, asked, self._runtime.now)
 
-        def again(expired: bool) -> Answer:
-            if waiting.reply is None:
-                self._asked.pop(token, None)
+        def then(response: Response | None) -> Answer:
+            if response is None:
                 return Close("the quorum did not answer")
-            return Done(codec.write_reply(self._identity, waiting.reply))
+            return Done(codec.write_reply(self._identity, response))
 
-        return Parked((("raft", token),), self._runtime.now.mono_ms + ANSWER_MS, again)
+        return Asked(self._calls, self._runtime.now.mono_ms + ANSWER_MS, then)
 
-    def send(self, target: int, message: Message) -> None:
-        """Raft's answer to a request from the wire, or its request to another replica."""
-        asked = self._asked.pop(target, None)
-        if asked is not None:
-            asked.reply = message  # type: ignore[assignment]
-            self._runtime.waiting.signal(("raft", target))
-        elif type(message) in CODECS:
-            self._request(target, message)
+    def answer(self, call: int, response: Response) -> None:
+        """Raft's answer to a request of a peer."""
+        self._runtime.waiting.answer(call, response)
 
-    def _request(self, target: int, request: Any) -> None:
+    def hear_of_leader(self, told: BeginQuorumEpochRequest, endpoints: Sequence[Any]) -> None:
+        """A leader that this replica would follow says where it is reached."""
+        if self._raft.follows(told.voter, told.leader_id, told.epoch):
+            for endpoint in endpoints[:1]:
+                self._identity.addresses.learn(told.leader_id, endpoint.host, endpoint.port)
+
+    # -- raft asks
+
+    def tell(self, messages: Sequence[tuple[int, Message]]) -> None:
+        """What raft says, in its order: requests to replicas, and answers to calls."""
+        for number, message in messages:
+            if type(message) in CODECS:
+                self.send(number, message)
+            else:
+                self.answer(number, message)  # type: ignore[arg-type]
+
+    def send(self, target: int, request: Any) -> None:
+        """Raft's request to another replica."""
         codec = CODECS[type(request)]
         address = self._identity.addresses.find(target)
         if address is None:
-            self._replica.step(target, Failed(request.serial))
+            self._step(target, Failed(request.serial))
             return
         if codec.PURPOSE == fetch.PURPOSE and self._fetches_from != target:
             self._fetch_from(target)
@@ -137,7 +131,7 @@ class Transport:
 
     def _link_lost(self, target: int, refused: bool) -> None:
         if target == self._fetches_from:
-            self._replica.link_lost(target, refused)
+            self._raft.link_lost(target, refused, self._runtime.now)
 
     def _answered(self, target: int, request: Any, codec: Any, reply: Any) -> None:
         response: Message | None = None
@@ -149,7 +143,13 @@ class Transport:
                 response = codec.read_reply(self._identity, request, reply)
                 if response is None:
                     self._runtime.log.warning(f"{codec.NAME}: the answer of {target} cannot be used: {reply!r:.300}")
-        self._replica.step(target, response if response is not None else Failed(request.serial))
+        self._step(target, response if response is not None else Failed(request.serial))
+
+    def _step(self, source: int, answer: Message) -> None:
+        try:
+            self._raft.step(source, answer, self._runtime.now)
+        except LogDiverged as diverged:
+            self._runtime.stop(1, str(diverged))
 
     def _foreign(self, target: int) -> None:
         """A controller says that it is of another cluster. Who hears that from most, and never anything else, is in the

@@ -17,24 +17,25 @@ from actors.raft import Raft
 class Upkeep:
     """Of the directory of one replica."""
 
-    def __init__(self, runtime: Runtime, store: Store) -> None:
+    def __init__(self, runtime: Runtime, store: Store, raft: Raft) -> None:
         self._runtime = runtime
         self._store = store
+        self._raft = raft
         self._reading = False
         """A cold read is under way."""
         self._mark_timed = False
         """A timer runs for the durable mark."""
 
-    def keep_mark(self, raft: Raft) -> None:
+    def keep_mark(self) -> None:
         """Write down how far the log is durable and committed, now or when it is time."""
-        runtime, mark = self._runtime, self._store.mark
+        runtime, raft, mark = self._runtime, self._raft, self._store.mark
         safe = min(raft.high_watermark, raft.durable_offset)
         if self._mark_timed or not mark.behind(safe):
             return
 
         def timed() -> None:
             self._mark_timed = False
-            self.keep_mark(raft)
+            self.keep_mark()
 
         if runtime.now.mono_ms < mark.due_ms:
             self._mark_timed = True
@@ -44,15 +45,16 @@ class Upkeep:
         def written(result: Exception | None) -> None:
             mark.written(result is None)
             if result is None or isinstance(result, DiskFull):
-                self.keep_mark(raft)
+                self.keep_mark()
             else:
                 runtime.stop(1, f"{files.DURABLE} cannot be written: {result}")
 
         runtime.sync((), [mark.write(safe, runtime.now.mono_ms)], written)
 
-    def read_missed(self, raft: Raft) -> None:
+    def read_missed(self) -> None:
         """Fetch from the disk what somebody missed in memory; raft and the replay then look again."""
-        runtime, log, checkpoints = self._runtime, self._store.log, self._store.checkpoints
+        runtime, raft = self._runtime, self._raft
+        log, checkpoints = self._store.log, self._store.checkpoints
         cold, piece = log.missed, checkpoints.missed
         if self._reading or (cold is None and piece is None):
             return

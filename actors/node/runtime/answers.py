@@ -1,6 +1,6 @@
 """What a handler answers with, and answers made of answers.
 
-A handler does not wait and does not call back. What it cannot answer now it returns as `Held`, `Parked`, `Later`,
+A handler does not wait and does not call back. What it cannot answer now it returns as `Held`, `Parked`, `Asked`, `Later`,
 `Sliced` or `Forward`, and the node keeps it.
 """
 
@@ -35,6 +35,15 @@ class Parked(NamedTuple):
     """One for each key, if the request need not be asked before the key has reached it."""
 
 
+class Asked(NamedTuple):
+    """Raft was asked, and `call` is the number of what it was asked: go on with `then(its answer)` when there is one, or
+    with `then(None)` at `deadline_ms` (monotonic)."""
+
+    call: int
+    deadline_ms: int
+    then: Callable[[Any], "Answer"]
+
+
 class Later(NamedTuple):
     """Run `job` outside the loop, then go on with `then(result or exception)`."""
 
@@ -62,7 +71,7 @@ class Close(NamedTuple):
     why: str
 
 
-Answer = Done | Held | Parked | Later | Sliced | Forward | Close
+Answer = Done | Held | Parked | Asked | Later | Sliced | Forward | Close
 
 
 def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
@@ -74,6 +83,9 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
     if isinstance(answer, Parked):
         parked = answer
         return parked._replace(again=lambda expired: mapped(parked.again(expired), change))
+    if isinstance(answer, Asked):
+        asked = answer
+        return asked._replace(then=lambda reply: mapped(asked.then(reply), change))
     if isinstance(answer, Later):
         later = answer
         return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)

@@ -1,4 +1,4 @@
-"""What waits, waits here: for a metadata offset, for a key to be signalled, for a time.
+"""What waits, waits here: for a metadata offset, for a key to be signalled, for the answer to a call, for a time.
 
 Nothing else in a node keeps a list of waiters. A waiter is a function that is called once, in the turn in which its
 reason arrives; it may come back by waiting anew. Rules:
@@ -15,7 +15,7 @@ reason arrives; it may come back by waiting anew. Rules:
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 FAR_MS = 1 << 62
 FAR_NS = 1 << 62
@@ -160,7 +160,8 @@ class _Late:
 
 
 class Waiting:
-    """The one place. `held` waits for an offset, `parked` for keys or time, `timers` for time alone."""
+    """The one place. `held` waits for an offset, `parked` for keys or time, `asked` for an answer or time, `timers` for time
+    alone."""
 
     def __init__(self, stopwatch: Callable[[], int] = lambda: 0) -> None:
         """`stopwatch`: nanoseconds; it decides how many requests that waited a turn calls, and nothing else."""
@@ -170,6 +171,9 @@ class Waiting:
         self._sequence = 0
         self._parked: dict[Hashable, dict[_Entry, int]] = {}
         """By key, the waiters and the offset that each needs; those that are late are among them."""
+        self._asked: dict[int, Any] = {}
+        """By call that waits for its answer, that answer; None: it has not come. Such a call is parked, and its number is
+        the key, which nobody outside this file signals."""
         self._deadlines: Times[_Entry] = Times()
         self._signalled: dict[Hashable, int | None] = {}
         """Keys that changed, and what offset each has reached; None: something else changed too."""
@@ -224,6 +228,20 @@ class Waiting:
             for key, offset in needed.items():
                 parked[key][entry] = offset
         self._deadlines.put(deadline_ms, entry)
+
+    def ask(self, call: int, deadline_ms: int, then: Callable[[Any], None], connection: Asker | None = None) -> None:
+        """`then(answer)` at the end of the turn in which `answer` is called for that call, `then(None)` at `deadline_ms`;
+        whichever comes first. `connection`: as in `park`."""
+        assert call not in self._asked, call
+        self._asked[call] = None
+        self.park((call,), deadline_ms, lambda expired: then(self._asked.pop(call)), connection)
+
+    def answer(self, call: int, answer: object) -> None:
+        """The answer to a call. It is dropped if the call does not wait any more."""
+        if call in self._asked:
+            assert self._asked[call] is None, f"call {call} is answered twice"
+            self._asked[call] = answer
+            self.signal(call)
 
     def waits(self, key: Hashable) -> bool:
         """Whether anybody waits for `key`."""

@@ -18,10 +18,7 @@ class BelievedLeaders:
 
     def turned(self, process: Any) -> None:
         """The leader and the epoch of this node."""
-        raft = process.node.quorum._raft
-        if raft is None:
-            return
-        core = raft._core
+        core = process.node.quorum.raft._core
         leader_id, epoch = core.hard.leader_id, core.hard.epoch
         if leader_id != NO_LEADER and core.voters.keys and core.voters.key(leader_id) is None:
             raise Violation(self.name, f"{process.name} believes that {leader_id}, which is no voter, leads {epoch}")

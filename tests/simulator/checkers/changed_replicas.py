@@ -38,7 +38,7 @@ class ChangedReplicas:
         broker = process.node.broker
         if broker is None:
             return
-        me, seen = broker.me, self._seen.setdefault(process.name, {})
+        me, seen = broker.cache.me, self._seen.setdefault(process.name, {})
         changed: list[tuple[Partition, Standing]] = []
         for partition in broker.replicas:
             end = partition.log.log_end_offset

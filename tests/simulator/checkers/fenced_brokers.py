@@ -26,21 +26,21 @@ class FencedBrokers:
         if isinstance(link.other(sender), Process) or not isinstance(sender, Process):
             return
         broker = sender.node.broker if sender.node is not None else None
-        if broker is not None and not broker.serving and not broker.lifecycle.stopping:
+        if broker is not None and not broker.lookups.serving and not broker.lifecycle.stopping:
             raise Violation(self.name, f"{sender.name} answers a client while it is {broker.lifecycle.state.name}")
 
     def turned(self, process: Any) -> None:
         """Whether this broker may serve."""
         broker = process.node.broker
-        if broker is None or not broker.serving or broker.lifecycle.stopping:
+        if broker is None or not broker.lookups.serving or broker.lifecycle.stopping:
             return
-        if broker.image.next_offset <= broker.lifecycle.epoch:
+        if broker.cache.image.next_offset <= broker.lifecycle.epoch:
             raise Violation(
                 "serving_knows_its_registration",
                 f"{process.name} serves under epoch {broker.lifecycle.epoch} and has replayed up to "
-                f"{broker.image.next_offset}",
+                f"{broker.cache.image.next_offset}",
             )
-        registration = self._metadata.image.broker(broker.me)
+        registration = self._metadata.image.broker(broker.cache.me)
         epoch = registration.epoch if registration is not None else None
         if epoch != broker.lifecycle.epoch:
             raise Violation(

@@ -47,7 +47,7 @@ class IsrMembers:
         topic = image.topic_by_id(partition.topic_id)
         row = image.partition(topic, partition.number) if topic >= 0 else -1
         leader, since = self._leaders.get((partition.topic_id, partition.number), (-1, -1))
-        if row < 0 or leader != process.node.broker.me or partition.leader_epoch < since:
+        if row < 0 or leader != process.node.broker.cache.me or partition.leader_epoch < since:
             return
         if before.led and partition.high_watermark > before.high_watermark:
             self._enough(process, partition)

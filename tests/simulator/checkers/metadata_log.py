@@ -70,19 +70,17 @@ class MetadataLog:
         """Compare what this node knows to be committed since the last time."""
         node = process.node
         quorum = node.quorum
-        raft = quorum._raft
-        if raft is None:
-            return
+        raft = quorum.raft
         mark = min(raft.high_watermark, raft.log_end_offset)
         checked = self._checked.get(process.name, 0)
         if mark > checked:
-            self._checked[process.name] = self._compare(process, max(checked, quorum.log.start_offset), mark)
-        snapshot = quorum.checkpoints.latest
+            self._checked[process.name] = self._compare(process, max(checked, quorum.store.log.start_offset), mark)
+        snapshot = quorum.store.checkpoints.latest
         if snapshot is not None and self._named.get(process.name) != snapshot.end_offset <= self.image.next_offset:
             self._named[process.name] = end = snapshot.end_offset
             if end not in self.batches and end != self.image.next_offset:
                 raise Violation(self.name, f"{process.name} has a snapshot that ends at {end}, inside a batch")
-        image = (node.controller or node.broker).image
+        image = process.image
         offset = image.next_offset
         if offset == self.image.next_offset and offset != self._compared.get(process.name) and offset <= mark:
             self._compared[process.name] = offset
@@ -90,7 +88,7 @@ class MetadataLog:
 
     def _compare(self, process: Any, offset: int, mark: int) -> int:
         while offset < mark:
-            found = process.node.quorum.log.read(offset, READ_BYTES)
+            found = process.node.quorum.store.log.read(offset, READ_BYTES)
             if not found:
                 break
             for batch in found:

@@ -61,7 +61,7 @@ class OfflineDirectories:
 
     def _controllers(self) -> list[int]:
         controllers = self._cluster.controllers.items()
-        return [id for id, process in controllers if process.node is not None and process.node.quorum.active]
+        return [id for id, process in controllers if process.node is not None and process.node.controller.active]
 
     def _told(self, process: Any) -> None:
         role = process.node.broker
@@ -75,7 +75,7 @@ class OfflineDirectories:
         for partition in role.replicas:
             if role.storage.failed(partition.log.disk):
                 raise Violation(self.name, f"{process.name} still has {partition!r} in a failed directory")
-        image = role.image
+        image = role.cache.image
         for (topic_id, number), why in role.replicas.offline.items():
             topic = image.topic_by_id(topic_id)
             if why is not Offline.FAILED or topic < 0:

@@ -29,7 +29,7 @@ class PartitionLeaders:
                 f"{name}: {partition!r} went from {before.high_watermark} back to {mark}, "
                 f"its log ends at {partition.log.log_end_offset}",
             )
-        if partition.leader == process.node.broker.me:
+        if partition.leader == process.node.broker.cache.me:
             other = self._leaders.setdefault((partition.topic_id, partition.number, epoch), name)
             if other != name:
                 raise Violation(self.name, f"{other} and {name} both led {partition!r} under epoch {epoch}")

@@ -37,10 +37,11 @@ class QuietCluster:
     def _image(process: Process) -> None:
         if process.node is None:
             return
-        for role in (process.node.controller, process.node.broker):
+        controller, broker = process.node.controller, process.node.broker
+        for part in (controller, None if broker is None else broker.cache):
             try:
-                if role is not None:
-                    role.image.check()
+                if part is not None:
+                    part.image.check()
             except AssertionError as error:
                 raise Violation("images_are_sound", f"{process.name}: {error!r}") from error
 

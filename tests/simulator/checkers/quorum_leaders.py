@@ -6,6 +6,7 @@ MonotonicEpoch (over restarts too: nobody was told of an epoch that was not on t
 
 from typing import Any
 
+from actors.raft import Role
 from tests.simulator.checkers.hooks import Violation
 
 
@@ -26,9 +27,7 @@ class QuorumLeaders:
 
     def turned(self, process: Any) -> None:
         """Epochs and high watermark of this node."""
-        raft = process.node.quorum._raft
-        if raft is None:
-            return
+        raft = process.node.quorum.raft
         name, epoch, mark = process.name, raft.epoch, raft.high_watermark
         if epoch < self._epochs.get(name, 0):
             raise Violation("quorum_epoch_monotonic", f"{name} went from epoch {self._epochs[name]} back to {epoch}")
@@ -37,7 +36,7 @@ class QuorumLeaders:
         if mark < self._marks.get(name, -1):
             raise Violation("quorum_high_watermark_monotonic", f"{name} went from {self._marks[name]} back to {mark}")
         self._marks[name] = mark
-        if process.node.quorum.is_leader:
+        if raft.role is Role.LEADER:
             other = self.leaders.setdefault(epoch, name)
             if other != name:
                 raise Violation(self.name, f"{other} and {name} both led epoch {epoch}")

@@ -35,4 +35,6 @@ class ServedOffsets:
         replica = process.node.broker.replicas.get(topic_id, partition) if process.node is not None else None
         if row < 0 or replica is None or not replica.leads:
             return False
-        return bool(image.leader(row) == process.node.broker.me and image.leader_epoch(row) == replica.leader_epoch)
+        return bool(
+            image.leader(row) == process.node.broker.cache.me and image.leader_epoch(row) == replica.leader_epoch
+        )

@@ -8,6 +8,7 @@ from typing import Any
 
 from actors.broker.isr import Stage
 from actors.metadata.image import Image
+from actors.raft import Role
 from tests.simulator.directories import FailingDirectories
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.planted.rough import RoughFaults
@@ -144,7 +145,7 @@ class AimedFaults(RoughFaults):
         active = self.cluster.active()
         if active is None:
             return False
-        self._reigned = active.node.quorum.epoch if active.node is not None else 0
+        self._reigned = active.node.quorum.raft.epoch if active.node is not None else 0
         self._after(self._between(1_000, 3_000), self._let_reign)
         self._cut_power(active)
         return True
@@ -161,12 +162,17 @@ class AimedFaults(RoughFaults):
         if process is self._outpaced:
             self._outrun(process)
         node = process.node
-        if self._reigned >= 0 and node is not None and node.quorum.is_leader and node.quorum.epoch > self._reigned:
-            self._reigned = node.quorum.epoch
+        if (
+            self._reigned >= 0
+            and node is not None
+            and node.quorum.raft.role is Role.LEADER
+            and node.quorum.raft.epoch > self._reigned
+        ):
+            self._reigned = node.quorum.raft.epoch
             self._cut_power_after(self.choose.randint(0, 40_000), process)
-        if process is not self._voter or node is None or node.quorum._raft is None:
+        if process is not self._voter or node is None:
             return
-        hard = node.quorum._raft._core.hard
+        hard = node.quorum.raft._core.hard
         if hard.voted is None or hard.voted.id == node.config.controller_id or hard.epoch <= self._voted:
             return
         self._voted = hard.epoch
@@ -215,9 +221,7 @@ class AimedFaults(RoughFaults):
         self._outpaced = None
 
     def _outrun(self, leader: Process) -> None:
-        core = (
-            leader.node.quorum._raft._core if leader.node is not None and leader.node.quorum._raft is not None else None
-        )
+        core = leader.node.quorum.raft._core if leader.node is not None else None
         if core is None or core.leading is None:
             return
         ahead = [key.id for key, it in core.leading.voters.items() if it.end_offset > core.log.durable_offset]

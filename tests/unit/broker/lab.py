@@ -1,24 +1,26 @@
-"""Several brokers without quorum, sockets or controllers: metadata is handed to them as ops, requests go through real bytes.
+"""Several brokers without sockets or controllers: metadata is handed to them as ops, requests go through real bytes.
 
-A broker here is a real `BrokerRole` on a node that is only a facade. `Lab.commit(op)` is what a committed record is to
-every broker that is not `cut`; `Lab.settle()` runs turns until nothing moves. Time stands still unless `pass_ms` is called.
+Each is a whole node with its own wiring and its own turn. Three things are put in place of others: what raft says
+(`Committed`), what the node asks of controllers and of leaders (`Wires`), and the syncs and jobs of the host, which a test
+may hold. A request is given to its handler at once. `Lab.commit(op)` is what a committed record is to every broker that is
+not `cut`; `Lab.settle()` runs turns until nothing moves. Time stands still unless `pass_ms` is called.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actors.config import NodeConfig, node_config
+from actors.config import node_config
 from actors.metadata import ops
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import dialect
-from actors.node.api import handlers as rpc_files
-from actors.node.api.contexts import BrokerContext
+from actors.node.api.perform import perform
 from actors.node.net.channels import ChannelError
+from actors.node.net.request_channel import RequestChannel
+from actors.node.node import Node
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.runtime.answers import Close, Done, Forward, Held, Later, Parked, Sliced
 from actors.node.runtime.calls import Call, Listener
-from actors.node.runtime.effects import Stop
-from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.effects import Effects, Stop
 from actors.node.runtime.storage import Storage
 from actors.node.runtime.waiting import Waiting
 from actors.ports import Now, Sync, to_end
@@ -31,6 +33,8 @@ from tests.simulator.disk import VirtualDisk
 
 TOPIC_ID = bytes(range(16))
 LEASE_MS = 20_000
+CONTROLLER_ID = 1001
+TURN_NS = 4_000_000
 
 
 class Dice:
@@ -111,68 +115,36 @@ class Wires:
         pass
 
 
-class Quorum:
-    """The quorum as a broker sees it."""
+class Committed:
+    """What raft says where the quorum is the lab: everything is committed, and the replica has nothing to do."""
 
-    bytes_since_snapshot = 0
-    storing_snapshot = False
+    exhausted = False
 
-    def __init__(self, lab: "Lab", runtime: Runtime) -> None:
+    def __init__(self, lab: "Lab") -> None:
         self.lab = lab
-        self.runtime = runtime
-
-    def retire(self) -> None:
-        self.runtime.stop(0, "stopped as asked")
 
     @property
     def high_watermark(self) -> int:
         return self.lab.next_offset
 
-    @property
-    def told_high_watermark(self) -> int:
-        return self.lab.next_offset
-
-    def leader_address(self) -> tuple[str, int] | None:
-        return ("controller", 1) if self.lab.controller_up else None
-
-
-class Requests:
-    """Connections that nobody closes, and that take what is sent."""
-
-    def __init__(self) -> None:
-        self.listening: set[str] = set()
+    told_high_watermark = high_watermark
 
     @property
-    def connections(self) -> "Requests":
-        return self
+    def leader_id(self) -> int:
+        return CONTROLLER_ID if self.lab.controller_up else -1
 
-    def listen(self, name: str) -> None:
-        self.listening.add(name)
+    def quiet(self, applied: int) -> bool:
+        return True
 
-    def turn_away(self, name: str) -> None:
-        self.listening.discard(name)
-
-    def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
+    def tick(self, now: Now) -> None:
         pass
 
-    def replicates(self, conn: int) -> None:
+    def resign(self) -> None:
         pass
-
-    def replica(self, conn: int) -> bool:
-        return False
-
-    def room(self, conn: int, bytes_max: int) -> int:
-        return bytes_max
-
-    def promise(self, conn: int, size: int) -> None:
-        """Nobody here asks for more than there is room for."""
-
-    def all(self) -> list[Any]:
-        return []
 
 
 class Facade:
-    """A real BrokerRole with its runtime, between wires, a quorum and connections that are not."""
+    """A node of the lab."""
 
     def __init__(self, lab: "Lab", id: int, disk: VirtualDisk, settings: dict[str, str]) -> None:
         self.lab = lab
@@ -185,42 +157,63 @@ class Facade:
                 "broker.id": str(id),
                 "listeners": f"PLAINTEXT://b{id}:{9000 + id}",
                 "controller.listener.names": "CONTROLLER",
-                "controller.connect": "1001@c:1",
+                "controller.connect": f"{CONTROLLER_ID}@c:1",
                 "log.dirs": "/d",
                 **settings,
             }
         )
         self.log = Book()
-        self.runtime = Runtime(config, Dice(id * 1000 + lab.starts * 100_000), self.log)
-        self.runtime.now = lab.now
-        self.runtime.sync = self.sync  # type: ignore[method-assign, assignment]
-        self.runtime.work = self.work  # type: ignore[method-assign, assignment]
-        self.requests = Requests()
-        self.quorum = Quorum(lab, self.runtime)
-        self.channels = Wires(self)
         self.held_syncs: list[Callable[[], None]] = []
         self.hold_syncs = False
+        self.listening: set[str] = set()
+        """Listeners that keep what arrives."""
         storage = Storage("cluster", "drafts", 2, [disk], [bytes([id]) * 16], ["/d"])
-        parts: Any = self.runtime, self.requests, self.channels, self.quorum, storage
-        self.broker = BrokerRole(*parts)
-        rest: Any = self.runtime, self.requests, self.quorum, storage
-        self.context = BrokerContext.of(*rest, self.broker)
+        self.node: Any = Node(config, storage, Dice(id * 1000 + lab.starts * 100_000), self.log)
+        self.runtime = self.node.runtime
+        self.runtime.sync, self.runtime.work = self.sync, self.work
+        wires, channels = Wires(self), self.node.channels
+        channels.controller, channels.peer, channels.drop_all = wires.controller, wires.peer, wires.drop_all
+        self.node.quorum.raft = Committed(lab)
+        self.node.quorum.recover = lambda: None
+
+    def start(self) -> None:
+        """The process begins."""
+        self.perform(self.node.start(self.lab.now))
+
+    def turn(self) -> None:
+        """One turn of the node."""
+        self.perform(self.node.turn(self.lab.now, TURN_NS))
+
+    def perform(self, effects: Effects) -> None:
+        """What is done about its listeners; all else goes through the lab."""
+        assert not (effects.sync or effects.work or effects.dial), effects
+        self.listening.update(effects.listen)
+        self.listening.difference_update(effects.turn_away)
+
+    def connected(self, conn: int) -> None:
+        """A client, or a follower, has connected."""
+        if self.requests.connections.get(conn) is None:
+            self.node.connected(conn, "PLAINTEXT", "127.0.0.1")
 
     @property
-    def config(self) -> NodeConfig:
-        return self.runtime.config
+    def broker(self) -> BrokerRole:
+        broker: BrokerRole = self.node.broker
+        return broker
+
+    @property
+    def requests(self) -> RequestChannel:
+        requests: RequestChannel = self.node.requests
+        return requests
 
     @property
     def waiting(self) -> Waiting:
-        return self.runtime.waiting
+        waiting: Waiting = self.runtime.waiting
+        return waiting
 
     @property
     def stopped(self) -> Stop | None:
-        return self.runtime.stopped
-
-    @property
-    def listening(self) -> set[str]:
-        return self.requests.listening
+        stopped: Stop | None = self.runtime.stopped
+        return stopped
 
     def sync(self, files: Sequence[Any], replacements: Sequence[Any], then: Callable[[Any], None], *_: Any) -> None:
         def run() -> None:
@@ -237,7 +230,6 @@ class Lab:
     """The cluster."""
 
     def __init__(self, brokers: int = 3, settings: dict[str, str] | None = None) -> None:
-        rpc_files.load()
         self.slices = 0
         """Slices of requests that were not the last of theirs."""
         self.between_slices: Callable[[], None] = lambda: None
@@ -277,7 +269,7 @@ class Lab:
         node = self.nodes[id] = Facade(self, id, self.disks[id], self.settings)
         self.seen[id] = 0
         self.dead.discard(id)
-        node.broker.start()
+        node.start()
         self.pull(node)
         return node
 
@@ -334,7 +326,7 @@ class Lab:
 
     def change(self, isr: Sequence[int], leader: int, number: int = 0, topic_id: bytes = TOPIC_ID) -> None:
         """The controller changes ISR and leader."""
-        image = next(node.broker.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
+        image = next(node.broker.cache.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
         row = image.partition(image.topic_by_id(topic_id), number)
         self.commit(ops.PartitionsChanged.one(topic_id, number, isr, leader, image.leader_epoch(row) + 1))
 
@@ -359,7 +351,7 @@ class Lab:
         end_ms = request.lease_start_time_ms + LEASE_MS
         if request.target_state == 4:
             return reply(next_state=4, broker_epoch=request.broker_epoch)
-        registered = node.broker.image.broker(node.id)
+        registered = node.broker.cache.image.broker(node.id)
         if request.target_state == 2:
             if registered is not None:
                 self.commit(ops.BrokerGone(node.id))
@@ -377,7 +369,7 @@ class Lab:
         return reply(next_state=3, broker_epoch=epoch, lease_end_time_ms=end_ms)
 
     def _answer_AllocateProducerIds(self, node: Facade, request: Any) -> Any:
-        first = node.broker.image.next_producer_id
+        first = node.broker.cache.image.next_producer_id
         self.commit(ops.ProducerIdsSet(node.id, request.broker_epoch, first + 1000))
         return message("AllocateProducerIdsResponse")(producer_id_start=first, producer_id_len=1000)
 
@@ -431,7 +423,8 @@ class Lab:
             memoryview(frame),
         )
         node.runtime.now = self.now
-        self._settle(node, pending, name, version, api.handler(node.context, asked, call))
+        node.connected(connection)
+        self._settle(node, pending, name, version, perform(node.node.dispatch.broker, api, asked, call))
         return pending
 
     def _settle(self, node: Facade, pending: Pending, name: str, version: int, answer: Any) -> None:
@@ -476,14 +469,7 @@ class Lab:
         for node in self.nodes.values():
             if node.id in self.dead:
                 continue
-            node.runtime.now = self.now
-            node.waiting.expire(self.now.mono_ms)
-            node.broker.tick(self.now)
-            while node.waiting.run():
-                pass
-            node.broker.end()
-            while node.waiting.run():
-                pass
+            node.turn()
         return bool(later or arrived or self.later or any(one[0].done for one in self.awaited))
 
     def settle(self, turns: int = 200) -> None:

@@ -77,7 +77,7 @@ def test_a_coordinator_that_learns_from_a_snapshot_that_its_topic_was_made_again
     lab.commit(ops.TopicGone(OFFSETS_ID))
     lab.commit(ops.TopicSet(OFFSETS, again), ops.PartitionsSet(again, range(1), [[1]], [[1]]))
     lab.settle()
-    image = lab.broker(2).image
+    image = lab.broker(2).cache.image
     snapshot = SnapshotId(image.next_offset, 1)
     lab.broker(1).load(b"".join(encode(image.pin(), 1, 2, lab.now.wall_ms, None)), snapshot)
     lab.seen[1] = len(lab.log)

@@ -61,12 +61,12 @@ def test_a_follower_is_who_is_registered_in_its_present_life(epoch_off: int, kno
     lab.topic([1, 2])
     lab.settle()
     node: Any = lab.nodes[1]
-    broker = node.broker.image.broker(2)
+    broker = node.broker.cache.image.broker(2)
     kind = message("FetchRequest")
     state = kind.ReplicaState(replica_id=2, replica_epoch=broker.epoch + epoch_off)
     before = [one.id for one in node.broker.sessions.replica_sessions(2)]
     seen: list[int] = []
-    node.requests.replicates = seen.append
+    node.requests.connections.replicates = seen.append
     lab.call(1, "Fetch", 17, kind(max_wait_ms=0, session_epoch=0, replica_state=state, topics=[]))
     after = [one.id for one in node.broker.sessions.replica_sessions(2)]
     assert bool(seen) is known

@@ -26,7 +26,7 @@ def content(lab: Lab, id: int, number: int = 0) -> list[bytes | None]:
 
 def isr_of(lab: Lab, id: int = 1) -> tuple[int, ...]:
     """ISR in a broker's image."""
-    image = lab.broker(id).image
+    image = lab.broker(id).cache.image
     return image.isr(image.partition(image.topic_by_id(TOPIC_ID), 0))
 
 
@@ -267,7 +267,7 @@ def test_flush_messages_1_a_follower_waits_for_the_disk_whatever_changes_meanwhi
     sent = lab.produce(1, b"a")
     lab.settle()
     assert lab.partition(2).log.log_end_offset == 1 and len(follower.held_syncs) == 1
-    leader = lab.broker(1).image.broker(1)
+    leader = lab.broker(1).cache.image.broker(1)
     lab.commit(ops.BrokerSet(1, leader.epoch, leader.incarnation_id, leader.endpoints, "rack", (), ()))
     lab.pass_ms(200)
     assert _told(lab) == [0, 0] and not sent.done
@@ -340,7 +340,7 @@ def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are()
     lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1]], [[1]], leader_epoch=[epoch + 1]))
     lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]], leader_epoch=[epoch + 2]))
     assert lab.partition(2).log.log_end_offset == 0
-    pin = lab.broker(2).image.pin()
+    pin = lab.broker(2).cache.image.pin()
     snapshot = b"".join(encode(pin, 1, 2, 0, None))
     pin.release()
     lab.cut.clear()
@@ -358,7 +358,7 @@ def test_settings_that_a_snapshot_brings_hold_for_partitions_that_are_here() -> 
     lab.topic([1, 2], configs={"min.insync.replicas": "2"})
     lab.cut.add(1)
     lab.commit(ops.ConfigSet(2, "t", "retention.ms", "1000"), ops.ConfigSet(2, "t", "min.insync.replicas", None))
-    pin = lab.broker(2).image.pin()
+    pin = lab.broker(2).cache.image.pin()
     snapshot = b"".join(encode(pin, 1, 2, 0, None))
     pin.release()
     lab.cut.clear()

@@ -47,18 +47,12 @@ rpc.load()
 class Quorum:
     """A log that commits when told to."""
 
-    overdue = False
-
     def __init__(self) -> None:
-        self.high_watermark = 0
-        self.leader_id = 1001
+        self.raft = SimpleNamespace(high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False)
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
 
     identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003), record=lambda: None))
-
-    def degraded(self):
-        return False
 
     def snapshot(self, end_offset, epoch, data):
         self.snapshots.append((end_offset, epoch, data))
@@ -148,8 +142,8 @@ class Host:
         while self.quorum.log:
             batch = self.quorum.log.pop(0)
             self.controller.replay(batch)
-            self.quorum.high_watermark = batch.last_offset + 1
-        self.controller.committed(self.quorum.high_watermark)
+            self.quorum.raft.high_watermark = batch.last_offset + 1
+        self.controller.committed(self.quorum.raft.high_watermark)
 
     def lead(self, epoch: int = 1) -> None:
         end = self.controller.image.next_offset
@@ -193,7 +187,7 @@ def joined(host: Host, *brokers: int) -> dict[int, int]:
 
 def test_a_standby_answers_not_controller():
     host = Host()
-    host.quorum.leader_id = 1002
+    host.quorum.raft.leader_id = 1002
     answer = host.controller.submit(create_topics, topic(), call(19))
     assert isinstance(answer, Done) and answer.reply.topics[0].error_code == 41
     beat = host.controller.submit(broker_heartbeat, heartbeat(), call(50)).reply
@@ -216,11 +210,11 @@ def test_r631_100_the_answer_waits_for_the_commit():
     host.lead()
     joined(host, 1)
     answer = host.controller.submit(create_topics, topic(), call(19))
-    assert isinstance(answer, Held) and answer.offset >= host.quorum.high_watermark
+    assert isinstance(answer, Held) and answer.offset >= host.quorum.raft.high_watermark
     host.turn(commit=False)
-    assert answer.offset >= host.quorum.high_watermark
+    assert answer.offset >= host.quorum.raft.high_watermark
     host.commit()
-    assert answer.offset < host.quorum.high_watermark
+    assert answer.offset < host.quorum.raft.high_watermark
 
 
 def test_r631_096_operations_of_a_turn_share_a_batch():
@@ -364,11 +358,11 @@ def test_r631_147_a_new_leader_counts_leases_of_the_level_before(learned):
     elif learned == "from a snapshot":
         newest = SnapshotId(host.controller.image.next_offset, 1)
         successor.controller.load(b"".join(encode(host.controller.image.pin(), 1, 2, 5, None)), newest)
-        successor.quorum.high_watermark = newest.end_offset
+        successor.quorum.raft.high_watermark = newest.end_offset
     else:
         for batch in log:
             successor.controller.replay(batch)
-        successor.quorum.high_watermark = host.quorum.high_watermark
+        successor.quorum.raft.high_watermark = host.quorum.raft.high_watermark
     since_ms = host.now.mono_ms
     successor.later(5000)
     successor.lead(2)
@@ -605,7 +599,7 @@ def test_r631_121_a_snapshot_from_before_a_received_one_is_not_the_newest():
     joined(host, 1)
     newest = SnapshotId(host.controller.image.next_offset, 1)
     pin = host.controller.image.pin()
-    standby.quorum.high_watermark = newest.end_offset
+    standby.quorum.raft.high_watermark = newest.end_offset
     standby.controller.load(b"".join(encode(pin, 1, 2, host.now.wall_ms, None)), newest)
     for job, then in encoding:
         then(job())
@@ -625,7 +619,7 @@ def finalized(host: Host, connection: int) -> int:
     """The level that ApiVersions shows on a connection."""
     request = message("ApiVersionsRequest")(client_software_name="test", client_software_version="1")
     answer = TABLE[Listener.CONTROLLER, 18].handler(host.context, request, call(18, connection, 4))
-    assert answer.reply.finalized_features_epoch < host.quorum.high_watermark
+    assert answer.reply.finalized_features_epoch < host.quorum.raft.high_watermark
     return next(one.max_version_level for one in answer.reply.finalized_features if one.name == METADATA_FORMAT)
 
 
@@ -665,9 +659,9 @@ def test_a02_the_same_while_there_is_always_something_uncommitted():
     host.quorum.log += host.controller.flush()
     first = host.quorum.log.pop(0)
     host.controller.replay(first)
-    host.quorum.high_watermark = first.last_offset + 1
+    host.quorum.raft.high_watermark = first.last_offset + 1
     host.controller.committed(first.last_offset + 1)
-    assert host.quorum.high_watermark < host.controller.image.next_offset
+    assert host.quorum.raft.high_watermark < host.controller.image.next_offset
     assert (finalized(host, 7), layout(host, 1, epoch, 7)) == (2, 2)
 
 
@@ -703,11 +697,11 @@ def test_metrics_have_the_drafts_names():
     shown = {(one.mbean, one.attribute): one.value for one in found}
     prefix = "kafka.controller:type=KafkaController,name="
     assert shown[prefix + "MetadataLag", "Value"] == 0
-    assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.high_watermark  # A52
+    assert shown[prefix + "MetadataSnapshotLag", "Value"] == host.quorum.raft.high_watermark  # A52
     assert shown[prefix + "MetadataCommitLatencyMs", "Max"] == 50  # R631-203
     assert shown[prefix + "ControllerRequestsRate", "OneMinuteRate"] > 0
     records = shown[prefix + "MetadataCommitRate", "Count"]
-    assert records == host.quorum.high_watermark - 1  # records, not batches: all but the quorum's own
+    assert records == host.quorum.raft.high_watermark - 1  # records, not batches: all but the quorum's own
     host.controller.lost()
     still = {one.mbean for one in samples(host.runtime, requests, host.quorum, host.controller, None)}
     assert prefix + "MetadataLag" in still and prefix + "MetadataCommitLatencyMs" not in still
@@ -741,9 +735,9 @@ def test_r631_101_the_duplicates_error_leaves_only_once_the_first_is_committed()
     joined(host, 1)
     first = host.controller.submit(create_topics, topic(), call(19))
     again = host.controller.submit(create_topics, topic(), call(19))
-    assert again.reply.topics[0].error_code == 36 and again.offset == first.offset >= host.quorum.high_watermark
+    assert again.reply.topics[0].error_code == 36 and again.offset == first.offset >= host.quorum.raft.high_watermark
     host.turn()
-    assert again.offset < host.quorum.high_watermark
+    assert again.offset < host.quorum.raft.high_watermark
 
 
 def test_leaderships_are_given_back_at_the_interval_and_only_where_it_is_wanted():

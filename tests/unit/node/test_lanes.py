@@ -283,7 +283,7 @@ def test_r291_48_the_control_plane_answers_while_the_broker_is_fenced() -> None:
 
 def test_r291_24_28_all_endpoints_are_registered_and_clients_see_their_own() -> None:
     lab = Lab()
-    registered = lab.node.broker.image.broker(1)
+    registered = lab.node.broker.cache.image.broker(1)
     assert [(one.name, one.port) for one in registered.endpoints] == [(PLAIN, PORT), (CONTROL, CONTROL_PORT)]
     for name, version, request in (
         ("Metadata", 9, topics()),
@@ -321,7 +321,7 @@ def test_r291_07_a_pulled_change_is_seen_by_every_metadata_request_behind_it() -
         None,
     )  # no turn of the broker handles data meanwhile
     lab.node.requests.mailbox.take = lambda lane: kept(lane) if lane is Lane.CONTROL else None
-    lab.world.run_until(lambda: lab.node.broker.image.topic("new") >= 0, 5000)
+    lab.world.run_until(lambda: lab.node.broker.cache.image.topic("new") >= 0, 5000)
     lab.node.requests.mailbox.take = kept
     sent = [b"".join(parts) for conn, parts in lab.turn().send if conn in data]
     assert batches and len(sent) == 50 and all(b"new" in answer for answer in sent)
@@ -338,7 +338,7 @@ def test_r291_07_r497_04_a_turn_applies_what_it_has_pulled_before_it_answers_cli
         effects = whole(now, LONG_NS)
         (answer,) = [b"".join(parts) for to, parts in effects.send if to == conn]
         effects.send[:] = [pair for pair in effects.send if pair[0] != conn]
-        seen.add((lab.node.broker.image.topic("new") >= 0, b"new" in answer))
+        seen.add((lab.node.broker.cache.image.topic("new") >= 0, b"new" in answer))
         return effects
 
     lab.node.turn = turn

@@ -84,7 +84,7 @@ def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: 
 
 @pytest.mark.parametrize("key, name", [(50, "BrokerHeartbeat"), (51, "ControllerHeartbeat")])
 def test_r631_124_r631_137_a_broker_always_answers_not_controller(key: int, name: str) -> None:
-    node: Any = SimpleNamespace(quorum=SimpleNamespace(leader_id=1002))
+    node: Any = SimpleNamespace(quorum=SimpleNamespace(raft=SimpleNamespace(leader_id=1002)))
     answer = TABLE[Listener.INTER_BROKER, key].handler(
         node, message(f"v28:{name}Request")(), call(Listener.INTER_BROKER, key)
     )

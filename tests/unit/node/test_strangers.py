@@ -9,16 +9,13 @@ from actors.node.quorum.codec.partition import learn
 from actors.node.quorum.files import DamagedFile
 from actors.raft import EPOCH_MAX
 from actors.wire.messages import message
-from tests.unit.node.quorum_cluster import Cluster, FakeNode
+from tests.unit.node.quorum_cluster import Cluster, Replica
 
 
-def told(cluster: Cluster, node: FakeNode, name: str, request: Any) -> Any:
+def told(cluster: Cluster, node: Replica, name: str, request: Any) -> Any:
     """The node's answer to a request from outside."""
-    box: list[Any] = []
     outside = next(iter(cluster.nodes.values()))
-    cluster.call(outside, ("outside", 0), ("127.0.0.1", 9000 + node.id), name, request, box.append)
-    assert cluster.run(100, lambda: bool(box))
-    return box[0].topics[0].partitions[0]
+    return cluster.ask(outside, node, name, request).topics[0].partitions[0]
 
 
 def begin(cluster: Cluster, leader_id: int, epoch: int, port: int = 9999) -> Any:
@@ -29,7 +26,7 @@ def begin(cluster: Cluster, leader_id: int, epoch: int, port: int = 9999) -> Any
     return cls(voter_id=-1, topics=[topic], leader_endpoints=places)
 
 
-def write_state(cluster: Cluster, node: FakeNode, **fields: int) -> None:
+def write_state(cluster: Cluster, node: Replica, **fields: int) -> None:
     state = {"leaderId": -1, "leaderEpoch": 0, "votedId": -1, "data_version": 1} | fields
     node.disk.replace(cluster.path("quorum-state"), json.dumps(state).encode())
 
@@ -54,7 +51,7 @@ def test_what_the_sentence_says_brings_the_controllers_back() -> None:
         node.kill()
         write_state(cluster, node, leaderEpoch=1000)
     cluster.start()
-    assert cluster.elect().quorum.epoch == 1001
+    assert cluster.elect().quorum.raft.epoch == 1001
     cluster.append("after")
     assert cluster.run(500, cluster.settled)
 
@@ -65,7 +62,7 @@ def test_a_voter_that_comes_to_the_last_epoch_stops_with_the_sentence() -> None:
         write_state(cluster, node, leaderEpoch=EPOCH_MAX - 1)
     cluster.start(1, 2)
     leader = cluster.elect()
-    assert leader.quorum.epoch == EPOCH_MAX
+    assert leader.quorum.raft.epoch == EPOCH_MAX
     leader.kill()
     follower = cluster.nodes[3 - leader.id]
     assert cluster.run(10_000, lambda: follower.stopped is not None)
@@ -80,8 +77,10 @@ def test_the_address_of_a_leader_that_is_followed_is_not_taken_from_a_request() 
     leader = cluster.elect()
     assert cluster.run(500, cluster.settled)
     follower = next(node for node in cluster.nodes.values() if node is not leader)
-    assert told(cluster, follower, "BeginQuorumEpoch", begin(cluster, leader.id, leader.quorum.epoch)).error_code == 0
-    assert told(cluster, follower, "BeginQuorumEpoch", begin(cluster, 77, leader.quorum.epoch)).error_code == 42
+    assert (
+        told(cluster, follower, "BeginQuorumEpoch", begin(cluster, leader.id, leader.quorum.raft.epoch)).error_code == 0
+    )
+    assert told(cluster, follower, "BeginQuorumEpoch", begin(cluster, 77, leader.quorum.raft.epoch)).error_code == 42
     assert follower.quorum.identity.addresses.find(leader.id) == ("127.0.0.1", 9000 + leader.id)
     assert follower.quorum.identity.addresses.find(77) is None
 

@@ -248,3 +248,37 @@ def test_a_waiter_for_several_keys_is_woken_by_the_first_that_has_come_far_enoug
     assert waiting.run()
     assert seen == [False]
     assert not waiting._parked
+
+
+def test_answers_to_calls_come_at_the_end_of_the_turn_in_their_order_and_once() -> None:
+    waiting, seen = Waiting(), []
+    for call in (1, 2, 3):
+        waiting.ask(call, 100, lambda answer, call=call: seen.append((call, answer)))
+    waiting.answer(3, "c")
+    waiting.answer(1, "a")
+    assert seen == []
+    assert waiting.run() and seen == [(3, "c"), (1, "a")]
+    waiting.expire(100)
+    assert seen[2:] == [(2, None)], "the time of the others is cancelled"
+    waiting.answer(2, "too late")
+    assert not waiting.run() and len(seen) == 3
+
+
+def test_a_call_that_is_late_when_its_time_comes_still_gets_its_answer() -> None:
+    clock = [0]
+    waiting, seen = Waiting(lambda: clock[0]), []
+
+    def slow(answer: object) -> None:
+        clock[0] += 10
+        seen.append(answer)
+
+    for call in (1, 2):
+        waiting.ask(call, 100, slow)
+        waiting.answer(call, f"answer {call}")
+    waiting.begin_turn(5)
+    waiting.run()
+    assert seen == ["answer 1"]
+    waiting.begin_turn(5)
+    waiting.expire(100)
+    waiting.run()
+    assert seen == ["answer 1", "answer 2"]

@@ -19,5 +19,5 @@ def begin_quorum_epoch(context: ControllerContext, request: Any, call: Call) -> 
     quorum = context.quorum
     asked = codec.read_request(quorum.identity, request, call.api_version)
     if not isinstance(asked, Refusal):
-        quorum.hear_of_leader(asked, request.leader_endpoints)
-    return quorum.ask(codec, asked)
+        quorum.transport.hear_of_leader(asked, request.leader_endpoints)
+    return quorum.transport.ask(codec, asked)

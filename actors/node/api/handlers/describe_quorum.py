@@ -15,7 +15,7 @@ from actors.node.quorum.files import TOPICS
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.answers import Answer, Done, Forward
 from actors.node.runtime.calls import Call, Listener
-from actors.raft import Error, ReplicaState
+from actors.raft import Error, ReplicaState, Role
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -26,7 +26,7 @@ NAMES = frozenset(TOPICS.values())
 def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
     """Answer as the leader, or say who is."""
     quorum = context.quorum
-    if not quorum.is_leader and call.listener is not Listener.CONTROLLER:
+    if quorum.raft.role is not Role.LEADER and call.listener is not Listener.CONTROLLER:
         return Forward()
     cls = message("DescribeQuorumResponse")
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
@@ -45,11 +45,11 @@ def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
 
 
 def _describe(quorum: Quorum, cls: Any, partition: Any) -> None:
-    found = quorum.describe()
+    found = quorum.raft.describe()
     partition.leader_id = found.leader_id
     partition.leader_epoch = found.epoch
     partition.high_watermark = found.high_watermark
-    if quorum.is_leader:
+    if quorum.raft.role is Role.LEADER:
         partition.current_voters = [_state(cls, state) for state in found.voters]
         partition.observers = [_state(cls, state) for state in found.observers]
     else:

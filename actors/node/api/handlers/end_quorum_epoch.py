@@ -16,4 +16,4 @@ from actors.node.runtime.calls import Call, Lane, Listener
 def end_quorum_epoch(context: ControllerContext, request: Any, call: Call) -> Answer:
     """Ask raft: the first of the preferred candidates stands at once."""
     quorum = context.quorum
-    return quorum.ask(codec, codec.read_request(quorum.identity, request, call.api_version))
+    return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

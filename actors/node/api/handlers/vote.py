@@ -16,4 +16,4 @@ from actors.node.runtime.calls import Call, Lane, Listener
 def vote(context: ControllerContext, request: Any, call: Call) -> Answer:
     """Ask raft; its answer leaves when the vote is durable."""
     quorum = context.quorum
-    return quorum.ask(codec, codec.read_request(quorum.identity, request, call.api_version))
+    return quorum.transport.ask(codec, codec.read_request(quorum.identity, request, call.api_version))

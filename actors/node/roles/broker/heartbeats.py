@@ -69,7 +69,7 @@ class BrokerHeartbeats:
         """How far this broker has come in the metadata log."""
         quorum = self._quorum
         known = quorum.leader_address() is not None
-        return Metadata(self._cache.image.next_offset, quorum.told_high_watermark, known)
+        return Metadata(self._cache.image.next_offset, quorum.raft.told_high_watermark, known)
 
     def use_interval(self) -> None:
         """The level of the metadata may have changed, and with it the interval."""

@@ -1,5 +1,5 @@
-"""The broker of a node, and the order of its turn. What happens in each step is decided in the
-files beside this one, save when a damaged replica, or a directory that cannot be read, is given up.
+"""The broker of a node: it has the parts that are in the files beside this one, and fixes the order in which they act. What
+happens in each step is decided there.
 
 replay what was committed -> replicas follow -> heartbeat, lag, retention, groups -> (requests) -> flushes, what cannot be
 read -> AlterIsr -> fetches
@@ -10,7 +10,7 @@ from typing import Any
 from actors.broker.fetchers import Limits
 from actors.broker.isr_proposals import IsrProposals
 from actors.broker.lifecycle import Lifecycle
-from actors.broker.partition import NO_LEADER, Cluster, Partition
+from actors.broker.partition import Cluster
 from actors.broker.recently_fenced import RecentlyFenced
 from actors.broker.replicas import Replicas
 from actors.broker.sessions import Sessions
@@ -35,6 +35,7 @@ from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.roles.broker.unreadable import Unreadable
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -44,7 +45,7 @@ FAR_MS = 1 << 62
 
 
 class BrokerRole:
-    """The broker of a node."""
+    """The parts of a broker. Its methods are what the quorum and the node call: each says in which order the parts act."""
 
     def __init__(
         self, runtime: Runtime, requests: RequestChannel, channels: Channels, quorum: Quorum, storage: Storage
@@ -114,26 +115,10 @@ class BrokerRole:
             self.recently_fenced,
             self.gathered,
         )
+        self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.storage, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False
         self._lag_check_ms = 0
-        self._reported: dict[Partition, None] = {}
-        """Damaged partitions for which a heartbeat was sent at once."""
-
-    @property
-    def image(self) -> Image:
-        """The metadata that this broker has replayed."""
-        return self.cache.image
-
-    @property
-    def me(self) -> int:
-        """The id of this broker."""
-        return self.cache.me
-
-    @property
-    def serving(self) -> bool:
-        """Clients are served now (KIP-631, Fencing)."""
-        return self.lookups.serving
 
     # ---- what the quorum and the node call
 
@@ -205,10 +190,7 @@ class BrokerRole:
         if not self._started:
             return
         self.storage.end(self.replicas)
-        if self.replicas.failed_reads or self.storage.failing:
-            self._give_up_failed()
-        if self.replicas.unreadable:
-            self._give_up_unreadable()
+        self._unreadable.give_up()
         self.gathered.run()
         self.alter_isr.count()
         self.alter_isr.send()
@@ -228,30 +210,3 @@ class BrokerRole:
     def shutdown(self) -> None:
         """The process is to end: controlled shutdown, then the quorum hands over."""
         self.lifecycle.stop(self._runtime.now, ask=self._runtime.config.value("controlled.shutdown.enable"))
-
-    # ---- inside
-
-    def _give_up_failed(self) -> None:
-        """Directories whose device fails in reads or in jobs go offline like those in which nothing can be written. Where
-        this broker cannot go on without one, it gives up only the replicas that it cannot read."""
-        failed = self.replicas.failed_reads | self.storage.failing
-        self.replicas.failed_reads, self.storage.failing = {}, {}
-        for disk, error in failed.items():
-            self.storage.fail(self.replicas, disk, error)
-
-    def _give_up_unreadable(self) -> None:
-        """What is damaged here and has left the ISR is thrown away whole; a new process fetches it anew.
-
-        A new one, because the leader still knows how far this replica was: only another broker epoch, under which
-        nothing was fetched yet, keeps the empty log from being taken for that one.
-        """
-        me = self.cache.me
-        for partition in list(self.replicas.unreadable):
-            if partition not in self._reported:
-                self._reported[partition] = None
-                self.lifecycle.hurry(self._runtime.now)
-            if partition.leader not in (me, NO_LEADER) and me not in partition.isr.isr:
-                self.applier.drop(partition)
-                self._runtime.stop(
-                    1, f"{partition!r} is damaged here and was given up: start again to fetch it from its leader"
-                )

@@ -27,12 +27,12 @@ class BrokerSnapshots(Snapshotting):
 
     def tick(self, image: Image, now: Now) -> None:
         """Begin one if it is due. `image` ends where a batch does."""
-        quorum = self._quorum
+        store = self._quorum.store
         if self._since_ms < 0:
             self._since_ms = now.mono_ms
-        if not self._own or quorum.storing_snapshot:
+        if not self._own or store.taken is not None:
             return
-        grown = quorum.bytes_since_snapshot
+        grown = store.bytes_since_snapshot
         if grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms):
             self._since_ms = now.mono_ms
             self.take(image)

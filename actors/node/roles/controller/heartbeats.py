@@ -87,7 +87,7 @@ class ControllerHeartbeats:
         role, taker = self._role, self._role.snapshotting
         state = role.state()
         snapshots.report(state, role.me, taker.offset, FEATURES, now)
-        progress = snapshots.Progress(taker.bytes_since, self._quorum.degraded())
+        progress = snapshots.Progress(taker.bytes_since, self._quorum.raft.degraded)
         if snapshots.next_snapshot(state, progress, now) != role.me or taker.busy:
             return
         others = len(state.controllers) > 1

@@ -157,7 +157,7 @@ class ControllerRole:
 
     def lost(self) -> None:
         """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
-        self.image.undo(self._quorum.high_watermark)
+        self.image.undo(self._quorum.raft.high_watermark)
         self._writer = None
         self._level_offset = 0
         self._flushed.clear()
@@ -230,7 +230,7 @@ class ControllerRole:
             self.image.next_offset,
             self.me,
             self._level(),
-            self._quorum.high_watermark,
+            self._quorum.raft.high_watermark,
             self._controllers,
         )
 
@@ -242,8 +242,8 @@ class ControllerRole:
         stood still for so long that another controller may be active and count leases by itself (A22). `cut`: how a long
         request comes apart; others run between its portions."""
         self.requests.mark(1, self._runtime.now.mono_ms)
-        if not self.active or self._quorum.overdue:
-            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, self._quorum.leader_id))
+        if not self.active or self._quorum.raft.overdue(self._runtime.now):
+            return Done(refusal(request, ErrorCode.NOT_CONTROLLER, self._quorum.raft.leader_id))
         if cut is not None and cut.is_long(request, self.image):
             return go_on(self._in_portions(operation, request, call, cut))
         result = self._run(operation, request)
@@ -268,7 +268,7 @@ class ControllerRole:
                 else:
                     cut.join(reply, shown)
             yield
-            if not self.active or self._quorum.overdue or self.epoch != epoch:
+            if not self.active or self._quorum.raft.overdue(self._runtime.now) or self.epoch != epoch:
                 return self.submit(operation, request, call, cut)
         assert reply is not None
         return Held(self.image.next_offset - 1, reply)
@@ -302,7 +302,7 @@ class ControllerRole:
 
     def finalized(self) -> tuple[int, dict[str, int]]:
         """(offset of the newest committed record, levels of features as far as they are committed)."""
-        offset = min(self.image.next_offset, self._quorum.high_watermark) - 1
+        offset = min(self.image.next_offset, self._quorum.raft.high_watermark) - 1
         return offset, self.image.features() | {METADATA_FORMAT: self.committed_level}
 
     # ---- brokers' connections
