@@ -149,15 +149,16 @@ class Replicas:
         self.offline[partition.topic_id, partition.number] = why
         self.remove(partition)
 
-    def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
-        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A proposal that
+    def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
+        """A broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which here is the same, since
+        only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A proposal that
         has not left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a
         follower outside the ISR: its fetches may have come before its registration did. And nobody waits any more for
         one that is fenced."""
         if epoch is None:
-            self.cluster.registered.pop(broker, None)
+            self.cluster.unfenced.pop(broker, None)
         else:
-            self.cluster.registered[broker] = epoch
+            self.cluster.unfenced[broker] = epoch
         for partition in self:
             if partition.isr.held_off:
                 partition.isr.broker_changed(broker)

@@ -51,7 +51,7 @@ class IsrProposals:
         if not self._well(image, leader, key):
             return
         partition = self._cluster.brokers[leader].node.broker.replicas.get(*key)
-        if partition is not None and partition.isr.version > version:
+        if partition is not None and partition.isr.partition_epoch > version:
             return  # whoever committed it ended in that turn, and the leader was the next to know
         proposal = partition.isr.proposal if partition is not None and partition.leads else None
         if proposal is None or proposal.base != version or proposal.want != now[1]:
