@@ -5,9 +5,9 @@ a refusal or an update does to it. Rules:
 
 1. `maximal = isr | proposal.want`. The high watermark never passes a member of it (R497-23).
 2. At most one unsettled proposal a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
-3. Only an update with a *higher* partition epoch, an answer that carries committed state, or a refusal that can never be applied
-   ends a proposal. An update with the same one is a repetition and keeps it (T15). The leader epoch has no say in this:
-   under the same one the ISR may change, and a higher one never comes without a higher partition epoch.
+3. Only an update with a *higher* partition epoch, an answer that carries committed state, or a refusal that can never be
+   applied ends a proposal. An update with the same one is a repetition and keeps it (T15). The leader epoch has no say in
+   this: under the same one the ISR may change, and a higher one never comes without a higher partition epoch.
 4. A move that the table does not have is a bug: AssertionError, and nothing has changed.
 
 ```

@@ -364,8 +364,8 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """Lowest log start of the replicas that are alive (DeleteRecords). Who is fenced or absent holds nobody up: it hears of
-        the new log start when it fetches again."""
+        """Lowest log start of the replicas that are alive (DeleteRecords). Who is fenced or absent holds nobody up: it hears
+        of the new log start when it fetches again."""
         alive = self.cluster.unfenced
         starts = [follower.log_start for follower in self.followers.values() if follower.id in alive]
         return min([self.log.log_start_offset, *starts])

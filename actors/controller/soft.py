@@ -12,7 +12,7 @@ from actors.metadata.image import Image
 
 
 class Lease:
-    """A broker's live lease. Invariant: the broker is registered in the image under `epoch`, and not fenced, or was so one op
+    """A broker's live lease. Invariant: the broker is registered in the image under `epoch` and not fenced, or was one op
     ago."""
 
     __slots__ = (
@@ -127,8 +127,8 @@ class Commits:
 
 
 class Usable(NamedTuple):
-    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping. A fenced
-    broker may keep replicas, and be named in a manual assignment while it is registered, but is given none (A31)."""
+    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping. A
+    fenced broker keeps its replicas, and may be named in an assignment while it is registered; none is given to it (A31)."""
 
     ids: frozenset[int]
     racks: tuple[tuple[int, str | None], ...]

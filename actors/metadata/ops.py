@@ -83,8 +83,8 @@ class BrokerUnregistered(NamedTuple):
 
 
 class BrokerGone(NamedTuple):
-    """The registration ends, and the broker leaves every leadership and every ISR that has another member, by this one record
-    (A32). Of the drafts, which end a registration by fencing too.
+    """The registration ends, and the broker leaves every leadership and every ISR that has another member, by this one
+    record (A32). Of the drafts, where fencing ends a registration too.
 
     `epoch`: of the registration that ends. Level 1 writes it, level 2 has no place for it; replay does not look at it.
     """

@@ -159,14 +159,14 @@ def view(
     replicas: tuple[int, ...] = (1, 2, 3),
     high: int = 5,
     epoch_start: int = 6,
-    registered: dict[int, int] | None = None,
+    unfenced: dict[int, int] | None = None,
     own_end: int = 10,
 ) -> View:
     return View(
         1,
         replicas,
         followers or {},
-        {1: 11, 2: 22, 3: 33} if registered is None else registered,
+        {1: 11, 2: 22, 3: 33} if unfenced is None else unfenced,
         10,
         own_end,
         high,

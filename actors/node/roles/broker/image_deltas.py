@@ -1,6 +1,7 @@
 """From rows of the image to values that a broker can act on.
 
-This file alone reads the image on behalf of the applier: what the op just replayed has touched, or all of it after a snapshot.
+This file alone reads the image on behalf of the applier: what the op just replayed has touched, or all of it after a
+snapshot.
 """
 
 from collections.abc import Iterable, Iterator
