@@ -7,7 +7,6 @@ import pytest
 
 from actors.controller import leases
 from actors.controller.elections import elect_leaders
-from actors.controller.isr import alter_isr
 from actors.controller.reassignments import alter_partition_reassignments
 from actors.controller.soft import Soft
 from actors.controller.state import State
