@@ -37,7 +37,8 @@ class MetadataDelta(NamedTuple):
     deleted_topics: Iterable[tuple[str, bytes]] = ()
     """(name, topic id)"""
     partitions: Iterable[PartitionState] = ()
-    """Partitions that changed. In a delta that says everything: those with a replica here, and there are no others."""
+    """Partitions that changed; one that has and had no replica here may be left out. In a delta that says everything: those
+    with a replica here, and there are no others."""
     configs: Iterable[ConfigKey] = ()
     topics_changed: bool = False
     """A topic came, went or got partitions."""

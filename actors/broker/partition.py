@@ -173,12 +173,12 @@ class Partition:
     def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
         """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""
         led, leads = self.leads, assignment.leader == self.cluster.me
-        known = self.isr.partition_epoch
-        if assignment.partition_epoch < known:
-            return Became.SAME, self.isr.updated(assignment.isr, assignment.partition_epoch) if led else None
+        known, told = self.isr.partition_epoch, assignment.partition_epoch
+        if told < known:
+            return Became.SAME, self.isr.updated(assignment.isr, told) if led else None
         again = assignment.leader_epoch > self.leader_epoch
-        assert not again or assignment.partition_epoch > known, "a leader epoch moves only with the partition epoch"
-        if assignment.partition_epoch > known + 1:
+        assert told > known or not again, "a leader epoch moves only with the partition epoch"
+        if told > known + 1:
             # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
             self.followers = {}
         changed = again or assignment.leader != self.leader
@@ -188,13 +188,13 @@ class Partition:
         if not leads:
             if led:
                 row = self.isr.happened(Event.OTHER_LEADER)
-            self.isr = Isr(assignment.isr, assignment.partition_epoch)
+            self.isr = Isr(assignment.isr, told)
             self.followers, self.alone = {}, False
             return (Became.FOLLOWER if led or changed else Became.SAME), row
         if led:
-            row = self.isr.updated(assignment.isr, assignment.partition_epoch, again=again)
+            row = self.isr.updated(assignment.isr, told, again=again)
         else:
-            self.isr = Isr(assignment.isr, assignment.partition_epoch)
+            self.isr = Isr(assignment.isr, told)
             self.followers = {}
             self.led_since = self.leader_epoch
             self.led_from = self.log.log_end_offset

@@ -85,6 +85,11 @@ class Replicas:
         partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
         return partitions.get(number) if partitions is not None else None
 
+    def known(self, topic_id: bytes, number: int) -> bool:
+        """Whether a replica of that partition is here, or is offline."""
+        partitions = self.by_id.get(topic_id)
+        return (partitions is not None and number in partitions) or (topic_id, number) in self.offline
+
     # ---- metadata
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:

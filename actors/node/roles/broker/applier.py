@@ -134,8 +134,8 @@ class MetadataApplier:
                     self._assign(state)
 
     def _assign(self, state: PartitionState) -> None:
-        replicas, assignment = self._replicas, state.assignment
-        topic, topic_id, number = state.topic, state.topic_id, state.number
+        replicas = self._replicas
+        topic, topic_id, number, assignment = state
         if assignment is None:
             partition = replicas.get(topic_id, number)
             if partition is not None:

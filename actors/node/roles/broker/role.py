@@ -104,7 +104,7 @@ class BrokerRole:
             self.storage,
             self.producer_ids,
         )
-        self._image_deltas = ImageDeltas(self.cache)
+        self._image_deltas = ImageDeltas(self.cache, self.replicas)
         self.applier = MetadataApplier(
             runtime,
             config.broker_id,
