@@ -27,15 +27,15 @@ class IsrMembers:
         self._leaders: dict[Key, tuple[int, int]] = {}
         """Partition -> (leader, leader epoch since which it leads)."""
         self._sizes: dict[Key, dict[int, int]] = {}
-        """Partition -> version -> members of the ISR."""
+        """Partition -> partition epoch -> members of the ISR."""
         self._versions: dict[Partition, int] = {}
-        """The version under which a replica was last looked at."""
+        """The partition epoch under which a replica was last looked at."""
 
     def metadata(self, image: Image, batch: Any) -> None:
         """Note who leads since when."""
         for key, row in partitions(image):
             leader = image.leader(row)
-            self._sizes.setdefault(key, {})[image.leader_epoch(row)] = len(image.isr(row))
+            self._sizes.setdefault(key, {})[image.partition_epoch(row)] = len(image.isr(row))
             if self._leaders.get(key, (-2, -1))[0] != leader:
                 self._leaders[key] = leader, image.leader_epoch(row)
 
