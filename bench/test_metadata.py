@@ -118,7 +118,7 @@ def test_one_topic_at_a_time(benchmark):
 def test_one_isr_change_at_a_time(benchmark, image):
     topic_id = image.topic_id(0)
     changes = [
-        PartitionsChanged.one(topic_id, p, image.replicas(p)[:2], image.replicas(p)[0], 1) for p in range(PARTITIONS)
+        PartitionsChanged.one(topic_id, p, image.replicas(p)[:2], image.replicas(p)[0], 1, 1) for p in range(PARTITIONS)
     ]
     here = image.next_offset
 
@@ -143,7 +143,7 @@ def test_fencing(benchmark, image):
         out = BatchWriter(image.next_offset, 1, 0)
         row = 0
         while row >= 0:
-            block, _, row = departures(image, 3, {1, 2, 4, 5}, row, 20_000)
+            block, _, row = departures(image, 3, {1, 2, 4, 5}, row, 20_000, True)
             op = PartitionsChanged(block)
             V28.encode([op], out, atomic=False)
             image.replay(image.next_offset, op)

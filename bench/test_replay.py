@@ -35,7 +35,7 @@ def metadata_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for epoch in range(1, 1 + CHANGES // EACH):
         first = epoch // TOPICS % 2
         isr, leader = [ids[first:] for ids in replicas], [ids[first] for ids in replicas]
-        op = PartitionsChanged.many([ids[epoch % TOPICS]] * EACH, numbers, isr, leader, [epoch] * EACH)
+        op = PartitionsChanged.many([ids[epoch % TOPICS]] * EACH, numbers, isr, leader, [epoch] * EACH, [epoch] * EACH)
         drafts.encode([op], out)
     (folder / f"{0:020}.log").write_bytes(memoryview(out))
     return folder

@@ -5,8 +5,9 @@ a refusal or an update does to it. Rules:
 
 1. `maximal = isr | proposal.want`. The high watermark never passes a member of it (R497-23).
 2. At most one unsettled proposal a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
-3. Only an update with a *higher* version, an answer that carries committed state, or a refusal that can never be applied
-   ends a proposal. An update with the same version is a repetition and keeps it (T15).
+3. Only an update with a *higher* partition epoch, an answer that carries committed state, or a refusal that can never be
+   applied ends a proposal. An update with the same one is a repetition and keeps it (T15). The leader epoch has no say in
+   this: under the same one the ISR may change, and a higher one never comes without a higher partition epoch.
 4. A move that the table does not have is a bug: AssertionError, and nothing has changed.
 
 ```
@@ -16,7 +17,7 @@ a refusal or an update does to it. Rules:
    |  |                    |                   | transient: stay S, resend
    |  +--------------------+                   |                  |      |
    +---- definitive refusal, answer with state-+                  |      |
-   +---- update with a higher version (from any stage) <----------+------+
+   +---- update with a higher epoch (from any stage)   <----------+------+
 ```
 """
 
@@ -47,11 +48,11 @@ class Event(enum.Enum):
     APPLIED = "answer NONE without state"
     APPLIED_STATE = "answer NONE with a state of this epoch that is not older"
     APPLIED_OTHER = "answer NONE with another state"
-    STALE = "refused because the version moved on"
+    STALE = "refused because the partition epoch moved on"
     FINAL = "refused for good"
-    UPDATE_NEWER = "update, same leader, higher version"
-    UPDATE_SAME = "update, same version"
-    UPDATE_OLDER = "update, lower version"
+    UPDATE_NEWER = "update, same leader, higher partition epoch"
+    UPDATE_SAME = "update, same partition epoch"
+    UPDATE_OLDER = "update, lower partition epoch"
     OTHER_LEADER = "update, another leader"
     LEADER_AGAIN = "update, still leader, higher leader epoch"
     REMOVED = "partition removed"
@@ -66,7 +67,7 @@ class Effect(enum.Enum):
 
     WANT = "take the wanted set"
     SETTLE = "drop the proposal; maximal is the committed set again"
-    ADOPT = "take ISR and version of the update or answer"
+    ADOPT = "take ISR and partition epoch of the update or answer"
     EVALUATE = "look at every replica again in this turn"
     RESEND = "the same entry goes into the next request"
     HOLD_OFF = "do not ask for these replicas again for a while"
@@ -132,7 +133,7 @@ class Proposal:
 
     def __init__(self, base: int, want: frozenset[int], epochs: Mapping[int, int]) -> None:
         self.base = base
-        """Version that the proposal rests on."""
+        """Partition epoch that the proposal rests on: CurrentZkVersion in its AlterIsr."""
         self.want = want
         """The whole ISR asked for. Invariant once sent: differs from the committed one and never changes."""
         self.epochs = epochs
@@ -143,13 +144,13 @@ class Proposal:
 
 
 class Isr:
-    """Committed ISR, its version, and the proposal of one led partition."""
+    """Committed ISR, the partition epoch that it came with, and the proposal of one led partition."""
 
-    __slots__ = ("_refused", "held_off", "isr", "maximal", "proposal", "stage", "version")
+    __slots__ = ("_refused", "held_off", "isr", "maximal", "partition_epoch", "proposal", "stage")
 
-    def __init__(self, isr: Iterable[int], version: int) -> None:
+    def __init__(self, isr: Iterable[int], partition_epoch: int) -> None:
         self.isr = frozenset(isr)
-        self.version = version
+        self.partition_epoch = partition_epoch
         self.stage = Stage.SETTLED
         self.proposal: Proposal | None = None
         """Invariant: None exactly when the stage is SETTLED."""
@@ -172,23 +173,26 @@ class Isr:
         return self.proposal
 
     def answered(
-        self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0
+        self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), partition_epoch: int = -1, until_ms: int = 0
     ) -> Row:
-        """An answer, or its loss, for `proposal`. `isr` and `version` with APPLIED_STATE, `until_ms` with FINAL
+        """An answer, or its loss, for `proposal`. `isr` and `partition_epoch` with APPLIED_STATE, `until_ms` with FINAL
         (hold-off)."""
         return self._move(
-            event if proposal is self.proposal else Event.FOREIGN, isr=isr, version=version, until_ms=until_ms
+            event if proposal is self.proposal else Event.FOREIGN,
+            isr=isr,
+            partition_epoch=partition_epoch,
+            until_ms=until_ms,
         )
 
-    def updated(self, isr: Iterable[int], version: int, *, again: bool = False) -> Row:
+    def updated(self, isr: Iterable[int], partition_epoch: int, *, again: bool = False) -> Row:
         """A committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
-        if version == self.version:
+        if partition_epoch == self.partition_epoch:
             event = Event.UPDATE_SAME
-        elif version < self.version:
+        elif partition_epoch < self.partition_epoch:
             event = Event.UPDATE_OLDER
         else:
             event = Event.LEADER_AGAIN if again else Event.UPDATE_NEWER
-        return self._move(event, isr=isr, version=version)
+        return self._move(event, isr=isr, partition_epoch=partition_epoch)
 
     def happened(self, event: Event) -> Row:
         """An event without data: OTHER_LEADER, REMOVED, LEASE_ENDED, LEASE_RENEWED, CONTROLLER_CHANGED."""
@@ -205,16 +209,16 @@ class Isr:
         want: frozenset[int] = frozenset(),
         epochs: Mapping[int, int] | None = None,
         isr: Iterable[int] = (),
-        version: int = -1,
+        partition_epoch: int = -1,
         until_ms: int = 0,
     ) -> Row:
         row = TRANSITIONS.get((self.stage, event))
         assert row is not None, f"{event.name} cannot happen in stage {self.stage.name}"
         for effect in row.effects:
             if effect is Effect.WANT:
-                self.proposal = Proposal(self.version, want, epochs or {})
+                self.proposal = Proposal(self.partition_epoch, want, epochs or {})
             elif effect is Effect.ADOPT:
-                self._adopt(frozenset(isr), version)
+                self._adopt(frozenset(isr), partition_epoch)
             elif effect is Effect.HOLD_OFF:
                 self.held_off.update((replica, until_ms) for replica in self._refused)
             elif effect is Effect.SETTLE:
@@ -224,8 +228,8 @@ class Isr:
         self.maximal = self.isr | self.proposal.want if self.proposal else self.isr
         return row
 
-    def _adopt(self, isr: frozenset[int], version: int) -> None:
-        self.isr, self.version = isr, version
+    def _adopt(self, isr: frozenset[int], partition_epoch: int) -> None:
+        self.isr, self.partition_epoch = isr, partition_epoch
         self.held_off.clear()
 
 
@@ -235,8 +239,9 @@ class View(NamedTuple):
     me: int
     replicas: tuple[int, ...]
     followers: Mapping[int, Follower]
-    registered: Mapping[int, int]
-    """Broker epoch of every broker that is registered and not fenced, in this leader's image."""
+    unfenced: Mapping[int, int]
+    """Broker epoch of every broker that is registered and not fenced, as far as this leader knows. Fenced and absent are
+    one thing to an ISR: neither may join."""
     log_end: int
     own_end: int
     """The leader's own vote on the high watermark: its log end, or with flush.messages=1 what is durable."""
@@ -248,8 +253,8 @@ class View(NamedTuple):
 
 
 def eligible(view: View, follower: Follower) -> bool:
-    """R497-43 without the positions: registered, and its fetches carry the epoch of that registration."""
-    epoch = view.registered.get(follower.id)
+    """R497-43 without the positions: not fenced, and its fetches carry the epoch of its registration."""
+    epoch = view.unfenced.get(follower.id)
     return epoch is not None and (follower.broker_epoch == epoch)
 
 

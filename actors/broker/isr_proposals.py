@@ -51,6 +51,7 @@ class Entry(NamedTuple):
     partition: Led
     proposal: Proposal
     leader_epoch: int
+    """When it was handed over. The partition epoch that it rests on is the proposal's own."""
 
 
 class Moved(NamedTuple):

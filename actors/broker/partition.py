@@ -3,8 +3,10 @@
 This file alone decides what an update of the metadata makes of a partition, how far its high watermark is, what a
 follower's fetch means, and what a produced batch must wait for. Rules:
 
-1. Leader, epoch, ISR and replicas come from committed metadata only (`apply`). What this broker leads it leads under
-   exactly one leader epoch, whose start offset is noted before the first append (KIP-101).
+1. Leader, epochs, ISR and replicas come from committed metadata only (`apply`). Of two assignments the one with the higher
+   partition epoch is newer, and what is older changes nothing. What this broker leads it leads under exactly one leader
+   epoch, whose start offset is noted before the first append (KIP-101). An ISR may change under the same leader epoch;
+   a leader epoch never moves without the partition epoch.
 2. The high watermark never falls, save with the log itself when it is cut below.
 3. acks=all is satisfied by the high watermark over the maximal ISR (R497-24). The committed ISR admits an append, the
    maximal one judges it when it is done (R497-25).
@@ -39,8 +41,9 @@ class Assignment(NamedTuple):
     isr: tuple[int, ...]
     leader: int
     leader_epoch: int
-    version: int
-    """Partition epoch; equal to the leader epoch in formats 1 and 2 (A33)."""
+    """Counts leaderships: what clients and followers fence with, and what batches and leader-epoch-checkpoint hold."""
+    partition_epoch: int
+    """Counts changes of any kind: tells the newer of two assignments, and what an AlterIsr rests on."""
 
 
 class Became(enum.Enum):
@@ -54,12 +57,12 @@ class Became(enum.Enum):
 class Cluster:
     """What every partition of a broker looks at. Written by the broker's role."""
 
-    __slots__ = ("heard_ms", "lag_ms_max", "me", "registered", "without_room")
+    __slots__ = ("heard_ms", "lag_ms_max", "me", "unfenced", "without_room")
 
     def __init__(self, me: int, lag_ms_max: int) -> None:
         self.me = me
-        self.registered: dict[int, int] = {}
-        """Broker epoch of each broker that is registered and not fenced."""
+        self.unfenced: dict[int, int] = {}
+        """Broker epoch of each broker that is registered and not fenced. Who is not in it is fenced or absent."""
         self.heard_ms: dict[int, int] = {}
         """Monotonic time of the last fetch of each replica."""
         self.lag_ms_max = lag_ms_max
@@ -170,8 +173,12 @@ class Partition:
     def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
         """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""
         led, leads = self.leads, assignment.leader == self.cluster.me
+        known, told = self.isr.partition_epoch, assignment.partition_epoch
+        if told < known:
+            return Became.SAME, self.isr.updated(assignment.isr, told) if led else None
         again = assignment.leader_epoch > self.leader_epoch
-        if assignment.leader_epoch > self.leader_epoch + 1:
+        assert told > known or not again, "a leader epoch moves only with the partition epoch"
+        if told > known + 1:
             # A snapshot has left changes out. A replica may have been moved away and back, and has begun anew.
             self.followers = {}
         changed = again or assignment.leader != self.leader
@@ -181,13 +188,13 @@ class Partition:
         if not leads:
             if led:
                 row = self.isr.happened(Event.OTHER_LEADER)
-            self.isr = Isr(assignment.isr, assignment.version)
+            self.isr = Isr(assignment.isr, told)
             self.followers, self.alone = {}, False
             return (Became.FOLLOWER if led or changed else Became.SAME), row
         if led:
-            row = self.isr.updated(assignment.isr, assignment.version, again=again)
+            row = self.isr.updated(assignment.isr, told, again=again)
         else:
-            self.isr = Isr(assignment.isr, assignment.version)
+            self.isr = Isr(assignment.isr, told)
             self.followers = {}
             self.led_since = self.leader_epoch
             self.led_from = self.log.log_end_offset
@@ -296,7 +303,7 @@ class Partition:
             cluster.me,
             self.replicas,
             self.followers,
-            cluster.registered,
+            cluster.unfenced,
             log.log_end_offset,
             self.own_end,
             self.high_watermark,
@@ -357,9 +364,10 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """Lowest log start of the replicas that are registered (DeleteRecords)."""
-        registered = self.cluster.registered
-        starts = [follower.log_start for follower in self.followers.values() if follower.id in registered]
+        """Lowest log start of the replicas that are alive (DeleteRecords). Who is fenced or absent holds nobody up: it hears
+        of the new log start when it fetches again."""
+        alive = self.cluster.unfenced
+        starts = [follower.log_start for follower in self.followers.values() if follower.id in alive]
         return min([self.log.log_start_offset, *starts])
 
     # ---- reads

@@ -85,6 +85,11 @@ class Replicas:
         partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
         return partitions.get(number) if partitions is not None else None
 
+    def known(self, topic_id: bytes, number: int) -> bool:
+        """Whether a replica of that partition is here, or is offline."""
+        partitions = self.by_id.get(topic_id)
+        return (partitions is not None and number in partitions) or (topic_id, number) in self.offline
+
     # ---- metadata
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
@@ -149,15 +154,16 @@ class Replicas:
         self.offline[partition.topic_id, partition.number] = why
         self.remove(partition)
 
-    def registered(self, broker: int, epoch: int | None, mono_ms: int) -> None:
-        """A broker's registration changed; None: it is fenced or gone. Hold-offs that concern it end. A proposal that
+    def broker_changed(self, broker: int, epoch: int | None, mono_ms: int) -> None:
+        """A broker's registration changed. `epoch`: its broker epoch; None: it is fenced or absent, which here is the same,
+        since only who is alive may join an ISR or is waited for. Hold-offs that concern it end. A proposal that
         has not left yet is looked at again: fencing writes the ISR first and the broker's end after it. So is a
         follower outside the ISR: its fetches may have come before its registration did. And nobody waits any more for
         one that is fenced."""
         if epoch is None:
-            self.cluster.registered.pop(broker, None)
+            self.cluster.unfenced.pop(broker, None)
         else:
-            self.cluster.registered[broker] = epoch
+            self.cluster.unfenced[broker] = epoch
         for partition in self:
             if partition.isr.held_off:
                 partition.isr.broker_changed(broker)

@@ -18,10 +18,11 @@ DOUBT_MS = 300
 
 
 class SuspectedLeaders:
-    """Brokers in doubt. `registered`: broker epoch of each broker that is registered, kept by others."""
+    """Brokers in doubt. `unfenced`: broker epoch of each broker that is registered and not fenced, kept by others. Nobody
+    doubts who is fenced: no answer names it as a leader."""
 
-    def __init__(self, registered: Mapping[int, int]) -> None:
-        self._registered = registered
+    def __init__(self, unfenced: Mapping[int, int]) -> None:
+        self._unfenced = unfenced
         self._heard: set[int] = set()
         """Whose present connection has brought an answer."""
         self._doubted: dict[int, tuple[int, int]] = {}
@@ -34,7 +35,7 @@ class SuspectedLeaders:
 
     def lost(self, broker: int, mono_ms: int) -> None:
         """The connection to it is gone, or could not be made."""
-        epoch = self._registered.get(broker)
+        epoch = self._unfenced.get(broker)
         if broker in self._heard and epoch is not None:
             self._doubted[broker] = epoch, mono_ms + DOUBT_MS
         self._heard.discard(broker)
@@ -42,5 +43,5 @@ class SuspectedLeaders:
     def now(self, mono_ms: int) -> Iterator[tuple[int, int]]:
         """(broker, until when) of everyone in doubt."""
         for broker, (epoch, until_ms) in self._doubted.items():
-            if mono_ms < until_ms and self._registered.get(broker) == epoch:
+            if mono_ms < until_ms and self._unfenced.get(broker) == epoch:
                 yield broker, until_ms

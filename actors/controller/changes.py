@@ -2,7 +2,8 @@
 
 Rules:
 
-1. LeaderEpoch grows by one per change of leader, ISR or assignment (A33). Nothing changed: no op.
+1. Each change moves the partition epoch by one, and the leader epoch as the family of the metadata says: always (A33), or
+   where the leader changes. Nothing changed: no op.
 2. A leader stays while it is in the ISR. Otherwise the first replica, in the order of preference, that is in the ISR and
    usable; -1 if there is none.
 3. The last member of an ISR is not removed: it has the data (A32). Then the leader is -1, unless the topic allows an
@@ -15,12 +16,13 @@ from typing import NamedTuple
 
 from actors.controller.configs import unclean_allowed
 from actors.controller.state import State
+from actors.metadata.families import Epochs
 from actors.metadata.ops import PartitionsChanged
 from fastpath.image.blocks import Block
 
 
 class Change(NamedTuple):
-    """Partition `row` gets this ISR and leader, under the next epoch."""
+    """Partition `row` gets this ISR and leader, under the next epochs."""
 
     row: int
     isr: tuple[int, ...]
@@ -40,9 +42,16 @@ def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
             None,
             isr,
             leader,
-            image.leader_epoch(row) + 1,
+            *next_epochs(state, row, leadership_moves=leader != image.leader(row)),
         )
     return [PartitionsChanged(block)]
+
+
+def next_epochs(state: State, row: int, *, leadership_moves: bool) -> Epochs:
+    """The epochs of partition `row` after a change. `leadership_moves`: see Family.next_epochs."""
+    image = state.image
+    now = Epochs(image.leader_epoch(row), image.partition_epoch(row))
+    return state.family.next_epochs(now, leadership_moves=leadership_moves)
 
 
 def choose_leader(replicas: tuple[int, ...], isr: Collection[int], usable: Collection[int]) -> int:

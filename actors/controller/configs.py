@@ -212,7 +212,7 @@ def _check_resource(state: State, kind: int, name: str) -> None:
 
 
 def _is_node(state: State, id: int) -> bool:
-    return id in state.controllers or state.image.broker(id) is not None
+    return id in state.controllers or state.image.is_registered(id)
 
 
 def _check_subscription(name: str) -> None:

@@ -88,6 +88,7 @@ def _step(state: State, update: Any) -> list[FeatureSet]:
 
 
 def _check_supported(state: State, name: str, level: int) -> None:
+    # Fenced brokers too: they come back, and have to replay what is written meanwhile.
     for broker in state.image.brokers():
         supported = {feature: (low, high) for feature, low, high in broker.features}
         low, high = supported.get(name, (0, 0))

@@ -12,7 +12,7 @@ from actors.controller.changes import Change, able, changed, choose_leader, elec
 from actors.controller.configs import unclean_allowed
 from actors.controller.reassignments import completed
 from actors.controller.state import Result, State
-from actors.metadata.ops import BrokerGone, PartitionsChanged
+from actors.metadata.ops import PartitionsChanged
 from actors.ports import Now, Random
 from fastpath.image.isr_removal import departures
 
@@ -21,7 +21,8 @@ SLICE_ROWS = 20_000
 
 
 def fence(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a departure; `reply` says whether it has ended. The last op is BrokerGone."""
+    """One slice of a departure; `reply` says whether it has ended. The last op fences the broker or, where it is given up on
+    purpose, ends its registration."""
     soft = state.soft
     departure = soft.leaving[broker]
     ops, next_row = _leaving(state, broker, departure.next_row, departure.give_up)
@@ -29,8 +30,10 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
         soft.leaving[broker] = departure._replace(next_row=next_row)
         return Result(ops, False, atomic=False)
     registered = state.image.broker(broker)
-    if registered is not None:
-        ops.append(BrokerGone(broker, registered.epoch))
+    if registered is not None and departure.give_up:  # fenced before or not: nothing of it is to stay
+        ops.append(state.family.unregistered(broker, registered.epoch))
+    elif registered is not None and not registered.fenced:  # who is fenced already needs no second record
+        ops.append(state.family.fenced(broker, registered.epoch))
     del soft.leaving[broker]
     soft.changed()
     return Result(ops, True, atomic=False)
@@ -118,7 +121,8 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
     image = state.image
     if image.counts(broker)[2] == 0:
         return [], -1
-    block, judged, next_row = departures(image, broker, state.soft.usable(image).ids, from_row, SLICE_ROWS)
+    usable, one_epoch = state.soft.usable(image).ids, state.family.one_epoch
+    block, judged, next_row = departures(image, broker, usable, from_row, SLICE_ROWS, one_epoch)
     changes = [change for row in judged if (change := leave(state, row, broker, give_up)) is not None]
     ops: list[Any] = [PartitionsChanged(block)] if len(block) else []
     return ops + changed(state, changes), next_row

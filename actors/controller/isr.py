@@ -5,7 +5,8 @@ check that fails names the error. All accepted partitions of a request are one g
 reassignment that a proposal completes ends in it (R497-08).
 
 Errors: top level 77, 41 (the sender knows more than this controller, R497-42; then nothing of the request is applied); by
-partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. LeaderEpoch is the version at levels 1 and 2 (G-03).
+partition 3, 42, 74 FENCED_LEADER_EPOCH, 95 INVALID_UPDATE_VERSION. CurrentZkVersion is the partition epoch that the proposal
+rests on; at levels 1 and 2 its value is also the leader epoch's (G-03), and nothing here depends on that.
 """
 
 from collections.abc import Callable
@@ -121,7 +122,7 @@ def _epoch_not_ahead(state: State, proposal: Proposal) -> bool:
 
 
 def _version_not_ahead(state: State, proposal: Proposal) -> bool:
-    return bool(proposal.entry.current_zk_version <= state.image.leader_epoch(proposal.row))
+    return bool(proposal.entry.current_zk_version <= state.image.partition_epoch(proposal.row))
 
 
 def _sender_leads(state: State, proposal: Proposal) -> bool:
@@ -133,9 +134,11 @@ def _names_itself(state: State, proposal: Proposal) -> bool:
 
 
 def _version_is_current(state: State, proposal: Proposal) -> bool:
-    # One number stands for both epochs at levels 1 and 2: an older one in either field is a proposal on an older state.
-    epoch = state.image.leader_epoch(proposal.row)
-    return bool(proposal.entry.current_zk_version == epoch and proposal.entry.leader_epoch == epoch)
+    # Whoever leads still and names an older leader epoch proposes on an older state, whatever version it names.
+    image, row, entry = state.image, proposal.row, proposal.entry
+    return bool(
+        entry.current_zk_version == image.partition_epoch(row) and entry.leader_epoch == image.leader_epoch(row)
+    )
 
 
 def _well_formed(state: State, proposal: Proposal) -> bool:
@@ -154,7 +157,8 @@ def _has_leader(state: State, proposal: Proposal) -> bool:
 def _eligible(state: State, proposal: Proposal) -> bool:
     """Members that are in the ISR already and in controlled shutdown may stay until the controller takes them out; the
     leader itself, too. Everybody else has to be usable, under the epoch that the leader has seen, and must not say that it
-    cannot use its replica: the leader knows it as caught up until it has fetched nothing for long enough."""
+    cannot use its replica: the leader knows it as caught up until it has fetched nothing for long enough. A fenced broker
+    is refused like an absent one, but for another reason: absent, it has no epoch to compare; fenced, it is not usable."""
     image = state.image
     usable, healthy = state.soft.usable(image).ids, able(state, proposal.row)
     present = image.isr(proposal.row)

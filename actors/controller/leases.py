@@ -3,7 +3,7 @@
 Rules:
 
 1. A lease ends at monotonic receipt + lease period. The broker counts from its sending, so it fences itself first.
-2. A new active controller treats every registered broker as renewed at takeover, plus the time for which a deposed leader
+2. A new active controller treats every unfenced broker as renewed at takeover, plus the time for which a deposed leader
    may still have renewed leases without knowing. The longer of its own lease period and the one in the registration counts:
    the brokers' leases are those that the controller before granted, and its setting may have been another.
 3. Time in which the loop stood still is credited: a broker is not fenced for the controller's own pause.
@@ -48,8 +48,9 @@ def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give
 
 
 def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) -> None:
-    """Every registered broker holds a lease as if it had been renewed now, plus the grace (A22)."""
-    for broker in image.brokers():
+    """Every unfenced broker holds a lease as if it had been renewed now, plus the grace (A22). A fenced one has lost its
+    lease, though it may be registered."""
+    for broker in image.unfenced_brokers():
         ends_ms = now.mono_ms + max(lease_ms, broker.lease_ms) + grace_ms
         lease = soft.leases[broker.id] = Lease(broker.epoch, broker.incarnation_id, ends_ms, broker.epoch, -1)
         lease.longer_until_ms = ends_ms

@@ -4,7 +4,8 @@ What this file alone decides: what a partition looks like while a reassignment r
 up. Rules:
 
 1. While it runs, Replicas are the target followed by what goes away; AddingReplicas and RemovingReplicas say which are
-   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), LeaderEpoch + 1 each.
+   which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs. A replica
+   that leaves the assignment moves the leader epoch: it may not fetch under the one that it knows.
 2. It is complete when every adding replica is in the ISR. The AlterIsr that brings in the last one completes it in the
    same records (R497-08); with nothing to add it is complete at once.
 3. It is not completed while none of the target's ISR members could lead.
@@ -12,7 +13,7 @@ up. Rules:
 
 from typing import Any
 
-from actors.controller.changes import choose_leader
+from actors.controller.changes import choose_leader, next_epochs
 from actors.controller.configs import Refused
 from actors.controller.state import Result, State
 from actors.controller.topics import check_replicas
@@ -53,13 +54,14 @@ def _whole(
 ) -> PartitionsSet:
     image = state.image
     directories = dict(zip(image.replicas(row), image.directories(row), strict=False))
+    leadership_moves = leader != image.leader(row) or not set(image.replicas(row)) <= set(replicas)
     return PartitionsSet.one(
         image.topic_id(image.topic_of(row)) or b"",
         image.number(row),
         replicas,
         isr,
         leader,
-        image.leader_epoch(row) + 1,
+        *next_epochs(state, row, leadership_moves=leadership_moves),
         adding=adding,
         removing=removing,
         recovery=image.recovery(row),

@@ -16,7 +16,7 @@ from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
 from actors.controller.soft import Departure, Lease, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
-from actors.metadata.ops import BrokerGone, BrokerSet, EndPoint
+from actors.metadata.ops import BrokerSet, EndPoint
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -38,7 +38,7 @@ class Claim(NamedTuple):
     lease: Lease | None
     """The live lease of the id."""
     broker: Any
-    """The registration in the image, or None."""
+    """The registration in the image, fenced or not; None: the id is not registered. Whether it is fenced, `lease` says."""
     departure: Departure | None
     """The fencing that runs."""
     first: bool
@@ -356,7 +356,7 @@ def _shut_down(state: State, claim: Claim, now: Now) -> Result:
         del soft.leases[broker]
         del soft.stopping[broker]
         soft.changed()
-        return Result([BrokerGone(broker, lease.epoch)], _reply(state, SHUTDOWN, epoch=lease.epoch))
+        return Result([state.family.fenced(broker, lease.epoch)], _reply(state, SHUTDOWN, epoch=lease.epoch))
     ops: list[Any] = []
     if registered.lease_ms < lease_ms:
         ops.append(registered._replace(lease_ms=lease_ms))

@@ -12,7 +12,8 @@ from actors.metadata.image import Image
 
 
 class Lease:
-    """A broker's live lease. Invariant: the broker is registered in the image under `epoch`, or was one op ago."""
+    """A broker's live lease. Invariant: the broker is registered in the image under `epoch` and not fenced, or was one op
+    ago."""
 
     __slots__ = (
         "connection",
@@ -126,7 +127,8 @@ class Commits:
 
 
 class Usable(NamedTuple):
-    """Brokers that may lead, join an ISR, and take new replicas: registered, leased, neither leaving nor stopping."""
+    """Brokers that may lead, join an ISR, and be given new replicas: unfenced, leased, neither leaving nor stopping. A
+    fenced broker keeps its replicas, and may be named in an assignment while it is registered; none is given to it (A31)."""
 
     ids: frozenset[int]
     racks: tuple[tuple[int, str | None], ...]
@@ -170,7 +172,7 @@ class Soft:
         if self._usable is None:
             racks = tuple(
                 (broker.id, broker.rack)
-                for broker in image.brokers()
+                for broker in image.unfenced_brokers()
                 if broker.id in self.leases and broker.id not in self.leaving and broker.id not in self.stopping
             )
             self._usable = Usable(frozenset(id for id, _ in racks), racks)
@@ -180,7 +182,7 @@ class Soft:
         """Invariants, for tests and the simulator."""
         for broker_id, lease in self.leases.items():
             broker: Any = image.broker(broker_id)
-            assert broker is not None and broker.epoch == lease.epoch, (broker_id, broker, lease.epoch)
+            assert image.is_unfenced(broker_id) and broker.epoch == lease.epoch, (broker_id, broker, lease.epoch)
             assert broker_id not in self.leaving
         for broker_id in self.stopping:
             assert broker_id in self.leases

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from actors.controller.options import Options
 from actors.controller.soft import Soft
+from actors.metadata.dialects import dialect
+from actors.metadata.families import Family
 from actors.metadata.image import Image
 from actors.ports import Now, Random
 
@@ -31,6 +33,11 @@ class State(NamedTuple):
     high_watermark: int
     controllers: frozenset[int]
     """Ids of all controllers of the quorum: no broker may have one of them (R631-028)."""
+
+    @property
+    def family(self) -> Family:
+        """What the records of this cluster can say."""
+        return dialect(self.level).family
 
 
 class Result(NamedTuple):

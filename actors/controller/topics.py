@@ -233,7 +233,8 @@ def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int
 
 
 def check_replicas(state: State, members: tuple[int, ...]) -> None:
-    """A list of replicas must name registered brokers, each once. Raises Refused."""
+    """A list of replicas must name registered brokers, fenced or not, each once: a fenced one hosts a replica that is not in
+    sync. Raises Refused."""
     if not members:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."
@@ -244,7 +245,7 @@ def check_replicas(state: State, members: tuple[int, ...]) -> None:
             f"The manual partition assignment includes a broker more than once: {list(members)}.",
         )
     for broker in members:
-        if state.image.broker(broker) is None:
+        if not state.image.is_registered(broker):
             raise Refused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"The manual partition assignment includes broker {broker}, but no such broker is registered.",

@@ -14,10 +14,11 @@ from actors.wire.messages import message
 def unregister_broker(state: State, request: Any, now: Now, random: Random) -> Result:
     """UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too long.
 
-    A fenced broker has left the image; it counts as known as long as an ISR holds it."""
+    Registered is meant, fenced or not: what is given up are last copies, which a fenced broker has too. Where fencing has
+    ended the registration (A31), an ISR that holds the broker shows that the cluster knows it."""
     kind = message("UnregisterBrokerResponse")
     broker = request.broker_id
-    known = state.image.broker(broker) is not None or state.image.counts(broker)[2] > 0
+    known = state.image.is_registered(broker) or state.image.counts(broker)[2] > 0
     departure = state.soft.leaving.get(broker)
     if broker in state.soft.unregistered and departure is None:
         return Result((), kind())

@@ -21,6 +21,7 @@ from actors.metadata.ops import (
     BrokerChanged,
     BrokerGone,
     BrokerSet,
+    BrokerUnregistered,
     ConfigSet,
     CorruptMetadata,
     ElrCleared,
@@ -171,11 +172,24 @@ class Image(Columns):
                 yield row
 
     def broker(self, broker_id: int) -> Broker | None:
-        """The registration of a broker."""
+        """The registration of a broker, fenced or not; None: it is not registered."""
         return self._brokers.get(broker_id)
 
+    def is_registered(self, broker_id: int) -> bool:
+        """Whether the cluster knows the broker, fenced or not: it may host replicas, and its name means something."""
+        return broker_id in self._brokers
+
+    def is_unfenced(self, broker_id: int) -> bool:
+        """Whether the broker is registered and not fenced: it may lead and be in sync, and clients are told of it."""
+        registration = self._brokers.get(broker_id)
+        return registration is not None and not registration.fenced
+
+    def unfenced_brokers(self) -> list[Broker]:
+        """Registrations of the brokers that are not fenced, by id."""
+        return [broker for broker in self.brokers() if not broker.fenced]
+
     def brokers(self) -> list[Broker]:
-        """All registrations, by id."""
+        """All registrations, by id; those of fenced brokers too."""
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
     def config(self, resource_type: int, resource_name: str) -> dict[str, str]:
@@ -305,6 +319,11 @@ class Image(Columns):
         self._set(offset, self._brokers, op.id, broker._replace(**given))
         return Delta(brokers=(op.id,))
 
+    def _broker_unregistered(self, offset: int, op: BrokerUnregistered) -> Delta:
+        if op.id in self._brokers:
+            self._set(offset, self._brokers, op.id, None)
+        return Delta(brokers=(op.id,))
+
     def _broker_gone(self, offset: int, op: BrokerGone) -> Delta:
         if op.id in self._brokers:
             self._set(offset, self._brokers, op.id, None)
@@ -427,6 +446,7 @@ REPLAY: dict[type, Callable[[Image, int, Any], Delta]] = {
     BrokerSet: Image._broker_set,
     BrokerChanged: Image._broker_changed,
     BrokerGone: Image._broker_gone,
+    BrokerUnregistered: Image._broker_unregistered,
     TopicSet: Image._topic_set,
     TopicGone: Image._topic_gone,
     PartitionsSet: Image._partitions_set,

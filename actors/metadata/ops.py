@@ -56,7 +56,7 @@ class BrokerSet(NamedTuple):
     """(name, lowest, highest level supported)"""
     log_dirs: tuple[bytes, ...] = ()
     fenced: bool = False
-    """Levels 1 and 2 know no fenced registration: a broker that is in the image is not fenced."""
+    """Registered, but it may not lead nor be in sync. Levels 1 and 2 know no such registration (A31)."""
     in_controlled_shutdown: bool = False
     cordoned_log_dirs: tuple[bytes, ...] = ()
     lease_ms: int = 0
@@ -74,8 +74,17 @@ class BrokerChanged(NamedTuple):
     cordoned_log_dirs: tuple[bytes, ...] | None = None
 
 
+class BrokerUnregistered(NamedTuple):
+    """The registration under this epoch ends; partitions stay as they are, their changes are records of their own.
+    Released family only."""
+
+    id: int
+    epoch: int
+
+
 class BrokerGone(NamedTuple):
-    """The broker leaves the cluster and every ISR that has another member (A32).
+    """The registration ends, and the broker leaves every leadership and every ISR that has another member, by this one
+    record (A32). Of the drafts, where fencing ends a registration too.
 
     `epoch`: of the registration that ends. Level 1 writes it, level 2 has no place for it; replay does not look at it.
     """
@@ -127,7 +136,7 @@ class PartitionsSet:
         elr: Sequence[Sequence[int]] = (),
         last_known_elr: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`leader` left out: the first of the ISR in replica order, -1 if it is empty. `leader_epoch` left out: 0."""
+        """`leader` left out: the first of the ISR in replica order, -1 if it is empty. An epoch left out: 0."""
         self.block = block = Block()
         rare = bool(removing or adding or recovery or elr or last_known_elr)
         for i, number in enumerate(numbers):
@@ -149,7 +158,7 @@ class PartitionsSet:
                 members,
                 leads,
                 leader_epoch[i] if leader_epoch else 0,
-                partition_epoch[i] if partition_epoch else -1,
+                partition_epoch[i] if partition_epoch else 0,
                 directories[i] if directories else None,
                 extra,
             )
@@ -171,10 +180,10 @@ class PartitionsSet:
         isr: Collection[int],
         leader: int,
         leader_epoch: int,
+        partition_epoch: int,
         *,
         removing: Sequence[int] = (),
         adding: Sequence[int] = (),
-        partition_epoch: int = -1,
         directories: Sequence[bytes] | None = None,
         recovery: int = 0,
         elr: Sequence[int] = (),
@@ -214,10 +223,10 @@ class PartitionsSet:
 
 
 class PartitionsChanged:
-    """Existing partitions, of any topics, change: ISR, leader and leader epoch together, rarely more.
+    """Existing partitions, of any topics, change: ISR, leader and epochs together, rarely more.
 
-    A leader epoch that is given is absolute. One that is not given (-1; released family) follows the rule of
-    PartitionChangeRecord: plus one where a leader is named, and the partition epoch plus one always.
+    An epoch that is given is absolute. One that is not given (-1) follows the rule of PartitionChangeRecord: the leader
+    epoch plus one where a leader is named, the partition epoch plus one always. Neither follows from the other.
     """
 
     __slots__ = ("block",)
@@ -233,6 +242,7 @@ class PartitionsChanged:
         isr: Collection[int] | None = None,
         leader: int = UNCHANGED,
         leader_epoch: int = -1,
+        partition_epoch: int = -1,
         *,
         replicas: Sequence[int] | None = None,
         directories: Sequence[bytes] | None = None,
@@ -240,7 +250,7 @@ class PartitionsChanged:
     ) -> Self:
         """A change of a single partition; what is left out stays."""
         block = Block()
-        block.append(topic_id, number, replicas, isr, leader, leader_epoch, -1, directories, extra)
+        block.append(topic_id, number, replicas, isr, leader, leader_epoch, partition_epoch, directories, extra)
         return cls(block)
 
     @classmethod
@@ -251,11 +261,14 @@ class PartitionsChanged:
         isr: Sequence[Collection[int]],
         leader: Sequence[int],
         leader_epoch: Sequence[int],
+        partition_epoch: Sequence[int],
     ) -> Self:
         """Changes of many partitions; equal lengths."""
         block = Block()
-        for topic_id, number, members, leads, epoch in zip(topic_ids, numbers, isr, leader, leader_epoch, strict=True):
-            block.append(topic_id, number, None, members, leads, epoch)
+        for topic_id, number, members, *rest in zip(
+            topic_ids, numbers, isr, leader, leader_epoch, partition_epoch, strict=True
+        ):
+            block.append(topic_id, number, None, members, *rest)
         return cls(block)
 
     def __iter__(self) -> Iterator[State]:
@@ -331,6 +344,7 @@ Op = (
     BrokerSet
     | BrokerChanged
     | BrokerGone
+    | BrokerUnregistered
     | TopicSet
     | TopicGone
     | PartitionsSet
@@ -352,6 +366,7 @@ __all__ = [
     "BrokerChanged",
     "BrokerGone",
     "BrokerSet",
+    "BrokerUnregistered",
     "ConfigSet",
     "CorruptMetadata",
     "ElrCleared",

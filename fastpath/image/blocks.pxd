@@ -9,8 +9,8 @@ cdef struct Row:                        # one partition of a block
     int32_t topic                       # index into the block's topic ids
     int32_t number
     int32_t leader                      # -1: none; UNCHANGED
-    int32_t leader_epoch                # -1: not given
-    int32_t partition_epoch             # -1: not given
+    int32_t leader_epoch                # counts leaderships; -1: not given
+    int32_t partition_epoch             # counts changes of any kind; -1: not given
     int32_t replicas_at, replicas_size  # place in `values`; size ABSENT: not given
     int32_t isr_at, isr_size
     int32_t directories_at, directories_size   # place in `uuids`, counted in uuids

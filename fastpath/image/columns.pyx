@@ -274,12 +274,7 @@ cdef class Columns(View):
             new.leader_epoch = row.leader_epoch
         elif row.leader != UNCHANGED:
             new.leader_epoch = old.leader_epoch + 1
-        if row.partition_epoch >= 0:
-            new.partition_epoch = row.partition_epoch
-        elif row.leader_epoch >= 0:
-            new.partition_epoch = row.leader_epoch
-        else:
-            new.partition_epoch = old.partition_epoch + 1
+        new.partition_epoch = row.partition_epoch if row.partition_epoch >= 0 else old.partition_epoch + 1
         if new.leader < -1:
             raise ValueError(f"{new.leader} is not a leader for partition {row.number}")
         if new.leader >= 0 and (row.leader != UNCHANGED or row.isr_size >= 0 or row.replicas_size >= 0):
@@ -343,7 +338,7 @@ cdef class Columns(View):
     def put(self, int64_t offset, Py_ssize_t topic, Block block):
         """Create, or replace as a whole, partitions of one topic; row i of the block is the record at offset + i.
 
-        Every row gives replicas, isr, leader and leader epoch. Returns the rows (list, or int64 array when many).
+        Every row gives replicas, isr, leader and both epochs. Returns the rows (list, or int64 array when many).
         """
         try:
             return self._put(offset, topic, block)
@@ -365,7 +360,9 @@ cdef class Columns(View):
         for i in range(block.count):
             if block.rows[i].number < 0:
                 raise ValueError(f"{block.rows[i].number} is not a partition number")
-            if block.rows[i].replicas_size < 0 or block.rows[i].isr_size < 0 or block.rows[i].leader_epoch < 0:
+            if block.rows[i].replicas_size < 0 or block.rows[i].isr_size < 0:
+                raise ValueError(f"partition {block.rows[i].number} is not given as a whole")
+            if block.rows[i].leader_epoch < 0 or block.rows[i].partition_epoch < 0:
                 raise ValueError(f"partition {block.rows[i].number} is not given as a whole")
             if find(chain, block.rows[i].number) < 0:
                 sorted_ = sorted_ and (not missing or <int32_t>missing[len(missing) - 1] < block.rows[i].number)
@@ -438,8 +435,8 @@ cdef class Columns(View):
     def apply(self, int64_t offset, list topics, Block block):
         """Change partitions; `topics` holds the topic row of each of the block's topic ids. Returns the rows.
 
-        Given lists and the leader replace what was; a leader epoch that is given is absolute and the partition epoch
-        follows it, else a named leader raises the leader epoch by one and the partition epoch rises by one always.
+        Given lists and the leader replace what was. An epoch that is given is absolute. The two are independent: where the
+        leader epoch is not given it rises by one if a leader is named, where the partition epoch is not given it rises by one.
         """
         cdef Cells old, new
         cdef Py_ssize_t i, row
@@ -468,7 +465,7 @@ cdef class Columns(View):
     def remove_broker(self, int64_t offset, int32_t broker):
         """Take a broker out of every ISR with another member, and from every leadership; the rows changed (int64).
 
-        Each changed row: leader epoch + 1 and the partition epoch with it; leader -1 where it was the broker (A32).
+        Each changed row: both epochs + 1; leader -1 where it was the broker (A32).
         """
         cdef Cells cells
         cdef Py_ssize_t row, at, changed = 0
@@ -499,7 +496,7 @@ cdef class Columns(View):
             if cells.leader == broker:
                 cells.leader = -1
             cells.leader_epoch += 1
-            cells.partition_epoch = cells.leader_epoch
+            cells.partition_epoch += 1
             self.write(row, &cells, rare, offset)
             rows[changed] = row
             changed += 1

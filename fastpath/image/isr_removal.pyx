@@ -22,10 +22,13 @@ cdef bint _holds(const int32_t* ids, Py_ssize_t count, int32_t broker) noexcept 
     return False
 
 
-def departures(Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_ssize_t rows_max):
+def departures(
+    Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_ssize_t rows_max, bint one_epoch
+):
     """(Block of changes, rows for the caller to judge, next row or -1 at the end), beginning at `from_row`.
 
-    `usable`: ids of brokers that may lead. At most `rows_max` rows are changed or listed.
+    `usable`: ids of brokers that may lead. At most `rows_max` rows are changed or listed. `one_epoch`: the leader epoch
+    moves with every change, as the partition epoch does (A33); else only where the leader changes.
     """
     cdef Block block = Block()
     cdef Table* table
@@ -86,7 +89,8 @@ def departures(Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_
                 change.isr_size = <int32_t>size
                 change.number = table.number[at]
                 change.leader = leader
-                change.leader_epoch = table.leader_epoch[at] + 1
+                change.leader_epoch = table.leader_epoch[at] + (one_epoch or leader != table.leader[at])
+                change.partition_epoch = table.partition_epoch[at] + 1
                 size = 0
                 for i in range(replicas[0]):
                     if rest >> i & 1:

@@ -10,7 +10,8 @@ draws it) and in released Kafka's:
                              6 eligible, 7 last known leaders, 8 directories
 
 Rules: every byte of a value is accounted for; unknown tags are skipped, unknown versions are errors (R631-055, 057, 068).
-Records next to each other become one block: PartitionRecords of one topic, change records of any.
+Records next to each other become one block: PartitionRecords of one topic, change records of any. LeaderEpoch of the drafts
+is the partition epoch too (A33): here it becomes both, and nobody who gets a block derives one epoch from the other.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
@@ -170,6 +171,12 @@ cdef int read_tags(Cursor value, Block block, Row* row, Rare rare, bint whole, b
     return 0
 
 
+cdef inline int read_one_epoch(Cursor value, Row* row) except -1:
+    """LeaderEpoch of the drafts: both epochs of a row (A33)."""
+    row.leader_epoch = row.partition_epoch = value.int32()
+    return 0
+
+
 cdef int read_partition(Cursor value, Block block, Rare rare, int version, bint released) except -1:
     cdef int32_t number = value.int32()
     cdef const uint8_t* topic_id = value.uuid()
@@ -184,8 +191,10 @@ cdef int read_partition(Cursor value, Block block, Rare rare, int version, bint 
     rare.adding = value.ids()
     rare.given = bool(rare.removing or rare.adding)
     row.leader = value.int32()
-    row.leader_epoch = value.int32()
-    if released:
+    if not released:
+        read_one_epoch(value, row)
+    else:
+        row.leader_epoch = value.int32()
         row.partition_epoch = value.int32()
         if version >= 1:
             row.directories_size = value.uuids(block)
@@ -209,7 +218,7 @@ cdef int read_change(Cursor value, Block block, Rare rare, bint released) except
         row.isr_size = value.int32s(block)
         row.isr_at = <int32_t>(block.values_count - row.isr_size)
         row.leader = value.int32()
-        row.leader_epoch = value.int32()
+        read_one_epoch(value, row)
     read_tags(value, block, row, rare, False, released)
     if rare.given:
         block.set_extra(block.count - 1, Extra(rare.removing, rare.adding, rare.recovery, rare.elr, rare.last_known_elr))

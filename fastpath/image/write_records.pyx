@@ -11,7 +11,8 @@ What this file alone decides: how batches of metadata are filled, and how Partit
 
 Arrays are compact: count + 1 as uvarint. fastpath/records/batch.pyx draws the batch.
 
-Rules: what walks over many partitions does so without the GIL; it takes the GIL back for a row with rare fields only.
+Rules: what walks over many partitions does so without the GIL; it takes the GIL back for a row with rare fields only. The
+one epoch of these records is both epochs of a partition (A33), so a partition whose two epochs differ cannot be written.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -31,6 +32,8 @@ from fastpath.image.blocks import NOTHING
 
 cdef enum:
     SCRATCH = 4096                      # longest list
+
+cdef str ONE_EPOCH = "its leader epoch and partition epoch differ, and this record has one number for both"
 
 
 cdef inline Py_ssize_t list_bytes(int32_t size) noexcept nogil:
@@ -268,11 +271,12 @@ cdef class Writer:
         self.put_value(<const uint8_t*><const char*>value, len(value))
 
     def add_partitions(self, Block block):
-        """A PartitionRecord for each row. Raises ValueError when a row is not whole."""
+        """A PartitionRecord for each row. Raises ValueError when a row is not whole, or its two epochs differ."""
         self._add_block(block, True)
 
     def add_changes(self, Block block):
-        """An IsrChangeRecord for each row. Raises ValueError for a change that this record cannot say."""
+        """An IsrChangeRecord for each row. Raises ValueError for a change that this record cannot say, such as two epochs
+        that differ."""
         self._add_block(block, False)
 
     def _add_block(self, Block block, bint whole):
@@ -284,6 +288,8 @@ cdef class Writer:
             row = &block.rows[i]
             if (row.replicas_size >= 0) != whole or row.isr_size < 0 or row.leader == UNCHANGED or row.leader_epoch < 0:
                 raise ValueError(f"{block.state(i)} is not {'a whole partition' if whole else 'an ISR change'}")
+            if row.partition_epoch != row.leader_epoch:
+                raise ValueError(f"{block.state(i)}: {ONE_EPOCH}")
             if block.extras is not None and i in block.extras and not whole:
                 extra = block.extras[i]
                 if extra.removing is not None or extra.adding is not None:
@@ -325,7 +331,8 @@ cdef class Writer:
         return 0
 
     def add_topic(self, View view, bytes topic_record, Py_ssize_t topic):
-        """A topic's record, then a PartitionRecord for each of its partitions as `view` has them, by number."""
+        """A topic's record, then a PartitionRecord for each of its partitions as `view` has them, by number. Raises
+        ValueError for a partition whose two epochs differ."""
         cdef bytes chain = view.chains.get(topic), topic_id = view.topic_ids.get(topic)
         cdef const Extent* extents = <const Extent*><const char*>chain
         cdef Py_ssize_t extent_count = len(chain) // <Py_ssize_t>sizeof(Extent), e, row
@@ -344,6 +351,9 @@ cdef class Writer:
         cdef uint8_t directories[16 * 32]
         cdef int32_t i
         cdef Partition p
+        if columns.partition_epoch[at] != columns.leader_epoch[at]:
+            with gil:
+                raise ValueError(f"partition {columns.number[at]}: {ONE_EPOCH}")
         if columns.flags[at] & RARE or values[0] > 32:
             with gil:
                 return self._put_rare_row(view, topic_id, row)
@@ -371,7 +381,7 @@ cdef class Writer:
         cdef Block block = Block()
         block.append(
             (<const char*>topic_id)[:16], view.number(row), view.replicas(row), view.isr(row), view.leader(row),
-            view.leader_epoch(row), -1, view.directories(row) or None, view.extra(row),
+            view.leader_epoch(row), view.partition_epoch(row), view.directories(row) or None, view.extra(row),
         )
         self.add_partitions(block)
         return 0

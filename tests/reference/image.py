@@ -48,7 +48,7 @@ class SlowImage:
             one["isr"] = left or one["isr"]
             one["leader"] = -1 if one["leader"] == op.id else one["leader"]
             one["leader_epoch"] += 1
-            one["partition_epoch"] = one["leader_epoch"]
+            one["partition_epoch"] += 1
 
     def TopicSet(self, op):
         names = {name: topic_id for topic_id, (name, _) in self.state["topics"].items()}
@@ -83,7 +83,7 @@ class SlowImage:
                     "isr": set(state.isr),
                     "leader": state.leader,
                     "leader_epoch": state.leader_epoch,
-                    "partition_epoch": state.partition_epoch if state.partition_epoch >= 0 else state.leader_epoch,
+                    "partition_epoch": state.partition_epoch,
                     "directories": state.directories or (),
                     "removing": state.removing or (),
                     "adding": state.adding or (),
@@ -107,9 +107,12 @@ class SlowImage:
             if state.leader != -2:
                 one["leader"] = state.leader
             if state.leader_epoch >= 0:
-                one["leader_epoch"] = one["partition_epoch"] = state.leader_epoch
+                one["leader_epoch"] = state.leader_epoch
+            elif state.leader != -2:
+                one["leader_epoch"] += 1
+            if state.partition_epoch >= 0:
+                one["partition_epoch"] = state.partition_epoch
             else:
-                one["leader_epoch"] += state.leader != -2
                 one["partition_epoch"] += 1
             self._checked(one)
 

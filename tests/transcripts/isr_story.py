@@ -170,7 +170,7 @@ class World(Lab):
             partition = self.partition(id)
             if id in self.dead or partition is None:
                 continue
-            now = partition.isr.version, tuple(sorted(partition.isr.isr))
+            now = partition.isr.partition_epoch, tuple(sorted(partition.isr.isr))
             if partition.leads and self.seen_isr.get(id) not in (None, now):
                 self.lines.append(f"{id} learns: isr={_ids(now[1])} version={now[0]}")
             self.seen_isr[id] = now
@@ -226,7 +226,7 @@ class Story:
             op = next(op for op in world.cluster.ops if isinstance(op, PartitionsSet))
             wanted = [int(one) for one in isr.split(",")]
             topic_id = next(iter(op)).topic_id
-            changed = PartitionsChanged.one(topic_id, 0, wanted, wanted[0], 1)
+            changed = PartitionsChanged.one(topic_id, 0, wanted, wanted[0], 1, 1)
             world.cluster.image.replay(world.cluster.image.next_offset, changed)
             world.cluster.ops.append(changed)
         world.publish()
@@ -239,7 +239,7 @@ class Story:
         image = world.cluster.image
         topic_id = image.topic_id(image.topic("t"))
         for number in range(count):
-            op = PartitionsChanged.one(topic_id, number, members, members[0], 1)
+            op = PartitionsChanged.one(topic_id, number, members, members[0], 1, 1)
             image.replay(image.next_offset, op)
             world.cluster.ops.append(op)
         world.publish()
@@ -302,7 +302,7 @@ class Story:
             tuple(sorted(partition.isr.isr)),
             partition.leader,
             partition.leader_epoch,
-            partition.isr.version,
+            partition.isr.partition_epoch,
         )
         self.world.broker(1).replicas.assign("t", partition.topic_id, 0, now, mono_ms)
 
@@ -369,9 +369,8 @@ class Story:
         """The controller moves the leadership."""
         world, image = self.world, self.world.cluster.image
         row = image.partition(image.topic("t"), 0)
-        op = PartitionsChanged.one(
-            image.topic_id(image.topic("t")), 0, image.isr(row), int(leader), image.leader_epoch(row) + 1
-        )
+        epoch = image.partition_epoch(row) + 1
+        op = PartitionsChanged.one(image.topic_id(image.topic("t")), 0, image.isr(row), int(leader), epoch, epoch)
         image.replay(image.next_offset, op)
         world.cluster.ops = [op]
         world.publish()
@@ -422,7 +421,7 @@ class Story:
                 isr = partition.isr
                 proposal = f" proposal={_ids(sorted(isr.proposal.want))}" if isr.proposal else ""
                 lines.append(
-                    f"leader {id}: {isr.stage.value}{proposal} isr={_ids(sorted(isr.isr))} version={isr.version} "
+                    f"leader {id}: {isr.stage.value}{proposal} isr={_ids(sorted(isr.isr))} version={isr.partition_epoch} "
                     f"maximal={_ids(sorted(isr.maximal))} high watermark {partition.high_watermark} of "
                     f"{partition.log.log_end_offset}"
                 )

@@ -10,6 +10,7 @@ from typing import Protocol
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import drafts, released
 from actors.metadata.dialects.levels import FORMAT, LATEST
+from actors.metadata.families import Family
 from actors.metadata.ops import Op
 from actors.ports import Batch
 
@@ -18,6 +19,9 @@ __all__ = ["FORMAT", "LATEST", "Dialect", "dialect"]
 
 class Dialect(Protocol):
     """One way to write metadata down."""
+
+    family: Family
+    """What its records can say."""
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
         """Add the records of `ops`; how many. `atomic`: all in one batch. Raises ValueError, having added nothing, for

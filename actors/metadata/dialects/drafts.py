@@ -1,8 +1,9 @@
 """What both levels of the drafts' family share: the frame, and records that are the same at both.
 
 This file alone decides how the drafts' records and rayft's extension records (A08) carry ops. What differs by level is
-data: a `Level`, one in v19.py and one in v28.py. Value: type uvarint, version uvarint, flexible body (A05); no frame
-version. KIP-631, "Record schemas"; R631-050 to R631-093.
+data: a `Level`, one in v19.py and one in v28.py. What differs from the released family beyond bytes is in
+`actors/metadata/families.py`. Value: type uvarint, version uvarint, flexible body (A05); no frame version. KIP-631, "Record
+schemas"; R631-050 to R631-093.
 
 | op | record |
 |---|---|
@@ -23,6 +24,7 @@ from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects import v19, v28
 from actors.metadata.dialects.entities import body_of, entity_gone, entity_set, quota
 from actors.metadata.dialects.levels import EXTENSIONS, FORMAT, Level
+from actors.metadata.families import DRAFTS
 from actors.metadata.ops import (
     Block,
     BrokerGone,
@@ -64,6 +66,8 @@ def level_of(number: int) -> Level:
 
 class Drafts:
     """A level of the drafts' family as a dialect."""
+
+    family = DRAFTS
 
     def __init__(self, level: Level) -> None:
         self.level = level

@@ -6,7 +6,7 @@ flexible body. PartitionRecord (3) and PartitionChangeRecord (5) are read in bul
 | record | op |
 |---|---|
 | 0 RegisterBroker, 17 BrokerRegistrationChange, 7 and 8 Fence and Unfence | BrokerSet, BrokerChanged |
-| 1 UnregisterBroker | BrokerGone |
+| 1 UnregisterBroker | BrokerUnregistered |
 | 2 Topic, 9 RemoveTopic | TopicSet, TopicGone |
 | 3 Partition, 5 PartitionChange | PartitionsSet, PartitionsChanged |
 | 4 Config, 12 FeatureLevel, 15 ProducerIds, 28 ClearElr | ConfigSet, FeatureSet, ProducerIdsSet, ElrCleared |
@@ -20,11 +20,12 @@ from typing import Any
 
 from actors.metadata.batches import BatchWriter
 from actors.metadata.dialects.entities import entity_gone, entity_set, quota
+from actors.metadata.families import RELEASED
 from actors.metadata.ops import (
     Block,
     BrokerChanged,
-    BrokerGone,
     BrokerSet,
+    BrokerUnregistered,
     ConfigSet,
     CorruptMetadata,
     ElrCleared,
@@ -52,6 +53,8 @@ SHUTDOWN = {0: None, 1: True}
 
 class Released:
     """The released family as a dialect."""
+
+    family = RELEASED
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
         """Not possible yet: ValueError."""
@@ -109,7 +112,7 @@ def _broker_change(body: Any) -> Op:
 
 RECORDS: dict[int, tuple[str, Callable[[Any], Op | None]]] = {
     0: ("RegisterBrokerRecord", _broker),
-    1: ("UnregisterBrokerRecord", lambda body: BrokerGone(body.broker_id, body.broker_epoch)),
+    1: ("UnregisterBrokerRecord", lambda body: BrokerUnregistered(body.broker_id, body.broker_epoch)),
     2: ("TopicRecord", lambda body: TopicSet(body.name, body.topic_id)),
     4: ("ConfigRecord", lambda body: ConfigSet(body.resource_type, body.resource_name, body.name, body.value)),
     7: ("FenceBrokerRecord", lambda body: BrokerChanged(body.id, body.epoch, fenced=True)),

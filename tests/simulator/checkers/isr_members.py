@@ -27,15 +27,15 @@ class IsrMembers:
         self._leaders: dict[Key, tuple[int, int]] = {}
         """Partition -> (leader, leader epoch since which it leads)."""
         self._sizes: dict[Key, dict[int, int]] = {}
-        """Partition -> version -> members of the ISR."""
+        """Partition -> partition epoch -> members of the ISR."""
         self._versions: dict[Partition, int] = {}
-        """The version under which a replica was last looked at."""
+        """The partition epoch under which a replica was last looked at."""
 
     def metadata(self, image: Image, batch: Any) -> None:
         """Note who leads since when."""
         for key, row in partitions(image):
             leader = image.leader(row)
-            self._sizes.setdefault(key, {})[image.leader_epoch(row)] = len(image.isr(row))
+            self._sizes.setdefault(key, {})[image.partition_epoch(row)] = len(image.isr(row))
             if self._leaders.get(key, (-2, -1))[0] != leader:
                 self._leaders[key] = leader, image.leader_epoch(row)
 
@@ -51,7 +51,7 @@ class IsrMembers:
             return
         if before.led and partition.high_watermark > before.high_watermark:
             self._enough(process, partition)
-        self._versions[partition] = partition.isr.version
+        self._versions[partition] = partition.isr.partition_epoch
         for member in image.isr(row):
             end = self._end(image, member, partition) if member != leader else None
             if end is not None and end < partition.high_watermark:
@@ -64,7 +64,7 @@ class IsrMembers:
     def _enough(self, process: Any, partition: Partition) -> None:
         wanted = min(partition.settings.min_insync_replicas, len(partition.replicas))
         # A leader takes in several versions in a turn, and what it commits between two of them is judged by that one.
-        sizes, version = self._sizes.get((partition.topic_id, partition.number), {}), partition.isr.version
+        sizes, version = self._sizes.get((partition.topic_id, partition.number), {}), partition.isr.partition_epoch
         first = self._versions.get(partition, version)
         members = max(sizes.get(one, wanted) for one in range(min(first, version), version + 1))
         if members < wanted:

@@ -15,7 +15,7 @@ from tests.simulator.cluster import Cluster
 
 Key = tuple[bytes, int]
 State = tuple[int, frozenset[int], int, tuple[int, ...]]
-"""(version, ISR, leader, replicas) of a partition."""
+"""(partition epoch, ISR, leader, replicas) of a partition."""
 
 
 class IsrProposals:
@@ -28,7 +28,7 @@ class IsrProposals:
     def metadata(self, image: Image, batch: Any) -> None:
         """A batch was committed: look at every partition."""
         for key, row in partitions(image):
-            now = image.leader_epoch(row), frozenset(image.isr(row)), image.leader(row), tuple(image.replicas(row))
+            now = image.partition_epoch(row), frozenset(image.isr(row)), image.leader(row), tuple(image.replicas(row))
             before = self._known.get(key)
             if now == before:
                 continue
@@ -51,7 +51,7 @@ class IsrProposals:
         if not self._well(image, leader, key):
             return
         partition = self._cluster.brokers[leader].node.broker.replicas.get(*key)
-        if partition is not None and partition.isr.version > version:
+        if partition is not None and partition.isr.partition_epoch > version:
             return  # whoever committed it ended in that turn, and the leader was the next to know
         proposal = partition.isr.proposal if partition is not None and partition.leads else None
         if proposal is None or proposal.base != version or proposal.want != now[1]:

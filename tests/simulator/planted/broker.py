@@ -13,6 +13,7 @@ from actors.broker.isr import Isr, View
 from actors.broker.lifecycle import Lifecycle, State
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.times import EARLIEST
+from actors.broker.metadata_delta import PartitionState
 from actors.broker.partition import Assignment, Became, Partition
 from actors.controller import isr as controller_isr
 from actors.node.node import Node
@@ -227,10 +228,10 @@ def leading_by_an_older_registration() -> Sequence[Patch]:
     """A restarted broker leads at once what its last process led, before the controller knows of the crash."""
     assign = MetadataApplier._assign
 
-    def trusting(applier: MetadataApplier, row: int) -> Any:
+    def trusting(applier: MetadataApplier, state: PartitionState) -> None:
         kept, applier._registered = applier._registered, True
         try:
-            return assign(applier, row)
+            assign(applier, state)
         finally:
             applier._registered = kept
 

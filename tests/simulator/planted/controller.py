@@ -73,7 +73,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
     return [
         instead(isr, "CHECKS", checks),
         instead(isr, "broker_epoch_holds", lambda state, broker, epoch: broker in state.soft.leases),
-        instead(leader_side, "eligible", lambda view, follower: follower.id in view.registered),
+        instead(leader_side, "eligible", lambda view, follower: follower.id in view.unfenced),
     ]
 
 
@@ -104,13 +104,18 @@ def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
 
 @mistake()
 def isr_change_without_a_new_version() -> Sequence[Patch]:
-    """A granted AlterIsr leaves the partition's version, and so its leader epoch, as it was."""
+    """A granted AlterIsr leaves the partition's epochs as they were."""
 
     def changed(state: State, wanted: Sequence[Change]) -> list[PartitionsChanged]:
         image = state.image
         return [
             PartitionsChanged.one(
-                image.topic_id(image.topic_of(row)) or b"", image.number(row), isr, leader, image.leader_epoch(row)
+                image.topic_id(image.topic_of(row)) or b"",
+                image.number(row),
+                isr,
+                leader,
+                image.leader_epoch(row),
+                image.partition_epoch(row),
             )
             for row, isr, leader in wanted
         ]

@@ -160,7 +160,7 @@ def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
     drop = MetadataApplier.drop
 
     def only_deleted(applier: MetadataApplier, partition: Partition) -> None:
-        if applier._cache.image.topic_by_id(partition.topic_id) < 0:
+        if applier._storage._cache.image.topic_by_id(partition.topic_id) < 0:
             drop(applier, partition)
         else:
             applier._replicas.remove(partition)

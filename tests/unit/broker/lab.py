@@ -328,7 +328,8 @@ class Lab:
         """The controller changes ISR and leader."""
         image = next(node.broker.cache.image for node in self.nodes.values() if node.id not in self.dead | self.cut)
         row = image.partition(image.topic_by_id(topic_id), number)
-        self.commit(ops.PartitionsChanged.one(topic_id, number, isr, leader, image.leader_epoch(row) + 1))
+        epoch = image.partition_epoch(row) + 1
+        self.commit(ops.PartitionsChanged.one(topic_id, number, isr, leader, epoch, epoch))
 
     def answer_controller(self, node: Facade, name: str, request: Any, then: Callable[[Any], None]) -> None:
         """The active controller, simple minded."""
@@ -392,10 +393,9 @@ class Lab:
         for topic in request.topics:
             parts = []
             for one in topic.partitions:
+                epoch = one.current_zk_version + 1
                 self.commit(
-                    ops.PartitionsChanged.one(
-                        topic.topic_id, one.partition_id, one.isr, one.leader, one.current_zk_version + 1
-                    )
+                    ops.PartitionsChanged.one(topic.topic_id, one.partition_id, one.isr, one.leader, epoch, epoch)
                 )
                 parts.append(kind.PartitionData(partition_id=one.partition_id, error_code=0))
             topics.append(kind.TopicData(topic=topic.topic, partitions=parts))

@@ -69,7 +69,7 @@ def test_what_a_crash_left_and_nobody_has_claimed_since_is_not_vouched_for() -> 
     lab.produce(1, b"a")
     lab.settle()
     lab.crash(2)
-    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1], [1], 1, 1))
+    lab.commit(ops.PartitionsSet.one(TOPIC_ID, 0, [1], [1], 1, 1, 1))
     lab.hold_heartbeats = True
     node = lab.start(2)
     lab.settle()

@@ -69,7 +69,7 @@ def happen(isr: Isr, event: Event, want: set[int]) -> None:
         isr.answered(at(OUT).proposal, Event.FINAL)  # type: ignore[arg-type]
     else:
         assert isr.proposal is not None
-        isr.answered(isr.proposal, event, isr=(1, 2, 3), version=8, until_ms=500)
+        isr.answered(isr.proposal, event, isr=(1, 2, 3), partition_epoch=8, until_ms=500)
 
 
 @pytest.mark.parametrize(("row", "stage", "event", "after", "maximal"), ROWS, ids=[row[0] for row in ROWS])
@@ -110,7 +110,7 @@ def test_r497_34_no_second_proposal_before_the_first_one_is_settled(stage: Stage
     for want in ((1,), (1, 2)):
         assert not isr.decide(frozenset(want), {})
         assert isr.stage is stage and isr.proposal is proposal
-    isr.updated((1, 2, 3), isr.version + 1)
+    isr.updated((1, 2, 3), isr.partition_epoch + 1)
     assert isr.decide(frozenset((1, 2)), {})
 
 
@@ -159,14 +159,14 @@ def view(
     replicas: tuple[int, ...] = (1, 2, 3),
     high: int = 5,
     epoch_start: int = 6,
-    registered: dict[int, int] | None = None,
+    unfenced: dict[int, int] | None = None,
     own_end: int = 10,
 ) -> View:
     return View(
         1,
         replicas,
         followers or {},
-        {1: 11, 2: 22, 3: 33} if registered is None else registered,
+        {1: 11, 2: 22, 3: 33} if unfenced is None else unfenced,
         10,
         own_end,
         high,
@@ -199,13 +199,13 @@ def view(
 )
 def test_r497_43_each_condition_alone(follower: Follower, registered: dict[int, int] | None, may: bool) -> None:
     isr = Isr((1, 2), 7)
-    found = view(followers={2: caught_up(2), 3: follower}, registered=registered)
+    found = view(followers={2: caught_up(2), 3: follower}, unfenced=registered)
     assert (3 in wanted(found, isr)) is may
     assert eligible(found, follower) or not may
 
 
 def test_r497_43_an_unassigned_follower_never_joins() -> None:
-    found = view(followers={2: caught_up(2), 4: caught_up(4, epoch=44)}, registered={1: 11, 2: 22, 4: 44})
+    found = view(followers={2: caught_up(2), 4: caught_up(4, epoch=44)}, unfenced={1: 11, 2: 22, 4: 44})
     assert wanted(found, Isr((1, 2), 7)) == {1, 2}
 
 
@@ -220,7 +220,7 @@ def test_r497_45_waits_for_one_that_may_join_only() -> None:
     isr = Isr((1, 2), 7)
     near = view(followers={2: caught_up(2), 3: outside}, mono_ms=1)
     assert high_watermark(near, isr, 1) == 7
-    fenced = view(followers={2: caught_up(2), 3: outside}, registered={1: 11, 2: 22}, mono_ms=1)
+    fenced = view(followers={2: caught_up(2), 3: outside}, unfenced={1: 11, 2: 22}, mono_ms=1)
     assert high_watermark(fenced, isr, 1) == 10
     stale = view(followers={2: caught_up(2), 3: caught_up(3, log_end=7, epoch=1)}, mono_ms=1)
     assert high_watermark(stale, isr, 1) == 10
@@ -265,7 +265,7 @@ def test_r497_23_twin_of_the_high_watermark() -> None:
             if r != 1
         }
         registered = {r: r * 11 for r in replicas if dice.random() < 0.8}
-        found = view(followers=followers, replicas=replicas, registered=registered, mono_ms=60_000, high=0)
+        found = view(followers=followers, replicas=replicas, unfenced=registered, mono_ms=60_000, high=0)
         isr = Isr({1} | {r for r in replicas if dice.random() < 0.6}, 7)
         want = frozenset({1} | {r for r in replicas if dice.random() < 0.6})
         isr.decide(want, {})
@@ -284,7 +284,7 @@ def test_r497_43_position_and_epoch_come_from_one_fetch() -> None:
     follower.fetched(Position(10, 0, 33, 10, 1))
     follower.fetched(Position(2, 0, 34, 10, 2))
     follower.fetched(Position(10, 0, 33, 10, 3))
-    found = view(followers={2: caught_up(2), 3: follower}, registered={1: 11, 2: 22, 3: 34})
+    found = view(followers={2: caught_up(2), 3: follower}, unfenced={1: 11, 2: 22, 3: 34})
     assert wanted(found, Isr((1, 2), 7)) == {1, 2}
 
 

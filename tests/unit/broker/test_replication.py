@@ -337,8 +337,8 @@ def test_a_leader_that_loads_a_snapshot_asks_its_followers_anew_where_they_are()
     lab.settle()
     epoch = lab.partition(1).leader_epoch
     lab.cut.add(1)
-    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1]], [[1]], leader_epoch=[epoch + 1]))
-    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]], leader_epoch=[epoch + 2]))
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1]], [[1]], leader_epoch=[epoch + 1], partition_epoch=[epoch + 1]))
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[1, 2]], [[1]], leader_epoch=[epoch + 2], partition_epoch=[epoch + 2]))
     assert lab.partition(2).log.log_end_offset == 0
     pin = lab.broker(2).cache.image.pin()
     snapshot = b"".join(encode(pin, 1, 2, 0, None))
@@ -496,7 +496,8 @@ def test_a_produce_that_waits_while_its_replica_moves_away_is_told_to_look_for_t
     lab.split.add(frozenset((1, 2)))
     lab.settle()
     waiting = lab.produce(1, b"a", timeout_ms=600_000)
-    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[2]], [[2]], leader_epoch=[lab.partition(1).leader_epoch + 1]))
+    epoch = [lab.partition(1).leader_epoch + 1]
+    lab.commit(ops.PartitionsSet(TOPIC_ID, [0], [[2]], [[2]], leader_epoch=epoch, partition_epoch=epoch))
     lab.turn()
     assert code(waiting) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -11,6 +11,7 @@ from actors.controller.isr import alter_isr
 from actors.controller.soft import Soft
 from actors.controller.unregistration import turn_ended, unregister_broker
 from actors.metadata.dialects import drafts
+from actors.metadata.families import DRAFTS, RELEASED, Epochs
 from actors.metadata.ops import BrokerGone, BrokerSet, PartitionsChanged, PartitionsSet, TopicSet
 from actors.wire.messages import decode_exact, message
 from fastpath.image.isr_removal import departures
@@ -123,6 +124,7 @@ def test_the_compiled_pass_equals_its_twin(data):
     brokers = data.draw(st.integers(1, 6))
     c = Cluster(brokers=brokers)
     ids = list(range(1, brokers + 3))  # two of them are not registered
+    family = data.draw(st.sampled_from([DRAFTS, RELEASED]))
     topic_id = b"\x07" * 16
     c.image.replay(c.image.next_offset, TopicSet("t", topic_id))
     count = data.draw(st.integers(1, 12))
@@ -131,25 +133,32 @@ def test_the_compiled_pass_equals_its_twin(data):
         isr = data.draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
         leader = data.draw(st.sampled_from([*isr, -1]))
         adding = replicas[:1] if data.draw(st.booleans()) else ()
-        op = PartitionsSet.one(topic_id, number, replicas, isr, leader, number, adding=adding)
+        changes = number if family.one_epoch else number + data.draw(st.integers(0, 3))
+        op = PartitionsSet.one(topic_id, number, replicas, isr, leader, number, changes, adding=adding)
         c.image.replay(c.image.next_offset, op)
     broker = data.draw(st.sampled_from(ids))
     leases.revoke(c.soft, broker, "test")
     step = data.draw(st.integers(1, 5))
+
+    def slow(one):
+        change = leave(c.state, one, broker)
+        if change is None:
+            return {}
+        now = Epochs(c.image.leader_epoch(one), c.image.partition_epoch(one))
+        epochs = family.next_epochs(now, leadership_moves=change.leader != c.image.leader(one))
+        return {c.image.number(one): (set(change.isr), change.leader, epochs)}
+
     found, row = {}, 0
     while row >= 0:
-        block, judged, row = departures(c.image, broker, c.soft.usable(c.image).ids, row, step)
+        usable = c.soft.usable(c.image).ids
+        block, judged, row = departures(c.image, broker, usable, row, step, family.one_epoch)
         for state in block:
-            found[state.number] = (set(state.isr), state.leader, state.leader_epoch)
+            found[state.number] = set(state.isr), state.leader, Epochs(state.leader_epoch, state.partition_epoch)
         for one in judged:
-            change = leave(c.state, one, broker)
-            if change is not None:
-                found[c.image.number(one)] = (set(change.isr), change.leader, c.image.leader_epoch(one) + 1)
+            found |= slow(one)
     expected = {}
     for one in c.image.topic_partitions(c.image.topic("t")):
-        change = leave(c.state, one, broker)
-        if change is not None:
-            expected[c.image.number(one)] = (set(change.isr), change.leader, c.image.leader_epoch(one) + 1)
+        expected |= slow(one)
     assert found == expected
 
 
@@ -313,7 +322,7 @@ def test_preferred_replicas_get_their_leaderships_back_in_slices(monkeypatch):
         c.image.replay(
             c.image.next_offset,
             PartitionsChanged.one(
-                c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, c.image.leader_epoch(row) + 1
+                c.image.topic_id(c.image.topic("t")), number, [1, 2, 3], 2, *[c.image.partition_epoch(row) + 1] * 2
             ),
         )
     monkeypatch.setattr(elections, "ROWS_AT_ONCE", 2)

@@ -14,7 +14,7 @@ def changes(base: int, topics: list[bytes]) -> bytes:
     out = Writer(base, 1, 1000)
     block = Block()
     for number, topic in enumerate(topics):
-        block.append(topic, number, None, [1, 2], 1, base + number)
+        block.append(topic, number, None, [1, 2], 1, base + number, base + number)
     out.add_changes(block)
     return bytes(memoryview(out))
 

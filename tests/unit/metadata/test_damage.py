@@ -21,8 +21,8 @@ def sample():
             PartitionsSet(
                 U, [0, 1], [[1, 2, 3], [3, 2]], [[1, 2], [3]], [[1], []], [[], [2]], directories=[[U, U, U], [U, U]]
             ),
-            PartitionsChanged.one(U, 0, [1], 1, 1, directories=[U, U, U], extra=Extra(None, None, 1, (2,), (3,))),
-            PartitionsChanged.one(U, 1, [3], 3, 1),
+            PartitionsChanged.one(U, 0, [1], 1, 1, 1, directories=[U, U, U], extra=Extra(None, None, 1, (2,), (3,))),
+            PartitionsChanged.one(U, 1, [3], 3, 1, 1),
         ],
         out,
     )

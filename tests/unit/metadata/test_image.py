@@ -59,7 +59,7 @@ def test_isr_is_a_set_kept_in_replica_order():
 def test_partitions_added_in_any_order_are_found():
     image = image_of(*topic(), *topic("u", U))
     for number in (7, 3, 5, 4, 6):
-        image.replay(image.next_offset, PartitionsSet.one(T, number, [1], [1], 1, 0))
+        image.replay(image.next_offset, PartitionsSet.one(T, number, [1], [1], 1, 0, 0))
     rows = image.topic_partitions(image.topic("t"))
     assert [image.number(r) for r in rows] == list(range(8))
     assert [image.partition(image.topic("t"), n) for n in range(8)] == rows

@@ -755,7 +755,9 @@ def test_leaderships_are_given_back_at_the_interval_and_only_where_it_is_wanted(
         host.turn()
         image = host.controller.image
         row = image.partition(image.topic("t"), 0)
-        host.controller._apply(Result([PartitionsChanged.one(image.topic_id(image.topic("t")), 0, [1, 2], 2, 1)], None))
+        host.controller._apply(
+            Result([PartitionsChanged.one(image.topic_id(image.topic("t")), 0, [1, 2], 2, 1, 1)], None)
+        )
         host.turn()
         assert image.leader(row) == 2
         for _ in range(31):

@@ -31,7 +31,7 @@ def ops(level: int = 2) -> list[Op]:
         TopicSet("orders", TOPIC),
         PartitionsSet(TOPIC, range(4), [[1, 2, 3]] * 4, [[1, 2, 3]] * 4),
         ConfigSet(2, "orders", "retention.ms", "1000"),
-        PartitionsChanged.many([TOPIC] * 3, [0, 1, 3], [[2, 3], [1, 2], [1]], [2, 1, 1], [1, 1, 1]),
+        PartitionsChanged.many([TOPIC] * 3, [0, 1, 3], [[2, 3], [1, 2], [1]], [2, 1, 1], [1, 1, 1], [1, 1, 1]),
         TopicSet("payments", OTHER),
         PartitionsSet(OTHER, range(2), [[3, 1]] * 2, [[3, 1]] * 2),
         ConfigSet(2, "orders", "retention.ms", "2000"),

@@ -244,7 +244,7 @@ def test_a_checkpoint_may_end_anywhere(tmp_path: Path, each: int) -> None:
 
 def test_a_record_that_does_not_fit_is_told_with_the_position_of_its_own_batch(tmp_path: Path) -> None:
     fine = logs.batches(logs.ops()[:6], 1)
-    strange = logs.batches([PartitionsChanged.one(logs.TOPIC, 99, [1], 1, 1)], 1, start=10)
+    strange = logs.batches([PartitionsChanged.one(logs.TOPIC, 99, [1], 1, 1, 1)], 1, start=10)
     more = logs.batches(logs.ops()[6:7], 1, start=11)
     folder = logs.write(tmp_path, [*fine, *strange, *more])
     (file,) = folder.glob("*.log")

@@ -38,11 +38,11 @@ def history() -> list[Op]:
         broker(3, 4),
         TopicSet("a", A),
         PartitionsSet(A, range(2), [[1, 2, 3]] * 2, [[1, 2, 3]] * 2),  # 6
-        PartitionsChanged.one(A, 0, [1, 3], 1, 1),  # 7
+        PartitionsChanged.one(A, 0, [1, 3], 1, 1, 1),  # 7
         BrokerGone(2, 3),  # 8: leaves the ISR of a-1
         broker(2, 9),  # 9
-        PartitionsChanged.one(A, 0, [3], 3, 2),  # 10
-        PartitionsChanged.one(A, 0, [1, 2, 3], 3, 3),  # 11
+        PartitionsChanged.one(A, 0, [3], 3, 2, 2),  # 10
+        PartitionsChanged.one(A, 0, [1, 2, 3], 3, 3, 3),  # 11
         BrokerGone(2, 9),  # 12
         broker(2, 13),
         TopicSet("b", B),  # 14
@@ -86,8 +86,8 @@ def test_the_audit_of_topics_that_went(session: Any, tmp_path: Path) -> None:
         *(broker(number, 1 + number) for number in (1, 2, 3)),
         TopicSet("a", A),
         PartitionsSet(A, range(2), [[1, 2, 3]] * 2, [[1, 2, 3]] * 2),  # 6
-        PartitionsChanged.many([A], [0], [[1, 3]], [1], [1]),  # 7: the ISR only
-        PartitionsChanged.many([A], [1], [[1, 2, 3]], [2], [1]),  # 8: the leader only
+        PartitionsChanged.many([A], [0], [[1, 3]], [1], [1], [1]),  # 7: the ISR only
+        PartitionsChanged.many([A], [1], [[1, 2, 3]], [2], [1], [1]),  # 8: the leader only
         TopicGone(A, "a"),  # 9
         FeatureSet("other", 1),  # 10
     ]

@@ -49,7 +49,7 @@ def history(seed: int, level: int) -> list[Op]:
             numbers = [draw.randrange(len(living[id_][1])) for id_ in chosen]
             pairs = zip(chosen, numbers, strict=True)
             isr = [draw.sample(living[id_][1][number], draw.randrange(1, 4)) for id_, number in pairs]
-            found.append(PartitionsChanged.many(chosen, numbers, isr, [one[0] for one in isr], [at] * 4))
+            found.append(PartitionsChanged.many(chosen, numbers, isr, [one[0] for one in isr], [at] * 4, [at] * 4))
         elif kind < 0.85:
             id_ = draw.choice(list(living))
             found.append(TopicGone(id_, living.pop(id_)[0]))

@@ -27,9 +27,8 @@ def describe_cluster(context: BrokerContext, request: Any, call: Call) -> Answer
     if request.endpoint_type != BROKERS:
         return _other(request.endpoint_type, BROKERS)
     brokers = []
-    for broker in context.cache.image.brokers():
-        if broker.fenced and not request.include_fenced_brokers:
-            continue
+    image = context.cache.image
+    for broker in image.brokers() if request.include_fenced_brokers else image.unfenced_brokers():
         endpoint = next((one for one in broker.endpoints if one.name == call.listener_name), None)
         if endpoint is not None:
             brokers.append(

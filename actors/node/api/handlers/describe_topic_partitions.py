@@ -73,9 +73,10 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
 
 
 def _partition(context: BrokerContext, kind: Any, row: int) -> Any:
-    image, registered = context.cache.image, context.cluster.registered
+    # As in Metadata: fenced and absent are one to a client.
+    image, alive = context.cache.image, context.cluster.unfenced
     leader, replicas = image.leader(row), image.replicas(row)
-    available = leader in registered
+    available = leader in alive
     return kind.DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE if available else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=image.number(row),
@@ -85,5 +86,5 @@ def _partition(context: BrokerContext, kind: Any, row: int) -> Any:
         isr_nodes=list(image.isr(row)),
         eligible_leader_replicas=list(image.elr(row)),
         last_known_elr=list(image.last_known_elr(row)),
-        offline_replicas=[replica for replica in replicas if replica not in registered],
+        offline_replicas=[replica for replica in replicas if replica not in alive],
     )

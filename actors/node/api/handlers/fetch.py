@@ -75,8 +75,9 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
 
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
-    """Whether who asks is a broker of this cluster, in its present life. Before version 15 a request does not tell; then
-    it is served like a client's, as is a broker whose registration has not been heard of yet."""
+    """Whether who asks is a broker of this cluster, in its present life. Registered is meant, fenced or not: a fenced broker
+    goes on replicating (A30), an absent one is nobody. Before version 15 a request does not tell; then it is served like a
+    client's, as is a broker whose registration has not been heard of yet."""
     broker = context.cache.image.broker(replica)
     return broker is not None and broker.epoch == broker_epoch
 

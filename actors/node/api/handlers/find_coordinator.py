@@ -68,13 +68,11 @@ def _find(context: BrokerContext, key_type: int, key: str, listener: str) -> tup
         context.topics.create([OFFSETS_TOPIC])
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
     row = image.partition(topic, context.groups.machine.partition_of(key))
-    leader = image.broker(image.leader(row)) if row >= 0 else None
-    if leader is None:
+    leader = image.leader(row) if row >= 0 else -1
+    endpoint = context.cache.endpoint(leader, listener)
+    if endpoint is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
-    for endpoint in leader.endpoints:
-        if endpoint.name == listener:
-            return ErrorCode.NONE, leader.id, endpoint.host, endpoint.port
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
+    return ErrorCode.NONE, leader, endpoint.host, endpoint.port
 
 
 def _text(error: ErrorCode, key_type: int) -> str | None:

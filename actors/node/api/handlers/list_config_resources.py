@@ -29,7 +29,7 @@ def list_config_resources(context: BrokerContext, request: Any, call: Call) -> A
     if not wanted.issubset(TYPES):
         return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
     image = context.cache.image
-    brokers = [str(broker.id) for broker in image.brokers()]
+    brokers = [str(broker.id) for broker in image.brokers()]  # fenced ones too: they have settings, and will be back
     names = {BROKER: brokers, BROKER_LOGGER: brokers, TOPIC: [image.topic_name(row) for row in image.topics()]}
     if CLIENT_METRICS in wanted:
         names[CLIENT_METRICS] = [name for (type, name), set in image.configs.items() if type == CLIENT_METRICS and set]

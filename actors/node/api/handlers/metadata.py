@@ -167,7 +167,7 @@ def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> 
     kind = message("MetadataResponse")
     version = call.api_version
     brokers = []
-    present = (broker for broker in context.cache.image.brokers() if not broker.fenced)
+    present = context.cache.image.unfenced_brokers()
     for broker in sorted(
         (*present, *context.recently_fenced.lingering(context.runtime.now.mono_ms)), key=lambda broker: broker.id
     ):
@@ -249,10 +249,11 @@ def _topic(
 
 
 def _partition(context: BrokerContext, kind: Any, call: Call, row: int) -> Any:
-    image, registered = context.cache.image, context.cluster.registered
+    # A leader that is fenced or absent is no leader to a client, and its replica counts as offline.
+    image, alive = context.cache.image, context.cluster.unfenced
     leader, replicas = image.leader(row), image.replicas(row)
     error = ErrorCode.NONE
-    if leader not in registered:
+    if leader not in alive:
         leader, error = -1, ErrorCode.LEADER_NOT_AVAILABLE
     elif context.cache.endpoint(leader, call.listener_name) is None:
         leader = -1
@@ -266,5 +267,5 @@ def _partition(context: BrokerContext, kind: Any, call: Call, row: int) -> Any:
         leader_epoch=image.leader_epoch(row),
         replica_nodes=list(replicas),
         isr_nodes=list(image.isr(row)),
-        offline_replicas=[replica for replica in replicas if replica not in registered],
+        offline_replicas=[replica for replica in replicas if replica not in alive],
     )

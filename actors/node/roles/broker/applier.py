@@ -1,35 +1,39 @@
 """A delta of the metadata becomes what the replicas of this broker do.
 
 This file alone decides when a replica begins here, changes its part, ends, or is offline because its files cannot be
-used. What a replica does in each part is in `broker/partition.py`. Rules:
+used. What a replica does in each part is in `broker/partition.py`; a delta is a value that says nothing of where it comes
+from (`broker/metadata_delta.py`). Rules:
 
-1. Nothing follows the image before it has once reached what the leader says is committed: what was before is history,
+1. Nothing follows the metadata before it has once reached what the leader says is committed: what was before is history,
    what is on the own disk too; a topic may have been made again under its name since.
-2. While the registration in the image is not of this process, it leads nothing, whatever an older process led.
+2. While the registration in the metadata is not of this process, it leads nothing, whatever an older process led.
 3. A replica whose files are lost begins anew once it is no member of the ISR: until then it would be taken for a copy
    of what was committed, and it is empty.
 """
 
+from collections.abc import Callable, Iterable
+
+from actors.broker.metadata_delta import MetadataDelta, PartitionState
 from actors.broker.partition import NO_LEADER, Assignment, Partition
 from actors.broker.recently_fenced import RecentlyFenced
 from actors.broker.replicas import Offline, Replicas
-from actors.metadata.image import TOPIC_RESOURCE, Delta
+from actors.metadata.image import TOPIC_RESOURCE, Broker
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
-from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY, MetadataCache
+from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.runtime.runtime import Runtime
 
 
 class MetadataApplier:
-    """From rows of the image to partitions of this broker."""
+    """From deltas of the metadata to partitions of this broker."""
 
     def __init__(
         self,
         runtime: Runtime,
-        cache: MetadataCache,
+        me: int,
         replicas: Replicas,
         storage: BrokerStorage,
         heartbeats: BrokerHeartbeats,
@@ -39,8 +43,7 @@ class MetadataApplier:
         gathered: Gathered,
     ) -> None:
         self._runtime = runtime
-        self._cache = cache
-        self._me = cache.me
+        self._me = me
         self._replicas = replicas
         self._storage = storage
         self._heartbeats = heartbeats
@@ -51,67 +54,63 @@ class MetadataApplier:
         self._opened = False
         """What was assigned before this process began has been opened."""
         self._registered = False
-        """Rule 2: the registration in the image is of this process."""
+        """Rule 2: the registration in the metadata is of this process."""
 
     @property
     def caught_up(self) -> bool:
-        """Rule 1: partitions follow the image."""
+        """Rule 1: partitions follow the metadata."""
         return self._storage.in_use
 
-    def catch_up(self) -> None:
-        """Begin to follow the image, if it is there."""
+    def catch_up(self, whole: Callable[[], MetadataDelta]) -> None:
+        """Begin to follow the metadata, if it is there. `whole`: everything that it says."""
         if not self.caught_up and self._heartbeats.metadata().caught_up:
             self._storage.begin_use()
             self._heartbeats.use_interval()
-            self._apply_all()
+            self._apply_whole(whole())
             self._opened = True
 
-    def loaded(self) -> None:
-        """A snapshot has put another image in the place of the last one."""
+    def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
+        """All that was known of the metadata has been replaced by `whole`."""
         if self.caught_up:
-            self._apply_all()
+            self._apply_whole(whole())
             for partition in self._replicas:
                 self._storage.configure(partition)
             self._heartbeats.use_interval()
 
-    def apply(self, touched: Delta) -> None:
-        """What one record has changed."""
-        if not self.caught_up:
-            return
-        image, replicas = self._cache.image, self._replicas
-        for broker in touched.brokers:
-            self._apply_broker(broker)
-        for name, topic_id in touched.removed:
+    def apply(self, delta: MetadataDelta) -> None:
+        """One change. Only once `caught_up`."""
+        replicas = self._replicas
+        for id, registration in delta.brokers:
+            self._apply_broker(id, registration, delta.led_here)
+        for name, topic_id in delta.deleted_topics:
             for partition in list(replicas.by_id.get(topic_id, {}).values()):
                 self.drop(partition)
             for key in [key for key in replicas.offline if key[0] == topic_id]:
                 del replicas.offline[key]
                 self._storage.give_up_lost(name, key[1])
             self._groups.topic_deleted(name)
-        for row in touched.partitions:
-            row = int(row)
-            if image.is_partition(row):
-                self._assign(row)
-        for kind, name in touched.configs:
+        for state in delta.partitions:
+            self._assign(state)
+        for kind, name in delta.configs:
             self._configure(kind, name)
         waiting = self._runtime.waiting
-        if touched.topics:
+        if delta.topics_changed:
             waiting.signal(TOPICS_KEY)
-        if touched.brokers or len(touched.partitions):
+        if delta.leaders_changed:
             waiting.signal(LEADERS_KEY)
-        if touched.features:
+        if delta.features_changed:
             self._heartbeats.use_interval()
 
-    def _apply_all(self) -> None:
-        image, replicas = self._cache.image, self._replicas
-        replicas.cluster.registered.clear()
-        for id in {broker.id for broker in image.brokers()}.union(self._recently_fenced.present):
-            self._apply_broker(id)
+    def _apply_whole(self, whole: MetadataDelta) -> None:
+        replicas = self._replicas
+        replicas.cluster.unfenced.clear()
+        registrations = dict(whole.brokers)
+        for id in set(registrations).union(self._recently_fenced.present):
+            self._apply_broker(id, registrations.get(id), whole.led_here)
         here: set[tuple[bytes, int]] = set()
-        for topic in image.topics():
-            for row in image.topic_partitions(topic):
-                if self._me in image.replicas(row):
-                    here.add(self._assign(row))
+        for state in whole.partitions:
+            here.add((state.topic_id, state.number))
+            self._assign(state)
         for partition in list(replicas):
             if (partition.topic_id, partition.number) not in here:
                 self.drop(partition)
@@ -119,53 +118,40 @@ class MetadataApplier:
             del replicas.offline[key]
         self._gathered.run()
 
-    def _apply_broker(self, broker: int) -> None:
-        image, now_ms = self._cache.image, self._runtime.now.mono_ms
-        registration = image.broker(broker)
-        usable = registration is not None and not registration.fenced
-        epoch = registration.epoch if usable and registration is not None else None
-        self._recently_fenced.note(broker, registration if usable else None, now_ms)
-        self._replicas.registered(broker, epoch, now_ms)
-        self._replication.broker_changed(broker)
-        if broker == self._me:
+    def _apply_broker(self, id: int, registration: Broker | None, led_here: Iterable[PartitionState]) -> None:
+        # Alive: what leads, is in sync, and is named to clients. To them, and to an ISR, fenced and absent are the same.
+        alive = None if registration is None or registration.fenced else registration
+        now_ms = self._runtime.now.mono_ms
+        self._recently_fenced.note(id, alive, now_ms)
+        self._replicas.broker_changed(id, None if alive is None else alive.epoch, now_ms)
+        self._replication.broker_changed(id)
+        if id == self._me:
+            # Registered, fenced or not: a fenced broker's process is the registered one still, and follows what it hosts.
             own = registration is not None and registration.incarnation_id == self._heartbeats.incarnation_id
             if own is not self._registered:
                 self._registered = own
-                for row in image.rows_led_by(self._me):
-                    self._assign(int(row))
+                for state in led_here:
+                    self._assign(state)
 
-    def _assign(self, row: int) -> tuple[bytes, int]:
-        image, replicas = self._cache.image, self._replicas
-        topic, number = image.topic_of(row), image.number(row)
-        topic_id = image.topic_id(topic)
-        assert topic_id is not None, "a partition's topic has an id"
-        if self._me not in image.replicas(row):
+    def _assign(self, state: PartitionState) -> None:
+        replicas = self._replicas
+        topic, topic_id, number, assignment = state
+        if assignment is None:
             partition = replicas.get(topic_id, number)
             if partition is not None:
                 self.drop(partition)
             if replicas.offline.pop((topic_id, number), None) is not None:
-                self._storage.give_up_lost(image.topic_name(topic), number)
-            return topic_id, number
-        if self._is_offline(row, topic_id, number):
-            return topic_id, number
-        leader = image.leader(row)
-        if leader == self._me and not self._registered:
-            leader = NO_LEADER
-        replicas.assign(
-            image.topic_name(topic),
-            topic_id,
-            number,
-            Assignment(
-                image.replicas(row), image.isr(row), leader, image.leader_epoch(row), image.partition_epoch(row)
-            ),
-            self._runtime.now.mono_ms,
-        )
-        return topic_id, number
+                self._storage.give_up_lost(topic, number)
+            return
+        if self._is_offline(topic, topic_id, number, assignment):
+            return
+        if assignment.leader == self._me and not self._registered:
+            assignment = assignment._replace(leader=NO_LEADER)
+        replicas.assign(topic, topic_id, number, assignment, self._runtime.now.mono_ms)
 
-    def _is_offline(self, row: int, topic_id: bytes, number: int) -> bool:
+    def _is_offline(self, name: str, topic_id: bytes, number: int, assignment: Assignment) -> bool:
         """Whether the files of a replica assigned here cannot be used."""
-        image, offline, key = self._cache.image, self._replicas.offline, (topic_id, number)
-        name, in_isr = image.topic_name(image.topic_of(row)), self._me in image.isr(row)
+        offline, key, in_isr = self._replicas.offline, (topic_id, number), self._me in assignment.isr
         why = offline.get(key)
         if why is None and self._replicas.get(topic_id, number) is None:
             before = not self._opened
@@ -182,7 +168,7 @@ class MetadataApplier:
             offline.pop(key, None)
             self._storage.give_up_lost(name, number)
             return False
-        if why is Offline.REMOVED and not in_isr and image.leader(row) not in (self._me, NO_LEADER):
+        if why is Offline.REMOVED and not in_isr and assignment.leader not in (self._me, NO_LEADER):
             self._runtime.stop(
                 1, f"{name}-{number} was removed here and was given up: start again to fetch it from its leader"
             )

@@ -32,7 +32,8 @@ class MetadataCache:
         return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
 
     def endpoint(self, broker: int, listener: str) -> Any | None:
-        """Where a broker is reached on the listener of that name; None: unknown or fenced."""
+        """Where a broker is reached on the listener of that name; None: it has no such listener, is fenced or is absent. To
+        who wants to connect the last two are one: a fenced broker closes its clients' connections."""
         registration = self.image.broker(broker)
         if registration is None or registration.fenced:
             return None

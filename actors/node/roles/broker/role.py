@@ -27,6 +27,7 @@ from actors.node.roles.broker.applier import MetadataApplier
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
+from actors.node.roles.broker.image_deltas import ImageDeltas
 from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
@@ -74,7 +75,7 @@ class BrokerRole:
         self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
         self.produced = Order(runtime, requests)
         self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
-        self.suspected_leaders = SuspectedLeaders(self.cluster.registered)
+        self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.recently_fenced = RecentlyFenced()
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
@@ -104,9 +105,10 @@ class BrokerRole:
             self.storage,
             self.producer_ids,
         )
+        self._image_deltas = ImageDeltas(self.cache, self.replicas)
         self.applier = MetadataApplier(
             runtime,
-            self.cache,
+            config.broker_id,
             self.replicas,
             self.storage,
             self.heartbeats,
@@ -126,7 +128,7 @@ class BrokerRole:
         """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
         self.heartbeats.previous_epoch = self.storage.recover()
         self._started = True
-        self.applier.catch_up()
+        self.applier.catch_up(self._image_deltas.whole)
         for listener in self._runtime.config.listeners:
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self._requests.listen(listener.name)
@@ -136,7 +138,7 @@ class BrokerRole:
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
         self.groups.count_partitions()
-        self.applier.loaded()
+        self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
         """One committed batch."""
@@ -146,7 +148,9 @@ class BrokerRole:
         if not is_control(batch.data):
             which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
             for offset, op in dialect(which).decode(batch):
-                self.applier.apply(image.replay(offset, op))
+                touched = image.replay(offset, op)
+                if self.applier.caught_up:
+                    self.applier.apply(self._image_deltas.of(touched))
         if image.next_offset <= batch.last_offset:
             image.advance(batch.last_offset + 1)
         image.commit(image.next_offset)
@@ -157,7 +161,7 @@ class BrokerRole:
         self._snapshots.committed(high_watermark)
         self.groups.count_partitions()
         if self._started and not self.applier.caught_up:
-            self.applier.catch_up()
+            self.applier.catch_up(self._image_deltas.whole)
         self.gathered.run()
 
     def gained(self, epoch: int, next_offset: int) -> None:
@@ -171,7 +175,7 @@ class BrokerRole:
         if not self._started:
             return
         if not self.applier.caught_up:
-            self.applier.catch_up()
+            self.applier.catch_up(self._image_deltas.whole)
         self.heartbeats.tick(now)
         caught_up = self.applier.caught_up
         if caught_up and self.heartbeats.was_serving and self.storage.unclaimed:

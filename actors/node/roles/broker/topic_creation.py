@@ -64,8 +64,8 @@ class TopicCreation:
                 ),
             )
         factor = value("offsets.topic.replication.factor")
-        if "offsets.topic.replication.factor" not in given:
-            factor = max(1, min(factor, len(self._cache.image.brokers())))
+        if "offsets.topic.replication.factor" not in given:  # no fenced broker is given a replica
+            factor = max(1, min(factor, len(self._cache.image.unfenced_brokers())))
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
