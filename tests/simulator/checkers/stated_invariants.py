@@ -111,8 +111,6 @@ def replicas(node: Any) -> Broken:
         isr = partition.isr
         if (isr.proposal is None) != (isr.stage is Stage.SETTLED):
             yield f"{partition!r}: {isr.proposal} in stage {isr.stage}"
-        if isr.maximal != (isr.isr if isr.proposal is None else isr.isr | isr.proposal.want):
-            yield f"{partition!r}: maximal ISR {isr.maximal}"
         if (partition.topic_id, partition.number) in broker.replicas.offline:
             yield f"{partition!r} is here and offline"
         yield from (f"{partition!r}: {sentence}" for sentence in _log(log))
