@@ -160,7 +160,6 @@ class Leading:
     __slots__ = ("committed", "epoch_start_offset", "next_offset", "observers", "parked", "voters")
 
     def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
-        assert epoch_start_offset < next_offset, (epoch_start_offset, next_offset)
         self.epoch_start_offset = epoch_start_offset
         self.next_offset = next_offset
         """The offset after its LeaderChange."""

@@ -22,11 +22,11 @@ Broken = Iterator[str]
 
 
 def raft(node: Any) -> Broken:
-    """What of the metadata log is durable, committed and marked is in it, and its epochs rise."""
+    """What of the metadata log is durable and committed is in it, and its epochs rise."""
     replica, store = node.quorum.raft, node.quorum.store
-    end, mark = replica.log_end_offset, store.mark.offset
-    if max(replica.durable_offset, replica.high_watermark, mark) > end:
-        yield f"durable {replica.durable_offset}, high watermark {replica.high_watermark}, mark {mark}, log end {end}"
+    end = replica.log_end_offset
+    if max(replica.durable_offset, replica.high_watermark) > end:
+        yield f"durable {replica.durable_offset}, high watermark {replica.high_watermark}, log end {end}"
     epochs, starts = replica.epochs._epochs, replica.epochs._offsets
     if not rises(epochs) or not rises(starts):
         yield f"epochs {epochs} begin at {starts}"
@@ -111,8 +111,6 @@ def replicas(node: Any) -> Broken:
         isr = partition.isr
         if (isr.proposal is None) != (isr.stage is Stage.SETTLED):
             yield f"{partition!r}: {isr.proposal} in stage {isr.stage}"
-        if isr.maximal != (isr.isr if isr.proposal is None else isr.isr | isr.proposal.want):
-            yield f"{partition!r}: maximal ISR {isr.maximal}"
         if (partition.topic_id, partition.number) in broker.replicas.offline:
             yield f"{partition!r} is here and offline"
         yield from (f"{partition!r}: {sentence}" for sentence in _log(log))
