@@ -414,7 +414,9 @@ class Story:
         if topic < 0:
             return "controller: no topic t"
         row = image.partition(topic, 0)
-        lines = [f"controller: leader={image.leader(row)} isr={_ids(image.isr(row))} version={image.leader_epoch(row)}"]
+        lines = [
+            f"controller: leader={image.leader(row)} isr={_ids(image.isr(row))} version={image.partition_epoch(row)}"
+        ]
         for id in world.nodes:
             partition = world.partition(id)
             if id not in world.dead and partition is not None and partition.leads:
@@ -464,7 +466,7 @@ def _errors(reply: Any) -> str:
 def _written(image: Any, op: Any) -> list[str]:
     if isinstance(op, PartitionsSet | PartitionsChanged):
         word = "Partition" if isinstance(op, PartitionsSet) else "IsrChange"
-        return [f"+ {word} leader={one.leader} isr={_ids(one.isr)} version={one.leader_epoch}" for one in op]
+        return [f"+ {word} leader={one.leader} isr={_ids(one.isr)} version={one.partition_epoch}" for one in op]
     if isinstance(op, BrokerSet):
         return [f"+ Broker {op.id}"]
     if isinstance(op, BrokerGone):
