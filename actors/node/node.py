@@ -24,12 +24,15 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Lane, Listener
-from actors.node.runtime.effects import Effects
+from actors.node.runtime.effects import NOTHING, Effects
 from actors.node.runtime.runtime import Log, Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Now, Random
 
 handlers.load()
+
+CONTROL, DATA = Lane.CONTROL, Lane.DATA
+"""Module names, because every turn uses them and the look-up of an enum member costs more."""
 
 
 class Node:
@@ -139,7 +142,7 @@ class Node:
         runtime.complete()
         while self._connected:
             self.channels.connected(self._connected.popleft())
-        requests.run_lane(Lane.CONTROL, self.dispatch.run, budget)
+        requests.run_lane(CONTROL, self.dispatch.run, budget)
         requests.forget_closed(self.channels.closed)
         quorum.advance()
         self._follow_controller()
@@ -147,7 +150,7 @@ class Node:
         quorum.tick(now)
         for role in self._roles:
             role.tick(now)
-        requests.run_lane(Lane.DATA, self.dispatch.run, budget)
+        requests.run_lane(DATA, self.dispatch.run, budget)
         if self.controller is not None:
             for batch in self.controller.flush():
                 quorum.append(batch)
@@ -166,9 +169,13 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.requests.mailbox.ready():
             return 0
-        due = min(self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms())
+        due, quorum_ms = self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms()
+        if quorum_ms < due:
+            due = quorum_ms
         for role in self._roles:
-            due = min(due, role.deadline_ms())
+            role_ms = role.deadline_ms()
+            if role_ms < due:
+                due = role_ms
         return due
 
     # ---- inside
@@ -180,24 +187,37 @@ class Node:
             self.channels.controller_moved()
 
     def _effects(self) -> Effects:
-        self.requests.throttle()
-        connections, channels = self.requests.connections, self.channels
+        """What has gathered leaves; the next turn begins with nothing."""
+        requests, channels, runtime = self.requests, self.channels, self.runtime
+        connections = requests.connections
+        requests.throttle()
+        sends = connections.sends
+        if channels.sends:
+            sends = [*channels.sends, *sends]
+            channels.sends = []
+        if connections.sends:
+            connections.sends = []
+        listens = requests.taken_listens()
+        if not (
+            listens or runtime.syncs or runtime.works or runtime.stopped or channels.dials or channels.closes
+            or connections.closes or connections.pauses or connections.resumes
+        ):  # fmt: skip
+            return Effects(sends) if sends else NOTHING
         for conn in channels.closes:
-            self.requests.mailbox.drop(conn)
-        syncs, works = self.runtime.taken()
-        listens = self.requests.taken_listens()
+            requests.mailbox.drop(conn)
+        syncs, works = runtime.taken()
         effects = Effects(
-            send=[*channels.sends, *connections.sends],
+            send=sends or (),
             sync=syncs,
             work=works,
             dial=channels.dials,
-            listen=[name for name, keep in listens.items() if keep] if listens else (),
-            turn_away=[name for name, keep in listens.items() if not keep] if listens else (),
+            listen=[name for name, keep in listens.items() if keep],
+            turn_away=[name for name, keep in listens.items() if not keep],
             close=[*channels.closes, *connections.closes],
             pause=list(connections.pauses),
             resume=list(connections.resumes),
-            stop=self.runtime.stopped,
+            stop=runtime.stopped,
         )
-        channels.sends, connections.sends, channels.dials = [], [], []
-        channels.closes, connections.closes, connections.pauses, connections.resumes = [], [], {}, {}
+        channels.dials, channels.closes = [], []
+        connections.closes, connections.pauses, connections.resumes = [], {}, {}
         return effects

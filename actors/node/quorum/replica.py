@@ -117,7 +117,8 @@ class Quorum:
     @property
     def leader_id(self) -> int:
         """-1: none is known."""
-        return self.raft.leader_id
+        assert self._raft is not None, "the quorum has not recovered yet"
+        return self._raft.leader_id
 
     @property
     def epoch(self) -> int:
@@ -246,9 +247,9 @@ class Quorum:
 
     def tick(self, now: Now) -> None:
         """Timers of the quorum."""
-        if self._raft is not None:
-            self._raft.tick(now)
-            if self._raft.exhausted:
+        raft = self._raft
+        if raft is not None:
+            if raft.tick(now) and raft.exhausted:
                 self._runtime.stop(1, self._last_epoch())
             self.advance()
 

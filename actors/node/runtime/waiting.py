@@ -274,7 +274,10 @@ class Waiting:
 
     def deadline_ms(self) -> int:
         """When something is due, FAR_MS if nothing is; 0: somebody is late."""
-        return 0 if self._late.hosts else min(self.timers.deadline_ms(), self._deadlines.deadline_ms())
+        if self._late.hosts:
+            return 0
+        timers_ms, requests_ms = self.timers.deadline_ms(), self._deadlines.deadline_ms()
+        return timers_ms if timers_ms < requests_ms else requests_ms
 
     def _found(self) -> list[_Entry]:
         """Who waits for what was signalled, in order."""

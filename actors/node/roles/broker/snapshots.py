@@ -27,12 +27,10 @@ class BrokerSnapshots(Snapshotting):
 
     def tick(self, image: Image, now: Now) -> None:
         """Begin one if it is due. `image` ends where a batch does."""
-        quorum = self._quorum
         if self._since_ms < 0:
             self._since_ms = now.mono_ms
-        if not self._own or quorum.storing_snapshot:
-            return
-        grown = quorum.bytes_since_snapshot
-        if grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms):
+        grown = self._quorum.bytes_since_snapshot
+        due = grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms)
+        if due and self._own and not self._quorum.storing_snapshot:
             self._since_ms = now.mono_ms
             self.take(image)
