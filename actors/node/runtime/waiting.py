@@ -211,13 +211,14 @@ class Waiting:
         """
         entry = _Entry(keys, again, connection)
         parked = self._parked
+        first = offsets[0] if offsets else 0
         for key in keys:
             waiters = parked.get(key)
             if waiters is None:
-                parked[key] = {entry: 0}
+                parked[key] = {entry: first}
             else:
-                waiters[entry] = 0
-        if offsets:
+                waiters[entry] = first
+        if offsets and len(keys) > 1:
             needed: dict[Hashable, int] = {}
             for key, offset in zip(keys, offsets, strict=True):
                 needed[key] = min(offset, needed.get(key, offset))
