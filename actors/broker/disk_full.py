@@ -25,30 +25,27 @@ class FullDisks:
     """What is known of the directories of one broker."""
 
     def __init__(self) -> None:
-        self._lacks: dict[Disk, _Lack] = {}
-
-    def __bool__(self) -> bool:
-        """Whether it is lacking anywhere."""
-        return bool(self._lacks)
+        self.lacks: dict[Disk, _Lack] = {}
+        """Where it is lacking. Read only, by those who ask in every turn."""
 
     def refused(self, disk: Disk, mono_ms: int) -> bool:
         """An append found no room; whether that is news."""
-        news = disk not in self._lacks
-        self._lacks[disk] = _Lack(mono_ms)
+        news = disk not in self.lacks
+        self.lacks[disk] = _Lack(mono_ms)
         return news
 
     def taken(self, disk: Disk) -> None:
         """An append found room."""
-        if disk in self._lacks:
-            self._lacks[disk].found = True
+        if disk in self.lacks:
+            self.lacks[disk].found = True
 
     def over(self, mono_ms: int) -> list[Disk]:
         """Directories that have room again; each is told once."""
-        calm = [disk for disk, lack in self._lacks.items() if lack.found and mono_ms >= lack.refused_ms + CALM_MS]
+        calm = [disk for disk, lack in self.lacks.items() if lack.found and mono_ms >= lack.refused_ms + CALM_MS]
         for disk in calm:
-            del self._lacks[disk]
+            del self.lacks[disk]
         return calm
 
     def deadline_ms(self) -> int:
         """Monotonic time at which `over` may have news."""
-        return min((lack.refused_ms + CALM_MS for lack in self._lacks.values() if lack.found), default=FAR_MS)
+        return min((lack.refused_ms + CALM_MS for lack in self.lacks.values() if lack.found), default=FAR_MS)

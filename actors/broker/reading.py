@@ -16,6 +16,9 @@ from actors.ports import Buffer, DiskFailed
 from actors.wire.errors import ErrorCode
 from fastpath.records.batch import CorruptBatch, verify
 
+NONE = ErrorCode.NONE
+"""A module name, because every look uses it and the look-up of an enum member costs more."""
+
 
 class Reader(NamedTuple):
     """Who asks."""
@@ -50,7 +53,7 @@ class Look(NamedTuple):
     @property
     def urgent(self) -> bool:
         """A reason to answer whatever the byte count."""
-        return self.error != ErrorCode.NONE or self.diverging is not None
+        return self.error != NONE or self.diverging is not None
 
     @property
     def news(self) -> bool:
@@ -188,7 +191,7 @@ def _read(
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
     return Look(
         entry,
-        ErrorCode.NONE,
+        NONE,
         partition.high_watermark,
         log.log_start_offset,
         records,

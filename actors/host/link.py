@@ -199,7 +199,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _cut(self, data: bytearray, end: int) -> None:
         """Hand over the whole frames in `data`, as many as the node takes; keep the rest."""
-        reader, view, position = self.reader, memoryview(data), 0
+        reader, position = self.reader, 0
         self._head = b""
         while end - position >= 4:
             (size,) = _length(data, position)
@@ -209,7 +209,7 @@ class Link(asyncio.BufferedProtocol):
                 return
             behind = position + 4 + size
             if end < behind:
-                self._begin(size, view[position + 4 : end])
+                self._begin(size, memoryview(data)[position + 4 : end])
                 return
             reader.frames += 1
             more = self.owner.received(self.conn, memoryview(data[position + 4 : behind]))
@@ -220,7 +220,8 @@ class Link(asyncio.BufferedProtocol):
                 self._kept = data[position:end] if position < end else None
                 self._enough()
                 return
-        self._head = bytes(view[position:end])
+        if position < end:
+            self._head = bytes(memoryview(data)[position:end])
 
     def _enough(self) -> None:
         """The node takes no more for now."""

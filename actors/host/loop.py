@@ -29,7 +29,7 @@ from actors.host.syncs import Syncs
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
-from actors.node.runtime.effects import Dial, Effects, Stop
+from actors.node.runtime.effects import NOTHING, Dial, Effects, Stop
 from actors.ports import Now
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ are sent and timers run."""
 CONTROL_PARTIAL_BYTES_MAX = 64 << 20
 """What unfinished frames may hold on controllers' listeners, and on that of the control plane."""
 LATE_EVERY_S = 0.1
+NOTE_EVERY_NS = 1_000_000_000
+"""How often the share of idle time is looked at."""
 SWITCH_INTERVAL_S = 1e-4
 STOP_TIMEOUT_S = 2.0
 ACCEPT_AGAIN_S = 0.2
@@ -98,6 +100,8 @@ class Loop:
         """Of the control-plane listener and nothing else (KIP-291)."""
         self._next_conn = 1
         self._due = False
+        self._note_ns = 0
+        """When the share of idle time is looked at next."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._began = self._unwanted = False
@@ -206,12 +210,15 @@ class Loop:
         self._due = False
         if self._stop is not None:
             return
-        at_ns = stopwatch()
-        self._plane_reader.idle.note(at_ns)
-        self._data.idle.note(at_ns)
+        at_ns = time.monotonic_ns()
+        if at_ns >= self._note_ns:
+            self._note_ns = at_ns + NOTE_EVERY_NS
+            self._plane_reader.idle.note(at_ns)
+            self._data.idle.note(at_ns)
         try:
-            effects = self._node.turn(clocks(), BUDGET_NS)
-            self._perform(effects)
+            effects = self._node.turn(Now(at_ns // 1_000_000, time.time_ns() // 1_000_000), BUDGET_NS)
+            if effects is not NOTHING:
+                self._perform(effects)
             deadline = self._node.deadline_ms()
         except Exception as error:
             self._fail(error)
@@ -252,6 +259,8 @@ class Loop:
                 link.transport.writelines(parts)
                 if link.reader is self._plane_reader:
                     link.wrote(sum(map(len, parts)))
+        if not any(effects[1:]):
+            return
         for sync in effects.sync:
             self._syncs.submit(sync)
         for work in effects.work:

@@ -24,12 +24,15 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Lane, Listener
-from actors.node.runtime.effects import Effects
+from actors.node.runtime.effects import NOTHING, Effects
 from actors.node.runtime.runtime import Log, Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Now, Random
 
 handlers.load()
+
+CONTROL, DATA = Lane.CONTROL, Lane.DATA
+"""Module names, because every turn uses them and the look-up of an enum member costs more."""
 
 
 class Node:
@@ -139,7 +142,7 @@ class Node:
         runtime.complete()
         while self._connected:
             self.channels.connected(self._connected.popleft())
-        requests.run_lane(Lane.CONTROL, self.dispatch.run, budget)
+        requests.run_lane(CONTROL, self.dispatch.run, budget)
         requests.forget_closed(self.channels.closed)
         quorum.advance()
         self._follow_controller()
@@ -147,7 +150,7 @@ class Node:
         quorum.tick(now)
         for role in self._roles:
             role.tick(now)
-        requests.run_lane(Lane.DATA, self.dispatch.run, budget)
+        requests.run_lane(DATA, self.dispatch.run, budget)
         if self.controller is not None:
             for batch in self.controller.flush():
                 quorum.append(batch)
@@ -166,9 +169,13 @@ class Node:
         """When the next turn is due if nothing comes; 0: at once."""
         if self.requests.mailbox.ready():
             return 0
-        due = min(self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms())
+        due, quorum_ms = self.runtime.waiting.deadline_ms(), self.quorum.deadline_ms()
+        if quorum_ms < due:
+            due = quorum_ms
         for role in self._roles:
-            due = min(due, role.deadline_ms())
+            role_ms = role.deadline_ms()
+            if role_ms < due:
+                due = role_ms
         return due
 
     # ---- inside
@@ -180,20 +187,26 @@ class Node:
             self.channels.controller_moved()
 
     def _effects(self) -> Effects:
+        """What has gathered leaves; the next turn begins with nothing."""
         inbound, outbound = self.requests.taken(), self.channels.taken()
+        listens = self.requests.taken_listens()
+        syncs, works = self.runtime.taken()
+        stop = self.runtime.stopped
+        sends = [*outbound.sends, *inbound.sends] if outbound.sends else inbound.sends
+        decided = inbound.closes or inbound.pauses or inbound.resumes or outbound.dials or outbound.closes
+        if not (decided or listens or syncs or works or stop):
+            return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
-        syncs, works = self.runtime.taken()
-        listens = self.requests.taken_listens()
         return Effects(
-            send=[*outbound.sends, *inbound.sends],
+            send=sends,
             sync=syncs,
             work=works,
             dial=outbound.dials,
-            listen=[name for name, keep in listens.items() if keep] if listens else (),
-            turn_away=[name for name, keep in listens.items() if not keep] if listens else (),
+            listen=[name for name, keep in listens.items() if keep],
+            turn_away=[name for name, keep in listens.items() if not keep],
             close=[*outbound.closes, *inbound.closes],
             pause=inbound.pauses,
             resume=inbound.resumes,
-            stop=self.runtime.stopped,
+            stop=stop,
         )

@@ -146,12 +146,12 @@ class Raft:
         self._core.now = now
         following.alive(self._core, peer)
 
-    def tick(self, now: Now) -> None:
-        """Time has passed."""
+    def tick(self, now: Now) -> bool:
+        """Time has passed; False: that changes nothing."""
         core = self._core
         core.now = now
         if self._due_ms is not None and now.mono_ms < self._due_ms:
-            return
+            return False
         self._due_ms = None
         fetching = core.fetching
         if fetching is not None and fetching.serial and fetching.expires_ms <= now.mono_ms:
@@ -162,6 +162,7 @@ class Raft:
             PATIENCE_ENDED[core.role](core)
         if core.leading is not None:
             leading.announce(core)
+        return True
 
     def append(self, batch: Batch) -> None:
         """The leader's own batch, which continues the log. Raises NotLeader."""

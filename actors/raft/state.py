@@ -242,7 +242,8 @@ class Core:
     @property
     def told_leader(self) -> int:
         """The leader to name in answers. A leader that has resigned names nobody: the asker would come back to it."""
-        return NO_LEADER if self.leader_id == self.me.id and self.role is not Role.LEADER else self.leader_id
+        leader_id = self.hard.leader_id
+        return NO_LEADER if leader_id == self.me.id and self.role is not Role.LEADER else leader_id
 
     def next_serial(self) -> int:
         self._serial += 1

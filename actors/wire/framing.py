@@ -28,6 +28,7 @@ from actors.wire.messages import (
     names,
     requests,
 )
+from fastpath.messages.headers import plain_request_header
 from fastpath.messages.layout import Message
 
 _REQUEST = struct.Struct(">hhih")
@@ -84,6 +85,15 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     Any key and version is read, known or not, so that the caller can say no; an unknown key is read as header 1. What is
     not UTF-8 in the client id becomes U+FFFD, as in Java.
     """
+    plain = plain_request_header(frame, _flexible_from())
+    if plain is not None:
+        key, version, correlation_id, client_id, position = plain
+        return RequestHeader(key, version, correlation_id, client_id), position
+    return _decode_request_header(frame)
+
+
+def _decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """The same, for every header that there may be."""
     view = memoryview(frame)
     if len(view) < _REQUEST.size:
         raise WireError("RequestHeader", "cut short", len(view))
@@ -136,9 +146,9 @@ def encode_request(name: str, version: int, correlation_id: int, client_id: str 
     found = type(body).__schema__.head
     client = b"" if client_id is None else client_id.encode()
     prefix = _REQUEST.pack(found.number, version, correlation_id, -1 if client_id is None else len(client)) + client
-    if version in found.flexible:
+    if found.flexible.first <= version <= found.flexible.last:
         prefix += b"\0"
-    return encode_parts(body, version, prefix, framed=True)
+    return encode_parts(body, version, prefix, True)
 
 
 # ---- responses ----------------------------------------------------------------------------------------------------
@@ -150,10 +160,10 @@ def encode_response(name: str, version: int, correlation_id: int, body: Any) -> 
     An error message that repeats what a request said may be longer than a string may be: then all long ones are cut."""
     found = type(body).__schema__.head
     prefix = correlation_id.to_bytes(4, "big", signed=True)
-    if version in found.flexible and found.number != API_VERSIONS:
+    if found.flexible.first <= version <= found.flexible.last and found.number != API_VERSIONS:
         prefix += b"\0"
     try:
-        return encode_parts(body, version, prefix, framed=True)
+        return encode_parts(body, version, prefix, True)
     except WireError as error:
         if not error.path.endswith(MESSAGE):
             raise
@@ -189,9 +199,19 @@ def response_header(frame: Buffer, name: str, version: int) -> tuple[int, int]:
 
 def decode_response(name: str, version: int, frame: Buffer) -> Any:
     """The response in a frame without its length. Raises WireError, also for bytes left over."""
-    _, position = response_header(frame, name, version)
+    kind, tagged = _response(name, version)
+    if tagged and len(frame) > 4 and frame[4] == 0:  # no tags, as nearly always
+        position = 5
+    else:
+        _, position = response_header(frame, name, version)
+    return decode_exact(kind, version, frame, position)
+
+
+@cache
+def _response(name: str, version: int) -> tuple[type[Any], bool]:
+    """The message of a response, and whether its header has a tag section."""
     prefixed = f"v28:{name}" if name in _DRAFTS else name
-    return decode_exact(f"{prefixed}Response", version, frame, position)
+    return message(f"{prefixed}Response"), bool(rpc(name).response_header(version))
 
 
 def _skip_tags(view: memoryview, position: int, name: str) -> int:

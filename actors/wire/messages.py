@@ -236,7 +236,9 @@ def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entri
 
 def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> Any:
     """The message that fills `data` from `pos` to its end. Raises WireError when bytes are left over."""
-    decoded, end = decode(cls, version, data, pos, entries_max)
+    if isinstance(cls, str):
+        cls = message(cls)
+    decoded, end = decoder.decode(cls.__plans__.get(version) or plan(cls, version), data, pos, entries_max)
     left = memoryview(data).nbytes - end
     if left:
         raise WireError(type(decoded).__qualname__, f"{left} bytes left over", end)

@@ -58,5 +58,21 @@ cdef extern from "Python.h":
 cdef extern from *:
     """
     static inline PyObject* rayft_alloc(PyTypeObject* type) { return type->tp_alloc(type, 0); }
+
+    /* PyLong_AsLongLong, without a call where the number has one digit: as nearly all of a message have. */
+    static inline long long rayft_as_long_long(PyObject* o) {
+        if (PyLong_CheckExact(o)) {
+    #if PY_VERSION_HEX >= 0x030C0000
+            if (PyUnstable_Long_IsCompact((PyLongObject*)o)) return PyUnstable_Long_CompactValue((PyLongObject*)o);
+    #else
+            Py_ssize_t size = Py_SIZE(o);
+            if (size == 1) return ((PyLongObject*)o)->ob_digit[0];
+            if (size == 0) return 0;
+            if (size == -1) return -(long long)((PyLongObject*)o)->ob_digit[0];
+    #endif
+        }
+        return PyLong_AsLongLong(o);
+    }
     """
     PyObject* rayft_alloc(PyTypeObject*)
+    long long rayft_as_long_long(PyObject*)

@@ -211,6 +211,16 @@ cdef PyObject* read_array(Reader* r, Op* op, int code, bint nullable) noexcept:
     array = PyList_New(count)
     if array == NULL:
         return NULL
+    if op.element == INT32:                 # replicas, nearly always; `least` is 4, so all the bytes are there
+        for k in range(count):
+            value = PyLong_FromLong(load_int32(r.data + r.pos))
+            if value == NULL:
+                Py_DECREF(array)
+                return NULL
+            PyList_SET_ITEM(array, k, value)
+            r.pos += 4
+        PyObject_GC_UnTrack(array)
+        return array
     for k in range(count):
         value = read_value(r, op, op.element, False)
         if value == NULL:

@@ -99,7 +99,7 @@ cdef bint write_length(Writer* w, int code, Py_ssize_t length) noexcept:
 
 
 cdef bint write_integer(Writer* w, int code, PyObject* value) noexcept:
-    cdef long long number = PyLong_AsLongLong(value)
+    cdef long long number = rayft_as_long_long(value)
     if number == -1 and PyErr_Occurred() != NULL:
         return wrong(w, "not an integer that fits")
     if not room(w, 8):
@@ -233,8 +233,10 @@ cdef bint write_uuid(Writer* w, PyObject* value) noexcept:
 
 cdef bint write_array(Writer* w, Op* op, int code, PyObject* value) noexcept:
     cdef PyObject* array
+    cdef PyObject* item
     cdef Py_ssize_t count, k
     cdef bint done
+    cdef bint integers = INT8 <= op.element <= INT64
     if PyUnicode_Check(value) or PyBytes_Check(value):
         return wrong(w, "not a list")
     array = PySequence_Fast(value, "not a list")
@@ -245,7 +247,11 @@ cdef bint write_array(Writer* w, Op* op, int code, PyObject* value) noexcept:
     for k in range(count):
         if not done:
             break
-        done = write_value(w, op, op.element, False, PySequence_Fast_GET_ITEM(array, k))
+        item = PySequence_Fast_GET_ITEM(array, k)
+        if integers and item != Py_None:
+            done = write_integer(w, op.element, item)
+        else:
+            done = write_value(w, op, op.element, False, item)
         if not done:
             w.trail.item = k
     Py_DECREF(array)

@@ -137,6 +137,40 @@ cdef inline Fault _record(Walk w, int32_t delta, int64_t delta_ms, int32_t key_s
     return FINE
 
 
+cdef Py_ssize_t _plain(Walk w, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
+    """Pass the records that lie whole in a piece, up to one of which `_record` has something to tell; the position then."""
+    cdef RecordView record
+    cdef int32_t index = w.index, before = w.before, latest_delta = w.latest_delta, delta
+    cdef int64_t latest = w.latest, time
+    # What stays is read once: a store through `w` could change it as far as the compiler knows.
+    cdef int32_t count = w.count, last_delta = w.last_delta, from_delta = w.from_delta
+    cdef int64_t base_timestamp = w.base_timestamp, append_time = w.append_time
+    cdef int64_t oldest = w.oldest, newest = w.newest, from_ms = w.from_ms
+    cdef bint strict = w.strict, keyed = w.keyed, has_append_time = w.has_append_time
+    while pos < end and index < count and read_record(data, pos, end, &record) == FINE:
+        delta = record.offset_delta
+        time = append_time
+        if not has_append_time:
+            time = <int64_t>(<uint64_t>base_timestamp + <uint64_t>record.timestamp_delta)
+        if (delta != index) if strict else (delta <= before or delta > last_delta):
+            break
+        if keyed and record.key_size < 0:
+            break
+        if time != NO_TIMESTAMP and not oldest <= time <= newest:
+            break
+        if delta >= from_delta:
+            if time >= from_ms:
+                break
+            if time > latest:
+                latest = time
+                latest_delta = delta
+        before = delta
+        index += 1
+        pos = record.end
+    w.index, w.before, w.latest, w.latest_delta = index, before, latest, latest_delta
+    return pos
+
+
 cdef Fault _feed(Walk w, const uint8_t* data, Py_ssize_t end) noexcept nogil:
     cdef RecordView record
     cdef Py_ssize_t pos = 0
@@ -145,6 +179,9 @@ cdef Fault _feed(Walk w, const uint8_t* data, Py_ssize_t end) noexcept nogil:
         if w.state == SIZE and w.shift == 0:
             if w.hit:
                 return FINE                         # the rest is not looked at
+            pos = _plain(w, data, pos, end)
+            if pos >= end:
+                return FINE
             if w.index >= w.count:
                 return TOO_LONG
             if read_record(data, pos, end, &record) == FINE:

@@ -90,7 +90,7 @@ class Coordinator:
         """What is written once more, of each shard that is being compacted."""
         self._pending: dict[int, Pending] = {}
         self._next_token = 0
-        self._deadlines: list[tuple[int, str]] = []
+        self.deadlines: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
 
     # ---- which partition
@@ -395,8 +395,8 @@ class Coordinator:
     def tick(self, now: Now) -> None:
         """Sessions, phases, ids never used. What this schedules for now runs in the next tick, so that a tick ends."""
         due_now = []
-        while self._deadlines and self._deadlines[0][0] <= now.mono_ms:
-            due_now.append(heapq.heappop(self._deadlines))
+        while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
+            due_now.append(heapq.heappop(self.deadlines))
         for due_ms, group_id in due_now:
             if self._scheduled.get(group_id) != due_ms:
                 continue
@@ -414,7 +414,7 @@ class Coordinator:
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
-        return self._deadlines[0][0] if self._deadlines else FAR_MS
+        return self.deadlines[0][0] if self.deadlines else FAR_MS
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and empty
@@ -582,7 +582,7 @@ class Coordinator:
         due = rebalance.next_deadline_ms(group)
         if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
             self._scheduled[group.id] = due
-            heapq.heappush(self._deadlines, (due, group.id))
+            heapq.heappush(self.deadlines, (due, group.id))
 
 
 def java_hash(text: str) -> int:

@@ -22,6 +22,9 @@ from actors.wire import framing
 from actors.wire.errors import WireError
 
 API_VERSIONS = 18
+CLIENT, INTER_BROKER, CONTROLLER = Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER
+WRITES_NOTHING = Subject.NOTHING
+"""Module names, because every request uses them and the look-up of an enum member costs more."""
 
 
 class Dispatch:
@@ -45,10 +48,8 @@ class Dispatch:
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
         """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
-        broker = self.broker
-        clients = connection.kind is Listener.CLIENT or (
-            connection.kind is Listener.INTER_BROKER and api_key in CLIENTS_OWN
-        )
+        broker, kind = self.broker, connection.kind
+        clients = kind is CLIENT or (kind is INTER_BROKER and api_key in CLIENTS_OWN)
         if clients and broker is not None:
             lookups = broker.lookups
             if not (lookups.serving or lookups.admits(connection.id, api_key)):
@@ -132,14 +133,14 @@ class _Run:
     def start(self) -> None:
         """Ask the handler. A failure of the handler closes this connection and hurts nobody else."""
         dispatch = self._dispatch
-        context: Context | None = dispatch.controller if self._call.listener is Listener.CONTROLLER else dispatch.broker
+        context: Context | None = dispatch.controller if self._call.listener is CONTROLLER else dispatch.broker
         assert context is not None, "a listener is that of a role which is there"
         try:
             answer = perform(context, self._api, self._request, self._call)
         except Exception as error:
             self._dispatch.failed(self._slot.connection, self._api.name, error)
             return
-        if type(answer) not in (Done, Close) and self._api.writes is not Subject.NOTHING:
+        if type(answer) not in (Done, Close) and self._api.writes is not WRITES_NOTHING:
             self._dispatch.requests.connections.writes(self._slot, self._call.frame)
         self._settle(answer)
 

@@ -8,7 +8,7 @@ A channel to a controller begins with ApiVersions; the finalized level of `metad
 life of the connection and names the layout of the drafts' answers (reading A02).
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from actors.node.runtime.calls import Lane
@@ -110,9 +110,12 @@ class Channel:
 class Outbound(NamedTuple):
     """What a turn has decided about connections that this node dials."""
 
-    sends: list[tuple[int, list[Buffer]]]
-    dials: list[Dial]
-    closes: list[int]
+    sends: Sequence[tuple[int, list[Buffer]]] = ()
+    dials: Sequence[Dial] = ()
+    closes: Sequence[int] = ()
+
+
+NOTHING = Outbound()
 
 
 class Channels:
@@ -140,6 +143,8 @@ class Channels:
 
     def taken(self) -> Outbound:
         """What there is to do for the host since the last time, to be done in this order."""
+        if not (self.sends or self.dials or self.closes):
+            return NOTHING
         taken = Outbound(self.sends, self.dials, self.closes)
         self.sends, self.dials, self.closes = [], [], []
         return taken

@@ -17,8 +17,9 @@ some slow peers must not slow the others. Apache Kafka needs no such rule: it ta
 and its kernel sends records from the files.
 """
 
+import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from actors.node.runtime.calls import Api, Listener
@@ -29,6 +30,8 @@ UNREAD_BYTES_MAX = 256 << 20
 FAIR_BYTES = 1 << 20
 NOTHING_SERVED: Mapping[int, Api] = {}
 DATA_KINDS = (Listener.CLIENT, Listener.INTER_BROKER)
+
+_key = struct.Struct(">h").unpack_from
 
 
 class Slot:
@@ -114,10 +117,13 @@ class Connection:
 class Inbound(NamedTuple):
     """What a turn has decided about connections of peers."""
 
-    sends: list[tuple[int, list[Buffer]]]
-    closes: list[int]
-    pauses: list[int]
-    resumes: list[int]
+    sends: Sequence[tuple[int, list[Buffer]]] = ()
+    closes: Sequence[int] = ()
+    pauses: Sequence[int] = ()
+    resumes: Sequence[int] = ()
+
+
+NOTHING = Inbound()
 
 
 class Connections:
@@ -143,6 +149,8 @@ class Connections:
 
     def taken(self) -> Inbound:
         """What there is to do for the host since the last time."""
+        if not (self.sends or self.closes or self.pauses or self.resumes):
+            return NOTHING
         assert not self.pauses.keys() & self.resumes.keys(), (self.pauses, self.resumes)
         taken = Inbound(self.sends, self.closes, list(self.pauses), list(self.resumes))
         self.sends, self.closes, self.pauses, self.resumes = [], [], {}, {}
@@ -190,11 +198,12 @@ class Connections:
 
     def begin_turn(self) -> None:
         """What was sent before and did not congest its connection is on its way."""
-        for id in self._fresh:
-            connection = self._by_id.get(id)
-            if connection is not None:
-                self._taken(connection)
-        self._fresh.clear()
+        if self._fresh:
+            for id in self._fresh:
+                connection = self._by_id.get(id)
+                if connection is not None:
+                    self._taken(connection)
+            self._fresh.clear()
 
     def get(self, id: int) -> Connection | None:
         """The open connection of that number, or None."""
@@ -324,7 +333,7 @@ class Connections:
         held = self.bytes_held
         throttled = held > self.bytes_max or (self._throttled and held >= self.bytes_max * 3 // 4)
         crowded = requests_queued >= (max(1, requests_max * 3 // 4) if self._crowded else requests_max)
-        if (throttled, crowded) == (self._throttled, self._crowded):
+        if throttled is self._throttled and crowded is self._crowded:
             return
         self._throttled, self._crowded = throttled, crowded
         for connection in self._by_id.values():
@@ -342,8 +351,8 @@ class Connections:
         return True
 
     def _place(self, connection: Connection, frame: memoryview) -> Slot:
-        api = connection.apis.get(int.from_bytes(frame[:2], "big", signed=True))
-        slot = Slot(connection, len(frame), api)
+        key = _key(frame)[0] if len(frame) >= 2 else -1
+        slot = Slot(connection, len(frame), connection.apis.get(key))
         self.bytes_held += len(frame)
         connection.slots.append(slot)
         return slot

@@ -219,7 +219,9 @@ class Mailbox:
     def __init__(self, data_requests_max: int) -> None:
         self._plane = Line()
         """Requests of the control-plane listener."""
-        self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (Line(),))
+        self.data = Line()
+        """The data lane. Read only, by those who ask in every turn."""
+        self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = ((Line(), Line(), self._plane), (self.data,))
         """By lane, what runs first coming first: answers, requests, requests of the control-plane listener."""
         self._all = (*self._lines[Lane.CONTROL], *self._lines[Lane.DATA])
         self.last = self._plane
@@ -265,7 +267,7 @@ class Mailbox:
     def take(self, lane: Lane) -> Item | None:
         """What is handled next in a lane, or None."""
         for line in self._lines[lane]:
-            if line.size or line.at_work is not None:
+            if line.at_work is not None or line.size:
                 item = line.take()
                 if item is not None:
                     self.last = line
@@ -274,10 +276,7 @@ class Mailbox:
 
     def size(self, lane: Lane) -> int:
         """Frames waiting in a lane."""
-        size = 0
-        for line in self._lines[lane]:
-            size += line.size
-        return size
+        return sum([line.size for line in self._lines[lane]])
 
     def ready(self) -> bool:
         """Whether something can run now or in the next turn."""

@@ -22,6 +22,8 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
 
 REQUEST_BYTES_MAX = 256 << 20
+CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
+"""Module names, because every request uses them and the look-up of an enum member costs more."""
 NOTE_EVERY_MS = 1000
 """How often the share of idle time is looked at."""
 
@@ -93,14 +95,14 @@ class RequestChannel:
         connection = self.connections.get(conn)
         if connection is None:
             return False
-        if connection.kind is Listener.CONTROL_PLANE and (connection.waiting or self.mailbox.control_requests_full):
+        if connection.kind is CONTROL_PLANE and (connection.waiting or self.mailbox.control_requests_full):
             self.connections.wait(connection, frame)
             self._outside[conn] = None
         else:
             slot = self.connections.begin(connection, frame)
             if slot is not None:
                 self._queue(connection, frame, slot)
-            elif connection.kind is Listener.CONTROL_PLANE:  # 16 of its own are under way
+            elif connection.kind is CONTROL_PLANE:  # 16 of its own are under way
                 self._outside[conn] = None
         return not connection.paused
 
@@ -157,12 +159,14 @@ class RequestChannel:
 
     def taken(self) -> Inbound:
         """What this turn has decided about connections; first, whether they are read, by what is queued and held."""
-        self.connections.throttle(self.mailbox.size(Lane.DATA), self.mailbox.data_requests_max)
+        self.connections.throttle(self.mailbox.data.size, self.mailbox.data_requests_max)
         return self.connections.taken()
 
     def taken_listens(self) -> dict[str, bool]:
         """Listeners about which this turn has decided."""
-        found, self._listens = self._listens, {}
+        found = self._listens
+        if found:
+            self._listens = {}
         return found
 
     # ---- what handlers and roles ask for
@@ -244,11 +248,11 @@ class RequestChannel:
                 break
 
     def _queue(self, connection: Connection, frame: memoryview, slot: Slot) -> None:
-        if connection.kind is Listener.CONTROL_PLANE:
+        if connection.kind is CONTROL_PLANE:
             self.mailbox.put_control_request(connection.id, frame, slot)
         else:
             api = slot.api
-            self.mailbox.put(api.lane if api is not None else Lane.DATA, connection.id, frame, slot)
+            self.mailbox.put(api.lane if api is not None else DATA, connection.id, frame, slot)
 
     def _forget(self, conn: int) -> None:
         """A peer's connection is closed, and nothing of it is handled any more."""

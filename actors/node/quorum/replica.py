@@ -146,8 +146,7 @@ class Quorum:
 
     def tick(self, now: Now) -> None:
         """Timers of the quorum."""
-        self.raft.tick(now)
-        if self.raft.exhausted:
+        if self.raft.tick(now) and self.raft.exhausted:
             self._runtime.stop(1, self._last_epoch())
         self.advance()
 

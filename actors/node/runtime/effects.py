@@ -44,3 +44,6 @@ class Effects(NamedTuple):
     pause: Sequence[int] = ()
     resume: Sequence[int] = ()
     stop: Stop | None = None
+
+
+NOTHING = Effects()

@@ -215,13 +215,14 @@ class Waiting:
         """
         entry = _Entry(keys, again, connection)
         parked = self._parked
+        first = offsets[0] if offsets else 0
         for key in keys:
             waiters = parked.get(key)
             if waiters is None:
-                parked[key] = {entry: 0}
+                parked[key] = {entry: first}
             else:
-                waiters[entry] = 0
-        if offsets:
+                waiters[entry] = first
+        if offsets and len(keys) > 1:
             needed: dict[Hashable, int] = {}
             for key, offset in zip(keys, offsets, strict=True):
                 needed[key] = min(offset, needed.get(key, offset))
@@ -292,7 +293,10 @@ class Waiting:
 
     def deadline_ms(self) -> int:
         """When something is due, FAR_MS if nothing is; 0: somebody is late."""
-        return 0 if self._late.hosts else min(self.timers.deadline_ms(), self._deadlines.deadline_ms())
+        if self._late.hosts:
+            return 0
+        timers_ms, requests_ms = self.timers.deadline_ms(), self._deadlines.deadline_ms()
+        return timers_ms if timers_ms < requests_ms else requests_ms
 
     def _found(self) -> list[_Entry]:
         """Who waits for what was signalled, in order."""

@@ -8,7 +8,7 @@ import pytest
 from actors.broker import sessions
 from actors.broker.sessions import IDLE_MS, Sessions, Wanted
 from actors.wire.messages import message
-from tests.unit.broker.lab import Lab
+from tests.unit.broker.lab import TOPIC_ID, Lab
 
 
 def made(slots: int = 3) -> Sessions:
@@ -71,3 +71,21 @@ def test_a_follower_is_who_is_registered_in_its_present_life(epoch_off: int, kno
     after = [one.id for one in node.broker.sessions.replica_sessions(2)]
     assert bool(seen) is known
     assert (after == before) is not known, "a stranger does not end the session of the broker that it claims to be"
+
+
+@pytest.mark.parametrize("partitions", [2, 400])
+def test_a_session_for_which_there_is_no_room_hears_of_no_change(
+    partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shorter than a slice, and longer."""
+    monkeypatch.setattr(sessions, "ENTRIES_MAX", 1)
+    lab = Lab(1)
+    lab.topic([1])
+    lab.settle()
+    kind = message("FetchRequest")
+    asked = [kind.FetchPartition(partition=number, partition_max_bytes=1) for number in range(partitions)]
+    topic = kind.FetchTopic(topic_id=TOPIC_ID, partitions=asked)
+    pending = lab.call(1, "Fetch", 17, kind(max_wait_ms=0, session_epoch=0, topics=[topic]))
+    lab.settle()
+    assert pending.done and pending.reply.session_id == 0
+    assert not lab.partition(1).watchers

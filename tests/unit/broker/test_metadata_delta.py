@@ -37,7 +37,7 @@ def replayed(lab: Lab, *changes: Any) -> None:
     for node in lab.nodes.values():
         role = node.broker
         for op in changes:
-            role.applier.apply(role._image_deltas.of(role.image.replay(role.image.next_offset, op)))
+            role.applier.apply(role._image_deltas.of(role.cache.image.replay(role.cache.image.next_offset, op)))
     lab.settle()
 
 
@@ -140,7 +140,7 @@ def test_a_follower_hears_that_its_part_is_the_same() -> None:
 
 def test_a_partition_begins_changes_and_ends_by_deltas_that_no_image_has_made() -> None:
     lab = lab_of(2)
-    rows = lab.broker(2).image.row_end
+    rows = lab.broker(2).cache.image.row_end
     told(lab, 2, Assignment((2,), (2,), 2, 5, 8), number=7)
     partition = lab.partition(2, 7)
     assert partition.leads and (partition.leader_epoch, partition.isr.partition_epoch) == (5, 8)
@@ -149,21 +149,21 @@ def test_a_partition_begins_changes_and_ends_by_deltas_that_no_image_has_made() 
     assert partition.leader == 1 and not partition.leads
     told(lab, 2, None, number=7)
     assert lab.partition(2, 7) is None and partition.removed
-    assert lab.broker(2).image.row_end == rows
+    assert lab.broker(2).cache.image.row_end == rows
 
 
 def test_a_whole_delta_ends_what_it_does_not_name() -> None:
     lab = lab_of(2, partitions=2)
     role = lab.broker(2)
     kept = PartitionState("t", TOPIC_ID, 1, Assignment((1, 2), (1, 2), 1, 0, 0))
-    brokers = [(broker.id, broker) for broker in role.image.brokers()]
+    brokers = [(broker.id, broker) for broker in role.cache.image.brokers()]
     role.applier.loaded(lambda: MetadataDelta(brokers, partitions=[kept]))
     assert lab.partition(2, 0) is None and lab.partition(2, 1) is not None
 
 
 def test_what_an_older_process_led_is_led_once_the_registration_is_of_this_one() -> None:
     lab = lab_of(1)
-    role, own = lab.broker(1), lab.broker(1).image.broker(1)
+    role, own = lab.broker(1), lab.broker(1).cache.image.broker(1)
     leads = PartitionState("t", TOPIC_ID, 0, Assignment((1,), (1,), 1, 0, 0))
     other = own._replace(incarnation_id=b"o" * 16)
     role.applier.apply(MetadataDelta([(1, other)], led_here=iter([leads])))
@@ -182,7 +182,7 @@ def left(how: str) -> Lab:
     """Broker 3 is out of the ISR, and then fenced or absent; its process runs on."""
     lab = lab_of()
     lab.cut.add(3)
-    epoch = lab.broker(1).image.broker(3).epoch
+    epoch = lab.broker(1).cache.image.broker(3).epoch
     replayed(lab, ops.PartitionsChanged.one(TOPIC_ID, 0, [1, 2]), ENDS[how](3, epoch))
     return lab
 

@@ -1,9 +1,12 @@
 """Frames and headers, against kio's headers and a stream cut everywhere."""
 
+import contextlib
 import io
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kio.schema.request_header.v1.header import RequestHeader as Header1
 from kio.schema.request_header.v2.header import RequestHeader as Header2
 from kio.serial import entity_writer
@@ -13,6 +16,7 @@ from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.framing import Deframer
 from actors.wire.messages import encode, message
+from fastpath.messages.headers import plain_request_header
 
 
 @pytest.mark.parametrize("client_id", [None, "", "client", "größe"])
@@ -175,3 +179,22 @@ def test_a_header_with_more_tags_than_anybody_sends_is_refused_at_once() -> None
     assert framing.decode_request_header(head + b"\x02" + b"\x05\0\x06\x01x")[1] == len(head) + 6
     with pytest.raises(WireError, match="tags"):
         framing.decode_request_header(head + b"\xff\xff\xff\xff\x0f" + bytes(2_000_000))
+
+
+@given(st.data())
+def test_a_plain_header_is_read_as_any_other(data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from([0, 1, 3, 18, 50, 0x7FFF, -1]) | st.integers(-0x8000, 0x7FFF))
+    version = data.draw(st.integers(-1, 20))
+    client = data.draw(st.binary(max_size=12) | st.text("abc-é", max_size=200).map(str.encode))
+    size = data.draw(st.sampled_from([len(client), -1, -2, len(client) + 1]))
+    frame = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + bytes(3) + b"\x07"
+    frame += size.to_bytes(2, "big", signed=True) + client + data.draw(st.sampled_from([b"", b"\0", b"\0\0", b"\x01"]))
+    frame = frame[: data.draw(st.integers(0, len(frame)) | st.just(len(frame)))]
+    plain = plain_request_header(frame, framing._flexible_from())
+    if plain is not None:
+        assert framing._decode_request_header(frame) == (plain[:4], plain[4])
+    else:
+        with contextlib.suppress(WireError):
+            header, position = framing._decode_request_header(frame)
+            tagged = position > 10 + max(size, 0) and frame[10 + max(size, 0)] != 0
+            assert tagged or not (header.client_id or "").isascii(), "it is plain"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from actors.wire import schema
+from actors.wire.errors import WireError
 from actors.wire.messages import FOLDERS, decode, encode, encode_parts, head, message, names, requests, rpcs
 from fastpath.messages.encoder import REFERENCE_SIZE
 
@@ -251,3 +252,28 @@ def test_no_sentences_in_schemas() -> None:
     """Schemas hold facts: no comment, no description."""
     for path in Path(schema.FOLDER).rglob("*.schema"):
         assert "#" not in path.read_text()
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 2**30 - 1, 2**30, -(2**30), 1 - 2**30, 2**31 - 1, -(2**31)])
+def test_numbers_of_one_digit_and_of_more(number: int) -> None:
+    """CPython keeps 30 bits in a digit; numbers of one digit are read without a call."""
+
+    class Odd(int):
+        """Not the type itself, as members of enumerations are not."""
+
+    kind = message("MetadataResponse")
+    part = kind.MetadataResponsePartition
+    for given in (number, Odd(number)):
+        made = part(leader_id=given, replica_nodes=[given, 7, given], isr_nodes=[], offline_replicas=(given,))
+        body = kind(topics=[kind.MetadataResponseTopic(name="t", partitions=[made])])
+        found = decode("MetadataResponse", 12, encode(body, 12))[0].topics[0].partitions[0]
+        assert (found.leader_id, found.replica_nodes, found.offline_replicas) == (number, [number, 7, number], [number])
+
+
+@pytest.mark.parametrize("wrong", [None, 2**31, -(2**31) - 1, 2**70, "1", 1.0])
+def test_what_is_no_number_in_an_array_of_numbers(wrong: object) -> None:
+    kind = message("MetadataResponse")
+    part = kind.MetadataResponsePartition(replica_nodes=[1, wrong])
+    body = kind(topics=[kind.MetadataResponseTopic(name="t", partitions=[part])])
+    with pytest.raises(WireError, match=r"topics\[0\]\.partitions\[0\]\.replica_nodes\[1\]"):
+        encode(body, 12)

@@ -69,9 +69,9 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
-    if request.topics or request.forgotten_topics_data:
-        return go_on(attempt.first(request))
-    return attempt.attempt(False)
+    if _taken_in(context, opened.session, request, uses_ids):
+        return attempt.attempt(False)
+    return go_on(attempt.first(request))
 
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
@@ -87,6 +87,31 @@ def _replica(request: Any, version: int) -> tuple[int, int]:
         return request.replica_id, -1
     state = request.replica_state
     return (-1, -1) if state is None else (state.replica_id, state.replica_epoch)
+
+
+def _taken_in(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> bool:
+    """Take in at once what a request says that is shorter than a slice, as nearly all are. False: it is not."""
+    topics = request.topics
+    if not topics:
+        return not request.forgotten_topics_data
+    if request.forgotten_topics_data or len(topics) >= ENTRIES_A_SLICE:
+        return False
+    if sum([len(topic.partitions) for topic in topics]) >= ENTRIES_A_SLICE:
+        return False
+    added = session.want(_wanted(request, uses_ids))
+    if added:
+        for entry in added:
+            context.replicas.attach(entry)
+        if not context.sessions.grew(session, len(added)):
+            _attach_anew(context, session)
+    return True
+
+
+def _attach_anew(context: BrokerContext, session: Session) -> None:
+    """The session cannot be found again: partitions need not tell it what changes."""
+    for entry in session.entries.values():
+        context.replicas.detach(entry)
+        context.replicas.attach(entry)
 
 
 def _update(context: BrokerContext, session: Session, request: Any, uses_ids: bool) -> Generator[None, None, None]:
@@ -115,9 +140,7 @@ def _update(context: BrokerContext, session: Session, request: Any, uses_ids: bo
                 if session.epoch != epoch:
                     return
     if not kept:
-        for entry in session.entries.values():
-            context.replicas.detach(entry)
-            context.replicas.attach(entry)
+        _attach_anew(context, session)
 
 
 def _wanted(request: Any, uses_ids: bool) -> Iterator[Wanted]:
@@ -139,6 +162,19 @@ def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]
     for topic in request.forgotten_topics_data:
         for number in topic.partitions:
             yield (topic.topic_id if uses_ids else topic.topic), number
+
+
+class _Reply:
+    """An answer that is being put together."""
+
+    __slots__ = ("moved", "sent", "topics")
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes | str, Any] = {}
+        self.moved: dict[int, None] = {}
+        """Brokers that lead what the fetcher has asked here."""
+        self.sent: list[Entry] = []
+        """What is dirty again behind the rest: until the fetcher names its new position, it may have thrown this away."""
 
 
 class _Fetch:
@@ -234,7 +270,18 @@ class _Fetch:
                 _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
         _clean(session, looks[clean:] if clean else looks)
-        return (yield from self._reply(looks))
+        reply = _Reply()
+        if len(looks) < ENTRIES_A_SLICE:
+            self._tell(looks, reply)
+        else:
+            for begin in range(0, len(looks), ENTRIES_A_SLICE):
+                portion = looks[begin : begin + ENTRIES_A_SLICE]
+                self._tell(portion, reply)
+                if len(portion) == ENTRIES_A_SLICE:
+                    yield
+                    if session.epoch != self._epoch:
+                        return Done(_RESPONSE(session_id=session.id))
+        return self._done(reply)
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -276,12 +323,10 @@ class _Fetch:
             return [entry.partition.grown for entry in session.entries.values() if entry.partition is not None]
         return [entry.partition.committed for entry in session.entries.values() if entry.partition is not None]
 
-    def _reply(self, looks: Iterable[Look]) -> Steps:
-        session = self._session
-        topics: dict[bytes | str, Any] = {}
-        moved: dict[int, None] = {}
-        sent: list[Entry] = []
-        for number, found in enumerate(looks, 1):
+    def _tell(self, looks: Iterable[Look], reply: "_Reply") -> None:
+        """Put into the answer what was found."""
+        session, topics = self._session, reply.topics
+        for found in looks:
             entry = found.entry
             if not self._incremental or found.news:
                 topic = topics.get(entry.topic)
@@ -289,22 +334,23 @@ class _Fetch:
                     topic = topics[entry.topic] = self._topic(entry.topic)
                 topic.partitions.append(_partition_data(found, self._committed_only))
                 if found.error in MOVED:
-                    moved[found.leader] = None
+                    reply.moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
             if found.left_out:
                 session.dirty[entry] = None
             elif found.size or found.urgent:
-                sent.append(entry)
-            if not number % ENTRIES_A_SLICE:
-                yield
-                if session.epoch != self._epoch:
-                    return Done(_RESPONSE(session_id=session.id))
-        for entry in sent:
+                reply.sent.append(entry)
+
+    def _done(self, reply: "_Reply") -> Answer:
+        session = self._session
+        for entry in reply.sent:
             session.dirty[entry] = None
-        reply = _RESPONSE(session_id=session.id, responses=list(topics.values()))
-        if moved:
-            reply.node_endpoints = self._context.cache.node_endpoints(moved, _RESPONSE.NodeEndpoint, self._listener)
-        return Done(reply)
+        response = _RESPONSE(session_id=session.id, responses=list(reply.topics.values()))
+        if reply.moved:
+            response.node_endpoints = self._context.cache.node_endpoints(
+                reply.moved, _RESPONSE.NodeEndpoint, self._listener
+            )
+        return Done(response)
 
     def _topic(self, topic: bytes | str) -> Any:
         if self._uses_ids:

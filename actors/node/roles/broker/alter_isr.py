@@ -39,6 +39,12 @@ class AlterIsr:
         self._counted = 0
         """The sum of their counts."""
 
+    def end_turn(self) -> None:
+        """Count what has changed, and send what is queued."""
+        self.count()
+        if not self._replicas.proposals.idle:
+            self.send()
+
     def count(self) -> None:
         """Mark the changes since the last turn (R497-49)."""
         replicas = self._replicas
@@ -54,7 +60,7 @@ class AlterIsr:
     def send(self) -> None:
         """Send what is queued, if nothing is under way."""
         sender = self._replicas.proposals
-        if sender.idle or not self._lookups.serving:
+        if not self._lookups.serving:
             return
         request = sender.flush(self._lifecycle.epoch, self._runtime.now.mono_ms)
         if request is None:

@@ -80,15 +80,19 @@ class GroupCoordinator:
 
     def tick(self, now: Now) -> None:
         """Time."""
-        self.machine.tick(now)
+        machine, deadlines = self.machine, self.machine.deadlines
+        if deadlines and deadlines[0][0] <= now.mono_ms:
+            machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._check_interval_ms
-            self.machine.expire_offsets(now, self._exists)
-        self.drain()
+            machine.expire_offsets(now, self._exists)
+        if machine.answers or machine.writes or machine.compacted:
+            self.drain()
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        return min(self.machine.deadline_ms(), self._check_ms)
+        deadlines = self.machine.deadlines
+        return min(deadlines[0][0], self._check_ms) if deadlines else self._check_ms
 
     # ---- for the handlers
 

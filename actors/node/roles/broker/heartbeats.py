@@ -27,6 +27,8 @@ PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 NO_LEADER_MS = 50
 """How soon to look again for a leader of the quorum, before the first heartbeat."""
 TIMEOUT_MS_MIN = 1000
+INITIAL = State.INITIAL
+"""A module name, because every turn uses it and the look-up of an enum member costs more."""
 
 
 class BrokerHeartbeats:
@@ -92,7 +94,7 @@ class BrokerHeartbeats:
     def deadline_ms(self) -> int:
         """When `tick` is due."""
         due = self._lifecycle.deadline_ms()
-        if self._lifecycle.state is State.INITIAL and not self.metadata().leader_known:
+        if self._lifecycle.state is INITIAL and not self.metadata().leader_known:
             due = min(due, self._runtime.now.mono_ms + NO_LEADER_MS)
         return due
 
@@ -157,8 +159,9 @@ class BrokerHeartbeats:
 
     def _follow_state(self) -> None:
         lifecycle = self._lifecycle
-        for sentence in lifecycle.take_reports():
-            self._runtime.log.info(f"broker {self._cache.me}: {sentence}")
+        if lifecycle.reported:
+            for sentence in lifecycle.take_reports():
+                self._runtime.log.info(f"broker {self._cache.me}: {sentence}")
         serving = self._lookups.serving
         if serving and not self.was_serving:
             self._open_clients()
@@ -167,9 +170,11 @@ class BrokerHeartbeats:
         elif lifecycle.epoch >= 0 and not self._answering:
             self._turn_clients_away()  # with a lease, a port that refuses would tell of a dead process
         self.was_serving = serving
-        if lifecycle.epoch >= 0:
+        epoch = lifecycle.epoch
+        if epoch >= 0:
             for fetcher in self._replicas.fetchers.values():
-                fetcher.renew(lifecycle.epoch)
+                if fetcher.broker_epoch != epoch:
+                    fetcher.renew(epoch)
         if serving and self._producer_ids.ids.wants(self._runtime.now.mono_ms):
             self._producer_ids.ask()
         if lifecycle.stop_at is not None and not self._storage.closing:

@@ -174,10 +174,10 @@ class BrokerRole:
         """Timers: lease, heartbeat, lag, retention, checkpoints, groups."""
         if not self._started:
             return
-        if not self.applier.caught_up:
+        if not self.storage.in_use:
             self.applier.catch_up(self._image_deltas.whole)
+        caught_up = self.storage.in_use
         self.heartbeats.tick(now)
-        caught_up = self.applier.caught_up
         if caught_up and self.heartbeats.was_serving and self.storage.unclaimed:
             self.storage.retire_unclaimed()
         if now.mono_ms >= self._lag_check_ms:
@@ -196,8 +196,7 @@ class BrokerRole:
         self.storage.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()
-        self.alter_isr.count()
-        self.alter_isr.send()
+        self.alter_isr.end_turn()
         self.replication.end_turn()
 
     def deadline_ms(self) -> int:
@@ -205,9 +204,9 @@ class BrokerRole:
         if not self._started:
             return FAR_MS
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
-        if self.applier.caught_up:
+        if self.storage.in_use:
             due = min(due, self.storage.deadline_ms())
-        if self.lookups.serving:
+        if not self.replicas.proposals.idle and self.lookups.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due
 

@@ -27,12 +27,11 @@ class BrokerSnapshots(Snapshotting):
 
     def tick(self, image: Image, now: Now) -> None:
         """Begin one if it is due. `image` ends where a batch does."""
-        store = self._quorum.store
         if self._since_ms < 0:
             self._since_ms = now.mono_ms
-        if not self._own or store.taken is not None:
-            return
+        store = self._quorum.store
         grown = store.bytes_since_snapshot
-        if grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms):
+        due = grown >= self._bytes_max or (grown and now.mono_ms - self._since_ms >= self._interval_ms)
+        if due and self._own and store.taken is None:
             self._since_ms = now.mono_ms
             self.take(image)

@@ -39,6 +39,7 @@ from actors.ports import Disk, DiskFailed, DiskFull, Now
 
 DEVICE_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ENOTDIR))
 """Why a job in a directory takes it offline; that a name is in use, say, does not."""
+FLUSH_NEVER_MS = 1 << 62
 LOOKS = 256
 """Replicas whose files are looked for at each checkpoint, in turn."""
 
@@ -319,7 +320,7 @@ class BrokerStorage:
     def written(self, partition: Partition) -> None:
         """A log has grown."""
         self._written[partition] = None
-        if self._full_disks:
+        if self._full_disks.lacks:
             self._full_disks.taken(partition.log.disk)
 
     def flush(self, replicas: Replicas, partitions: list[Partition], then: Callable[[Any], None]) -> None:
@@ -390,12 +391,14 @@ class BrokerStorage:
         if not self._written:
             return
         now_ms = self._runtime.now.mono_ms
-        due = [one for one in self._written if one.log.flush_due(now_ms) or one.flush_before_asking]
-        self._written = {
-            partition: None
-            for partition in self._written
-            if partition not in due and partition.settings.flush_ms < (1 << 62)
-        }
+        due: list[Partition] = []
+        later: dict[Partition, None] = {}
+        for one in self._written:
+            if one.log.flush_due(now_ms) or one.flush_before_asking:
+                due.append(one)
+            elif one.settings.flush_ms < FLUSH_NEVER_MS:
+                later[one] = None
+        self._written = later
         if due:
             self.flush(replicas, due, lambda result: self._flushed(replicas, due, result))
 
@@ -409,8 +412,9 @@ class BrokerStorage:
     def tick(self, now: Now, replicas: Replicas) -> None:
         """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the
         image: until then they are not here, and the checkpoints would forget them."""
-        for disk in self._full_disks.over(now.mono_ms):
-            self._runtime.log.info(f"there is room in {self._path(disk)} again: appends are taken")
+        if self._full_disks.lacks:
+            for disk in self._full_disks.over(now.mono_ms):
+                self._runtime.log.info(f"there is room in {self._path(disk)} again: appends are taken")
         if now.mono_ms >= self._checkpoint_ms:
             self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
             self._look(replicas)
@@ -454,7 +458,8 @@ class BrokerStorage:
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        return min(self._checkpoint_ms, self._retention_ms, self._full_disks.deadline_ms())
+        due = self._checkpoint_ms if self._checkpoint_ms < self._retention_ms else self._retention_ms
+        return min(due, self._full_disks.deadline_ms()) if self._full_disks.lacks else due
 
     def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""

@@ -1,0 +1,3 @@
+def plain_request_header(
+    frame: bytes | bytearray | memoryview, flexible_from: dict[int, int]
+) -> tuple[int, int, int, str | None, int] | None: ...
