@@ -47,3 +47,4 @@ class Effects(NamedTuple):
 
 
 NOTHING = Effects()
+"""Of a turn that wants nothing done."""
