@@ -52,12 +52,10 @@ def _agree_addresses(plan: Plan, host: str | None, port: int | None) -> None:
 def _agree_settings(plan: Plan, common: Mapping[str, str]) -> None:
     refuse_own(common)
     for member in plan.members:
-        wished = node_config(
-            {**member.config.given, **{ALIASES.get(name, name): text for name, text in common.items()}}
-        )
+        asked = node_config({**member.config.given, **{ALIASES.get(name, name): text for name, text in common.items()}})
         for spelt in common:
             name = ALIASES.get(spelt, spelt)
-            if name not in BROKER_CONFIGS or wished.value(name) == member.config.value(name):
+            if name not in BROKER_CONFIGS or asked.value(name) == member.config.value(name):
                 continue
             if name == METRICS and any(other.config.value(name) == common[spelt].strip() for other in plan.members):
                 continue  # each node has a port of its own, counted up from the one that was given

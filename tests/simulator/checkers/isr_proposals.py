@@ -19,7 +19,7 @@ State = tuple[int, frozenset[int], int, tuple[int, ...]]
 
 
 class IsrProposals:
-    name = "isr_changes_are_wished"
+    name = "isr_changes_are_proposed"
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -36,7 +36,7 @@ class IsrProposals:
             if before is None or before[2] < 0 or now[2] < 0 or now[0] != before[0] + 1 or now[3] != before[3]:
                 continue
             if now[2] == before[2]:
-                self._wished(image, key, before, now)
+                self._check_that_it_was_proposed(image, key, before, now)
             elif now[2] != image.replicas(row)[0] and self._well(image, before[2], key):
                 name = f"{image.topic_name(image.topic_of(row))}-{key[1]}"
                 raise Violation(
@@ -44,7 +44,7 @@ class IsrProposals:
                     f"{name}: {before} became {now}, and broker {before[2]} is well",
                 )
 
-    def _wished(self, image: Image, key: Key, before: State, now: State) -> None:
+    def _check_that_it_was_proposed(self, image: Image, key: Key, before: State, now: State) -> None:
         version, members, leader, _ = before
         if not now[1] - members and not any(self._well(image, broker, key) for broker in members - now[1]):
             return

@@ -158,7 +158,7 @@ class AimedFaults(RoughFaults):
 
     def _turned(self, process: Process) -> None:
         if self._awaited is not None and process is self._awaited[0]:
-            self._wished(*self._awaited)
+            self._follow_proposal(*self._awaited)
         if process is self._outpaced:
             self._outrun(process)
         node = process.node
@@ -337,7 +337,7 @@ class AimedFaults(RoughFaults):
     def _forget_awaited(self) -> None:
         self._awaited = None
 
-    def _wished(self, leader: Process, key: tuple[bytes, int], member: Process) -> None:
+    def _follow_proposal(self, leader: Process, key: tuple[bytes, int], member: Process) -> None:
         """Act as soon as the leader has sent its proposal."""
         broker = leader.node.broker if leader.node is not None else None
         partition = broker.replicas.get(*key) if broker is not None else None

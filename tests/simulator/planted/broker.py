@@ -100,7 +100,7 @@ def isr_growth_counted_only_when_confirmed() -> Sequence[Patch]:
 
 @mistake()
 def replica_joins_before_it_has_caught_up() -> Sequence[Patch]:
-    """A follower is wished for as soon as it has fetched at all."""
+    """A leader proposes a follower as soon as it has fetched at all."""
 
     def joins(view: View, isr: Isr, follower: Any) -> bool:
         return follower.log_end >= 0 and isr_rules.eligible(view, follower)

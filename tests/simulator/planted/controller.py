@@ -33,13 +33,13 @@ def _checks_without(*dropped: Any) -> Patch:
 
 @mistake("moving")
 def stale_alter_isr_accepted() -> Sequence[Patch]:
-    """AlterIsr is applied though the partition has changed since it was wished."""
+    """AlterIsr is applied though the partition has changed since it was proposed."""
     return [_checks_without(isr._version_is_current)]
 
 
 @mistake("recreated")
 def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
-    """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was wished for the old one."""
+    """AlterIsr finds the topic by its name alone: a recreated one gets the ISR that was proposed for the old one."""
     proposals = isr._proposals
 
     def by_name(state: State, sender: int, topic: Any, seen: set[int]) -> Any:

@@ -34,7 +34,7 @@ ROWS = [
     ("T22", OUT, Event.LEASE_RENEWED, OUT, {1, 2, 3}),
     ("T23", OUT, Event.CONTROLLER_CHANGED, OUT, {1, 2, 3}),
 ]
-"""(row, stage, event, stage afterwards, maximal ISR afterwards), with {1, 2} committed and {1, 2, 3} wished."""
+"""(row, stage, event, stage afterwards, maximal ISR afterwards), with {1, 2} committed and {1, 2, 3} proposed."""
 
 
 def at(stage: Stage) -> Isr:

@@ -97,8 +97,8 @@ def test_a_missing_topic_that_is_named_twice_is_made_once() -> None:
     kind = message("MetadataRequest")
     asked = lab.call(1, "Metadata", 9, kind(topics=[kind.MetadataRequestTopic(name="n")] * 2))
     lab.settle()
-    wishes = [request for _, name, request in lab.asked if name == "CreateTopics"]
-    assert [[topic.name for topic in wish.topics] for wish in wishes] == [["n"]]
+    requests = [request for _, name, request in lab.asked if name == "CreateTopics"]
+    assert [[topic.name for topic in one.topics] for one in requests] == [["n"]]
     assert [(topic.name, topic.error_code) for topic in asked.reply.topics] == [("n", ErrorCode.NONE)]
 
 
@@ -127,8 +127,8 @@ def test_what_a_group_committed_is_told_once(version: int, all_topics: bool) -> 
     if version < 8:
         request = kind(group_id="g", topics=None if all_topics else topics)
     else:
-        wishes = [topics, None] if all_topics else [topics]
-        request = kind(groups=[kind.OffsetFetchRequestGroup(group_id="g", topics=wish) for wish in wishes] * 2)
+        requests = [topics, None] if all_topics else [topics]
+        request = kind(groups=[kind.OffsetFetchRequestGroup(group_id="g", topics=one) for one in requests] * 2)
     reply = lab.call(1, "OffsetFetch", version, request).reply
     (group,) = reply.groups if version >= 8 else (reply,)
     (found,) = group.topics

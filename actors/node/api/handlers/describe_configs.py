@@ -51,12 +51,12 @@ class Value(NamedTuple):
 def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Settings of each resource."""
     kind = message("DescribeConfigsResponse")
-    wishes = {
+    asked = {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
     }
     reply = kind()
     pace = Pace()
-    for one in wishes.values():
+    for one in asked.values():
         result = _result(context, kind, one, request)
         reply.results.append(result)
         if pace.over(1 + len(result.configs)):
