@@ -93,6 +93,8 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
         if isinstance(warm, Exception):
             raise warm
         if not warm.data:
+            if log.sparse and log.log_end_offset not in (start, log.log_start_offset):
+                return Slice(log.log_end_offset)  # nothing is left of what was there
             raise CorruptBatch(0, "no batch can be found there")
         _verify(partition, start, warm.data)
     except CorruptBatch as error:
@@ -179,7 +181,7 @@ def _read(
             cold = log.cold_read(entry.fetch_offset, limit, end, first)
         else:
             records, below = found.data, found.next_offset
-            if sealed and first and not records:
+            if sealed and first and not records and not log.sparse:
                 raise _damaged(partition, entry.fetch_offset, "no batch can be found there")
     if sealed and records:
         try:
@@ -206,12 +208,12 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
     """What comes back from a segment, read from `offset` on, is what was appended: every checksum, and what no checksum
     covers. Raises CorruptBatch.
 
-    Offsets leave no gap: nothing here compacts a log.
+    Offsets leave no gap, save in a log that was compacted.
     """
-    position, below, epochs = 0, offset, partition.log.epochs
+    position, below, epochs, sparse = 0, offset, partition.log.epochs, partition.log.sparse
     while position < len(records):
         header = verify(records, position)
-        if header.base_offset > below if position == 0 else header.base_offset != below:
+        if (header.base_offset < below and position > 0) or (header.base_offset > below and not sparse):
             raise CorruptBatch(position, f"it begins at {header.base_offset}")
         # A log may begin inside a batch; the table of epochs begins with the log.
         wanted = epochs.epoch_at(max(header.base_offset, offset))

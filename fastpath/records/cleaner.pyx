@@ -56,7 +56,7 @@ LastBatch = namedtuple("LastBatch", ("producer_id", "producer_epoch", "last_offs
 cdef dict REASONS = {
     BAD_SIZE: "the batch's length is below 61 bytes or above 2 GiB",
     BAD_MAGIC: "the batch's magic is not 2",
-    BAD_OFFSETS: "the batch's offsets are negative or beyond 63 bits",
+    BAD_OFFSETS: "the batch's offsets are negative, beyond 63 bits, or not above those before it",
     BAD_COUNT: "the batch's record count does not fit its offsets",
     BAD_CRC: "the batch's CRC does not match its bytes",
     BAD_RECORD: "a record's lengths make no sense",
@@ -262,7 +262,8 @@ cdef class Cleaner:
     cdef Py_ssize_t producer_count
     cdef int64_t now_ms, horizon_ms, output_bytes_max
     cdef Growth out, kept
-    cdef int64_t last_offset
+    cdef int64_t last_offset    # of what is cleaned
+    cdef int64_t before         # last offset of the batch before
     cdef readonly int64_t records_read, records_kept, keyless, bytes_read, bytes_written, tombstones, max_timestamp
 
     def __cinit__(self):
@@ -282,7 +283,7 @@ cdef class Cleaner:
         self.now_ms = now_ms
         self.horizon_ms = now_ms + min(delete_retention_ms, (1 << 62) - now_ms)
         self.output_bytes_max = output_bytes_max
-        self.max_timestamp = -1
+        self.max_timestamp = self.before = -1
         self.producers = <Producer*>malloc(max(1, len(rows)) * sizeof(Producer))
         if self.producers == NULL:
             raise MemoryError
@@ -312,6 +313,7 @@ cdef class Cleaner:
                 if fault == NOT_HERE:
                     fault = self._special(data, <const uint8_t*>view.buf, &h)
                     if fault == FINE:
+                        self.before = h.last_offset
                         pos += h.size
                         continue
                 if fault != FINE and fault != CUT:
@@ -333,6 +335,8 @@ cdef class Cleaner:
             fault = _look(data, pos[0], end, h)
             if fault != FINE:
                 return fault
+            if h.base_offset <= self.before:        # no checksum covers it
+                return BAD_OFFSETS
             if not _plain(h):
                 return NOT_HERE
             body = data + pos[0] + HEADER_BYTES
@@ -341,6 +345,7 @@ cdef class Cleaner:
                 fault = self._settle(data, h, body, &found, False)
             if fault != FINE:
                 return fault
+            self.before = h.last_offset
             pos[0] += h.size
         return FINE
 

@@ -27,7 +27,7 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import DELETED, NO_LIMIT, Chunk, Job, Segment
+from actors.broker.log.segment import DELETED, NO_LIMIT, SWAP, Chunk, Job, Segment
 from actors.broker.log.times import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -55,6 +55,10 @@ class OffsetOutOfRange(ValueError):
 
 class OffsetsOutOfOrder(ValueError):
     """Batches that do not continue the log: a leader's answer to another question, or damage."""
+
+
+class SegmentsChanged(ValueError):
+    """The log was cut, or segments went, while they were being cleaned."""
 
 
 class Appended(NamedTuple):
@@ -96,8 +100,9 @@ class PartitionLog:
 
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "active", "damaged", "directory", "disk", "epochs", "indexes", "log_end_offset",
-        "log_start_offset", "producers", "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
+        "_unsynced_file", "active", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "layout",
+        "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings", "shortened",
+        "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -127,6 +132,11 @@ class PartitionLog:
         """The next append gets it."""
         self.recovery_point = start_offset
         """Everything below is on the disk."""
+        self.cleaned_offset = start_offset if settings.compact else -1
+        """Below it the cleaner has left one record of each key. -1: of a log that has never been one of a compacted topic,
+        in which offsets leave no gap."""
+        self.layout = 0
+        """Rises whenever segments take the place of others: who has read the old ones must not mix them with these."""
         self.epochs = EpochCache()
         self.producers = Producers()
         self.snapshots: list[int] = []
@@ -153,6 +163,17 @@ class PartitionLog:
         self.shortened: list[Segment] = []
         """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
         after."""
+
+    @property
+    def sparse(self) -> bool:
+        """Offsets may be missing, inside batches and between them."""
+        return self.cleaned_offset >= 0
+
+    def configure(self, settings: TopicSettings) -> None:
+        """The topic has other settings. What was compacted once stays sparse."""
+        self.settings = settings
+        if settings.compact and not self.sparse:
+            self.cleaned_offset = self.log_start_offset
 
     @property
     def size(self) -> int:
@@ -221,6 +242,10 @@ class PartitionLog:
             header = verify(view, position)
             if header.base_offset < expected:
                 raise OffsetsOutOfOrder(f"{self.directory} expects {expected}, the leader sent {header.base_offset}")
+            if header.base_offset > expected and not self.sparse:
+                self.cleaned_offset = (
+                    self.log_start_offset
+                )  # the leader's log was compacted, though the topic is not now
             expected = header.last_offset + 1
             found.append(header)
             position += header.size
@@ -271,8 +296,8 @@ class PartitionLog:
         if segment.size == 0:
             return False
         if segment.first_timestamp >= 0 and last.max_timestamp >= 0:
-            return last.max_timestamp - segment.first_timestamp > settings.segment_ms
-        return now_ms - segment.created_ms > settings.segment_ms
+            return last.max_timestamp - segment.first_timestamp > settings.roll_ms
+        return now_ms - segment.created_ms > settings.roll_ms
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Seal the last segment and begin one at `base_offset` (default: the log's end). Wants a flush soon."""
@@ -297,6 +322,35 @@ class PartitionLog:
         self.epochs.truncate_start(self.log_start_offset)
         old = [offset for offset in self.snapshots[:-1] if offset <= gone[-1].base_offset] if gone else []
         for offset in old:
+            self.snapshots.remove(offset)
+            path = self._snapshot_path(offset)
+            if self.disk.exists(path):
+                self.disk.rename(path, path + DELETED)
+                jobs.append(partial(self.disk.remove, path + DELETED))
+        return jobs
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment) -> list[Job]:
+        """`cleaned`, which is durable, takes the place of the neighbours `old`; jobs that unlink. Readers of those go on.
+
+        A crash leaves either all of the old ones or `cleaned` under a name that says what is to be done. Raises
+        SegmentsChanged, DiskFailed.
+        """
+        bases = [segment.base_offset for segment in self.segments]
+        place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
+        if self.segments[place : place + len(old)] != list(old) or old[-1] is self.active:
+            raise SegmentsChanged(f"{self.directory} has other segments than those that were cleaned")
+        cleaned.rename(SWAP)
+        jobs = []
+        for segment in old:
+            self.indexes.forget(segment)
+            jobs.append(segment.delete(close=False))
+        cleaned.rename("")
+        self.segments[place : place + len(old)] = [cleaned]
+        self.indexes.touch(cleaned)
+        self._hints.clear()
+        self.layout += 1
+        gone = {segment.base_offset for segment in old[1:]}
+        for offset in [one for one in self.snapshots[:-1] if one in gone]:
             self.snapshots.remove(offset)
             path = self._snapshot_path(offset)
             if self.disk.exists(path):
@@ -509,7 +563,7 @@ class PartitionLog:
         path = self._snapshot_path(start) if found and content is None else None
         segments = tuple(self.segments[first : place + 1])
         return Preparation(
-            offset, segments, start, begin, content, self.disk, path, self._generation, self.log_end_offset
+            offset, segments, start, begin, content, self.disk, path, self._generation, self.log_end_offset, self.layout
         )
 
     def _near(self, segment: Segment, offset: int) -> int:
@@ -518,7 +572,13 @@ class PartitionLog:
 
     def fits(self, job: Preparation) -> bool:
         """Whether the log is still what it was when the job was made."""
-        return job.generation == self._generation and job.end_offset == self.log_end_offset
+        now = self._generation, self.log_end_offset, self.layout
+        return (job.generation, job.end_offset, job.layout) == now
+
+    @property
+    def generation(self) -> int:
+        """Rises with every truncation."""
+        return self._generation
 
     def forget_snapshot(self, job: Preparation) -> None:
         """The job has found that its snapshot cannot be trusted: the next one begins at an older one."""
@@ -582,6 +642,7 @@ class PartitionLog:
 
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset
+        self.cleaned_offset = min(self.cleaned_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self._flush_offset = min(self._flush_offset, offset)
         self._generation += 1

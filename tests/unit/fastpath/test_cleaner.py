@@ -173,6 +173,15 @@ def test_a_cut_batch_is_left() -> None:
     assert (bytes(left), position) == (data[: len(data) // 2], len(data) // 2)
 
 
+def test_offsets_that_do_not_rise_are_damage() -> None:
+    one, two = (slow.build([slow.Row(b"a", b"1", NOW)], offset) for offset in (4, 3))
+    offsets = OffsetMap(4096, 0.9, SEED)
+    cleaner = Cleaner(offsets, Transactions(), now_ms=NOW, delete_retention_ms=0, output_bytes_max=LIMIT)
+    with pytest.raises(batch.CorruptBatch, match="above those before it") as damage:
+        cleaner.clean(one + two, 0, 2 * len(one), -1)
+    assert damage.value.position == len(one)
+
+
 def test_what_a_batch_claims_to_hold_is_bounded() -> None:
     body = slow.record(slow.Row(b"a", bytes(100_000), NOW), 0, 0)
     fields = slow.fields(slow.build([slow.Row(b"a", b"", NOW)], 0, attributes=4))
