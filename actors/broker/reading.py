@@ -166,19 +166,21 @@ def _read(
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
     limit = min(entry.bytes_max, bytes_max)
     below = entry.fetch_offset
+    # librdkafka never gets beyond an answer without a record. A follower stores everything.
+    passes = reader.replica < 0 and log.sparse
     warm, entry.warm = entry.warm, None
     if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
         # What has been read before is used once; the log may have changed meanwhile, so it is checked.
         _, below, records = warm
     elif readable and (limit > 0 or first):
         try:
-            found = log.read(entry.fetch_offset, limit, end, first)
+            found = log.read(entry.fetch_offset, limit, end, first, passes)
         except CorruptBatch as error:
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
         except FileNotFoundError as error:
             raise _damaged(partition, entry.fetch_offset, f"a file is gone: {error}") from None
         if found is None:
-            cold = log.cold_read(entry.fetch_offset, limit, end, first)
+            cold = log.cold_read(entry.fetch_offset, limit, end, first, passes)
         else:
             records, below = found.data, found.next_offset
             if sealed and first and not records and not log.sparse:

@@ -27,7 +27,7 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import DELETED, NO_LIMIT, SWAP, Chunk, Job, Segment
+from actors.broker.log.segment import DELETED, HEADER_BYTES, NO_LIMIT, SWAP, Chunk, Job, Segment
 from actors.broker.log.times import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -39,7 +39,7 @@ from actors.broker.log.times import (
 )
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull, File
-from fastpath.records.batch import Header, verify
+from fastpath.records.batch import Header, headers, verify
 
 HINTS_MAX = 16
 SPAN_MAX = 0x7FFFFFFF
@@ -371,10 +371,18 @@ class PartitionLog:
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True) -> Read | None:
+    def read(
+        self,
+        offset: int,
+        bytes_max: int,
+        upper_offset: int = NO_LIMIT,
+        at_least_one: bool = True,
+        pass_empty: bool = False,
+    ) -> Read | None:
         """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory, use `cold_read`.
 
-        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. Raises OffsetOutOfRange.
+        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. With `pass_empty` what holds
+        no record at all is given only where nothing comes behind it. Raises OffsetOutOfRange.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             held = f"{self.log_start_offset}..{self.log_end_offset}"
@@ -387,12 +395,16 @@ class PartitionLog:
             if chunk is None:
                 return None
             self._hint(hint[0], chunk)
-            if chunk.data:
+            if chunk.data and not (pass_empty and only_empty(chunk.data)):
                 return Read(chunk.data, chunk.next_offset)
+        last = Read(memoryview(b""), offset)
         for segment in self.segments_from(offset):
             if segment is not self.active and not self._have_index(segment):
                 return None
-            chunk = segment.read(offset, upper_offset, bytes_max, at_least_one)
+            chunk = segment.read(last.next_offset, upper_offset, bytes_max, at_least_one)
+            while chunk is not None and pass_empty and only_empty(chunk.data):
+                last = Read(chunk.data, chunk.next_offset)
+                chunk = segment.read(last.next_offset, upper_offset, bytes_max, at_least_one)
             if chunk is None:
                 return None
             if chunk.data:
@@ -400,16 +412,21 @@ class PartitionLog:
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room or segment.base_offset >= upper_offset:
                 break
-        return Read(memoryview(b""), offset)
+        return last
 
     def cold_read(
-        self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True
+        self,
+        offset: int,
+        bytes_max: int,
+        upper_offset: int = NO_LIMIT,
+        at_least_one: bool = True,
+        pass_empty: bool = False,
     ) -> "ColdRead":
         """The same as a job for a thread; its result is a Read.
 
         The job raises DiskFailed, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
         """
-        return ColdRead(tuple(self.segments_from(offset)), offset, bytes_max, upper_offset, at_least_one)
+        return ColdRead(tuple(self.segments_from(offset)), offset, bytes_max, upper_offset, at_least_one, pass_empty)
 
     def _have_index(self, segment: Segment) -> bool:
         if segment.index is None:
@@ -718,16 +735,29 @@ class ColdRead(NamedTuple):
     bytes_max: int
     upper_offset: int
     at_least_one: bool
+    pass_empty: bool
 
     def __call__(self) -> Read:
+        last = Read(memoryview(b""), self.offset)
         for segment in self.segments:
-            chunk = segment.read(self.offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
-            assert chunk is not None
+            while True:
+                chunk = segment.read(last.next_offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
+                assert chunk is not None
+                if not (self.pass_empty and only_empty(chunk.data)):
+                    break
+                last = Read(chunk.data, chunk.next_offset)
             if chunk.data:
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room:
                 break
-        return Read(memoryview(b""), self.offset)
+        return last
+
+
+def only_empty(data: memoryview) -> bool:
+    """Whether there are batches, and no record in any of them. Raises CorruptBatch."""
+    if len(data) < HEADER_BYTES or any(data[57:61]):  # the first batch's count: nearly always the answer
+        return False
+    return not any(header.count for header in headers(data))
 
 
 def _base_offset(segment: Segment) -> int:
