@@ -68,7 +68,10 @@ COMPACTED_FROM = 1 << 33
 """Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
 DELETE_RETENTION_MS = 6_000
 """delete.retention.ms of compacted topics."""
-CLEANER = {"log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096"}
+CLEANER = {
+    "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+}  # fmt: skip
 Patch = Callable[[], Callable[[], None]]
 """Changes one function of the product; what it returns takes the change back."""
 

@@ -3,8 +3,9 @@
 This file alone decides that. Words: below `cleaned_offset` a log is clean, one record of each key is left there; from it on
 it is dirty. Rules:
 
-1. The segment that takes appends is never cleaned, nor one that reaches above the high watermark, above an open transaction,
-   or that has a record younger than min.compaction.lag.ms. Nothing behind such a segment is.
+1. The segment that takes appends is never cleaned, nor one that reaches above the high watermark, above an open transaction
+   or above the recovery point that is checkpointed, or that has a record younger than min.compaction.lag.ms. Nothing behind
+   such a segment is. What is above that recovery point is read after a crash to learn where leader epochs began.
 2. A log is due when the dirty part of what could be clean is more than min.cleanable.dirty.ratio, or when the oldest dirty
    segment began more than max.compaction.lag.ms ago. The dirtiest log comes first.
 3. A cleaning writes all segments anew, from the log's start to the end of what was read into the offset map. Neighbours
@@ -52,7 +53,7 @@ def cleanable(log: PartitionLog, upper_offset: int, now_ms: int) -> Cleanable:
     uncleanable = log.log_end_offset
     for segment, end in zip(log.segments, ends(log), strict=True):
         uncleanable = segment.base_offset
-        if segment is log.active or end > upper_offset:
+        if segment is log.active or end > min(upper_offset, log.checkpointed_offset):
             break
         if end <= first_dirty:
             clean += segment.size

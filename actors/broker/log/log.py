@@ -100,9 +100,9 @@ class PartitionLog:
 
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "active", "cleaned_offset", "damaged", "directory", "disk", "epochs", "indexes", "layout",
-        "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings", "shortened",
-        "snapshots", "topic_id",
+        "_unsynced_file", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs",
+        "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings",
+        "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -135,6 +135,9 @@ class PartitionLog:
         self.cleaned_offset = start_offset if settings.compact else -1
         """Below it the cleaner has left one record of each key. -1: of a log that has never been one of a compacted topic,
         in which offsets leave no gap."""
+        self.checkpointed_offset = start_offset
+        """The recovery point that a checkpoint on the disk has. What is below is never scanned again: the batches there need
+        not tell where leader epochs began. Invariant: at most the recovery point."""
         self.layout = 0
         """Rises whenever segments take the place of others: who has read the old ones must not mix them with these."""
         self.epochs = EpochCache()
@@ -266,8 +269,12 @@ class PartitionLog:
         if len(hints) > HINTS_MAX:
             del hints[next(iter(hints))]
         if last.epoch != self.epochs.latest:
+            # Where a leader's compacted log has a gap, the epoch may have begun in it. The earliest place is the safe one:
+            # a replica that has other records there learns that they are not this leader's.
+            start = self.log_end_offset
             for header in headers:
-                self.epochs.assign(header.epoch, header.base_offset)
+                self.epochs.assign(header.epoch, min(start, header.base_offset))
+                start = header.last_offset + 1
         self.log_end_offset = last.last_offset + 1
 
     def start_epoch(self, epoch: int) -> None:
@@ -660,6 +667,7 @@ class PartitionLog:
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset
         self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.checkpointed_offset = min(self.checkpointed_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self._flush_offset = min(self._flush_offset, offset)
         self._generation += 1

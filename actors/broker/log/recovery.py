@@ -95,6 +95,7 @@ def recover(
     log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
+    log.checkpointed_offset = min(recovery_point, log.recovery_point)
     try:
         _learn(log, clean, recovery_point, now_ms)
     except CorruptBatch as error:
@@ -195,7 +196,8 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
         log.epochs.truncate_end(unsure)
         log.epochs.truncate_start(log.log_start_offset)
         # The table may know of deleted records that the checkpoint has not heard of: they are there again.
-        whole = log.epochs.epoch_at(log.log_start_offset) >= 0
+        # Of a compacted log the table alone knows where an epoch began whose first batches are gone.
+        whole = log.sparse or log.epochs.epoch_at(log.log_start_offset) >= 0
     except (FileNotFoundError, CorruptCheckpoint):
         whole = False
     if not whole:

@@ -48,6 +48,10 @@ class Committed:
         self.ends: dict[int, int] = {}
         """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark."""
 
+    def end_before(self, epoch: int) -> int:
+        """What was committed under older epochs than this."""
+        return max((end for one, end in self.ends.items() if one < epoch), default=0)
+
     def last(self, key: bytes, below: int) -> Written | None:
         """The last record of a key below an offset."""
         return next((one for one in reversed(self.by_key.get(key, [])) if one.offset < below), None)
@@ -85,7 +89,7 @@ class CompactedRecords:
             self._take(process, partition, committed, begin)
             checked[partition] = partition.high_watermark
         if partition.leads and partition.leader_epoch != before.leader_epoch:
-            wanted = max((end for epoch, end in committed.ends.items() if epoch < partition.leader_epoch), default=0)
+            wanted = committed.end_before(partition.leader_epoch)
             if log.log_end_offset < wanted:
                 raise Violation(
                     "leader_completeness",
@@ -135,8 +139,8 @@ class CompactedRecords:
     def _whole(self, process: Any, partition: Partition, committed: Committed) -> None:
         """All of a replica below its high watermark."""
         mark = partition.high_watermark
-        if partition.leads and partition.leader_epoch >= 0:
-            mark = max(mark, min(committed.end, partition.log.log_end_offset))
+        if partition.leads:
+            mark = max(mark, committed.end_before(partition.leader_epoch))
         found: dict[bytes, int] = {}
         before = -1
         for record in self._records(partition, partition.log.log_start_offset, mark):
@@ -204,7 +208,13 @@ class CompactedRecords:
         self._same("a consumer", str(partition), record, committed.by_offset.get(record.offset))
 
     def table(
-        self, reader: str, topic_id: bytes, partition: int, table: dict[bytes, tuple[int, bytes]], end: int, took_ms: int
+        self,
+        reader: str,
+        topic_id: bytes,
+        partition: int,
+        table: dict[bytes, tuple[int, bytes]],
+        end: int,
+        took_ms: int,
     ) -> None:
         """A reader went from the beginning to `end` and has these keys, with offset and value."""
         committed = self.partitions.get((topic_id, partition), Committed())
@@ -214,7 +224,7 @@ class CompactedRecords:
         for key in committed.by_key:
             last, newest = committed.last(key, end), committed.by_key[key][-1]
             held = table.get(key)
-            if last is None:
+            if last is None or newest is not last:  # what was written behind `end` may have taken its place
                 continue
             if last.value is None:
                 if held is not None:
@@ -222,7 +232,7 @@ class CompactedRecords:
                         "no_tombstone_missed",
                         f"{reader} read to {end} in {took_ms} ms and has {key!r} at {held[0]}, deleted at {last.offset}",
                     )
-            elif newest is last and (held is None or held[0] != last.offset):
+            elif held is None or held[0] != last.offset:
                 raise Violation(
                     self.name, f"{reader} read to {end} and has {held} for {key!r}, written last at {last.offset}"
                 )

@@ -540,6 +540,9 @@ class BrokerStorage:
                 self._checkpoint_one(replicas, directory.disk)
 
     def _checkpoint_one(self, replicas: Replicas, disk: Disk) -> None:
+        logs = [one.log for one in replicas if one.log.disk is disk]
+        points = [(log, log.generation, log.recovery_point) for log in logs if log.sparse]
+
         def written(result: object) -> None:
             several = len(self._directories) > 1
             if several and isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
@@ -547,6 +550,10 @@ class BrokerStorage:
             self._noted(result)
             if isinstance(result, Exception):
                 self._forget_checkpoints()
+                return
+            for log, generation, point in points:
+                if log.generation == generation:
+                    log.checkpointed_offset = point
 
         self._runtime.sync([], self._checkpoints(replicas, disk), written)
 

@@ -37,6 +37,7 @@ def filled(count: int = 60, keys: int = 7, **changes: Any) -> PartitionLog:
     for number in range(count):
         put(log, keyed(b"k%d" % (number % keys), b"v%d" % number), epoch=number // 25)
     flush(log)
+    log.checkpointed_offset = log.recovery_point
     return log
 
 
@@ -52,6 +53,7 @@ def latest(log: PartitionLog) -> dict[bytes, tuple[int, bytes | None]]:
 
 
 def steps(log: PartitionLog, now_ms: int = NOW, limits: Limits = LIMITS, upper: int | None = None) -> Any:
+    log.checkpointed_offset = log.log_end_offset
     found = cleanable(log, log.log_end_offset if upper is None else upper, now_ms)
     return LogCleaning(log, found, limits, bytes(16), now_ms)
 
@@ -119,6 +121,7 @@ def test_dirtiness_and_lags_decide() -> None:
     assert found.cleanable_bytes == 0 and not due(log, found)
     for number in range(12):
         put(log, keyed(b"new", b"%d" % number))
+    log.checkpointed_offset = log.log_end_offset
     few = cleanable(log, log.log_end_offset, NOW)
     log.configure(logs.settings(**{**COMPACT, "min_cleanable_dirty_ratio": few.ratio}))
     assert 0 < few.ratio < 1 and not due(log, few)
@@ -143,6 +146,35 @@ def test_what_a_look_does_not_know_is_read_by_jobs() -> None:
         for job in found.warm:
             job()
     assert looks and due(log, found) and found.first_uncleanable == log.segments[-1].base_offset
+
+
+def test_nothing_above_the_checkpointed_recovery_point_is_cleaned() -> None:
+    log = filled()
+    log.checkpointed_offset = log.segments[2].base_offset + 1
+    found = cleanable(log, 60, NOW)
+    assert found.first_uncleanable == log.segments[2].base_offset
+
+
+def test_where_an_epoch_began_outlives_its_batches() -> None:
+    """Another replica's records in the gap are told from this log's."""
+    log = new()
+    for number in range(30):
+        put(log, keyed(b"k", b"%d" % number), epoch=number // 3)
+    flush(log)
+    before = log.epochs.starts[:]
+    clean(log)
+    flush(log)
+    assert len(batch.headers(content(log))) < 15
+    assert reopen(log, recovery_point=30, cleaned_offset=log.cleaned_offset).log.epochs.starts == before
+    data = content(log)
+    follower = logs.new(**COMPACT)
+    follower.append_fetched(data, NOW)
+    first = batch.header(data)
+    assert first.base_offset > 0 and follower.epochs.starts[0] == 0
+    assert follower.end_offset_for_epoch(0).end_offset == 0
+    log.disk.remove(f"{log.directory}/leader-epoch-checkpoint")
+    learnt = reopen(log, recovery_point=0, cleaned_offset=log.cleaned_offset).log.epochs
+    assert (learnt.epochs, learnt.starts) == (follower.epochs.epochs, follower.epochs.starts)
 
 
 def test_a_small_map_cleans_as_far_as_it_reaches() -> None:
