@@ -112,6 +112,11 @@ class LogCleaning:
         """What is being written. Once the cleaning is over: what it has left."""
 
     @property
+    def map_bytes(self) -> int:
+        """Memory of the offset map."""
+        return self._offsets.memory_bytes
+
+    @property
     def outdated(self) -> bool:
         """The log was cut since this began: what was read may not be there any more."""
         return self._log.generation != self._generation
