@@ -182,6 +182,16 @@ def _drop(log: PartitionLog, place: int) -> list[Cut]:
     return cuts
 
 
+def _learn_below(log: PartitionLog) -> None:
+    """Of a compacted log the table alone knows where an epoch began whose first batches are gone: it stays, and what is
+    before it comes from the batches."""
+    table, log.epochs = log.epochs, EpochCache()
+    learn(log.segments, log.log_start_offset, epochs=log.epochs)
+    log.epochs.truncate_end(table.starts[0])
+    for epoch, start in zip(table.epochs, table.starts, strict=True):
+        log.epochs.assign(epoch, start)
+
+
 def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> None:
     """Leader epochs and producers, from files and batches."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
@@ -196,10 +206,12 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
         log.epochs.truncate_end(unsure)
         log.epochs.truncate_start(log.log_start_offset)
         # The table may know of deleted records that the checkpoint has not heard of: they are there again.
-        # Of a compacted log the table alone knows where an epoch began whose first batches are gone.
-        whole = log.sparse or log.epochs.epoch_at(log.log_start_offset) >= 0
+        whole = log.epochs.epoch_at(log.log_start_offset) >= 0
     except (FileNotFoundError, CorruptCheckpoint):
         whole = False
+    if not whole and log.sparse and log.epochs.epochs:
+        _learn_below(log)
+        whole = True
     if not whole:
         log.epochs = EpochCache()
     epochs_from = unsure if whole else log.log_start_offset

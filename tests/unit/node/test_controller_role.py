@@ -793,7 +793,7 @@ def test_settings_of_topics_that_do_nothing_are_warned_of():
     assert warned("c", cleanup_policy="compact") == warned("d", cleanup_policy="compact,delete") == []
     assert warned("__consumer_offsets", cleanup_policy="compact") == []
     change = message("IncrementalAlterConfigsRequest")
-    altered = change.AlterableConfig(name="cleanup.policy", config_operation=0, value="compact")
+    altered = change.AlterableConfig(name="compression.type", config_operation=0, value="lz4")
     resource = change.AlterConfigsResource(resource_type=2, resource_name="a", configs=[altered])
     host.controller.submit(incremental_alter_configs, change(resources=[resource]), call(44))
     assert len(host.lines) == 1, host.lines

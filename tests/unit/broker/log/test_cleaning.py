@@ -177,6 +177,22 @@ def test_where_an_epoch_began_outlives_its_batches() -> None:
     assert (learnt.epochs, learnt.starts) == (follower.epochs.epochs, follower.epochs.starts)
 
 
+def test_records_that_come_back_have_their_epochs_again() -> None:
+    """The start was deleted, the table of epochs was written, and a kill came before the checkpoint of the start."""
+    log = new()
+    for number in range(30):
+        put(log, keyed(b"k%d" % (number % 5), b"%d" % number), epoch=number // 10)
+    flush(log)
+    clean(log)
+    log.delete_records(15)
+    flush(log)
+    opened = reopen(log, recovery_point=30, log_start_offset=0, cleaned_offset=log.cleaned_offset).log
+    assert opened.log_start_offset == 0
+    for head in batch.headers(content(opened)):
+        assert opened.epochs.epoch_at(head.base_offset) == head.epoch
+    opened.check()
+
+
 def test_a_small_map_cleans_as_far_as_it_reaches() -> None:
     log = filled(keys=30, min_cleanable_dirty_ratio=0.0)
     wanted = latest(log)
