@@ -14,7 +14,8 @@ from tests.simulator.clients.consumer import earliest, fetch
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import BY_NAME, Producer
 
-KEYS = 8
+KEYS = (8, 8, 60)
+"""A record has one of so many keys: some are written all the time, others rarely."""
 TOMBSTONES = 4
 """One record in so many has no value."""
 
@@ -28,7 +29,7 @@ class KeyedProducer(Producer):
         for _ in range(count):
             number = self._numbers[topic, partition] = self._numbers.get((topic, partition), 0) + 1
             value = None if not random.randrange(TOMBSTONES) else f"{client.name}:{number}".encode() + bytes(20)
-            found.append(Keyed(b"k%d" % random.randrange(KEYS), value))
+            found.append(Keyed(b"k%d" % random.randrange(random.choice(KEYS)), value))
         client.history.counts["keyed records sent"] += count
         return found
 
