@@ -81,4 +81,4 @@ def test_a_consumer_gets_beyond_what_has_no_record(log: PartitionLog) -> None:
         for read in (log.read(offset, 1, pass_empty=True), log.cold_read(offset, 1, pass_empty=True)()):
             assert read is not None
             got = [one.offset for head in batch.headers(read.data) for one in batch.records(read.data, head.position)]
-            assert [one for one in got if one >= offset][0] == next(one for one in left if one >= offset)
+            assert next(one for one in got if one >= offset) == next(one for one in left if one >= offset)
