@@ -66,7 +66,7 @@ KEYED_PAUSE_MS = 300
 """Between two batches of a producer of a compacted topic, at most twice as long."""
 COMPACTED_FROM = 1 << 33
 """Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
-DELETE_RETENTION_MS = 6_000
+DELETE_RETENTION_MS = 2_500
 """delete.retention.ms of compacted topics."""
 CLEANER = {
     "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",

@@ -14,7 +14,7 @@ from tests.simulator.clients.consumer import earliest, fetch
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import BY_NAME, Producer
 
-KEYS = (8, 8, 60)
+KEYS = (8, 60, 400)
 """A record has one of so many keys: some are written all the time, others rarely."""
 TOMBSTONES = 4
 """One record in so many has no value."""

@@ -7,7 +7,7 @@ from typing import Any
 from actors.broker.log import cleaner as cleaner_of
 from actors.broker.log import cleaning
 from actors.broker.log.cleaner import LogCleaning
-from actors.broker.log.log import OffsetsOutOfOrder, PartitionLog
+from actors.broker.log.log import PartitionLog
 from actors.node.roles.broker.log_cleaner import LogCleaner
 from fastpath.records import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -66,20 +66,6 @@ def clean_part_not_written_anew() -> Sequence[Patch]:
         return [one for one in found if one.last_offset >= log.cleaned_offset]
 
     return [instead(cleaner_of, "groups", dirty)]
-
-
-@mistake("cleaned")
-def gap_taken_for_damage_by_a_follower() -> Sequence[Patch]:
-    """A leader's batch has to begin where the follower's log ends."""
-    append_fetched = PartitionLog.append_fetched
-
-    def strict(log: PartitionLog, data: Any, now_ms: int) -> Any:
-        heads = batches.headers(data)
-        if heads and heads[0].base_offset > log.log_end_offset > 0:
-            raise OffsetsOutOfOrder(f"a gap before {heads[0].base_offset}")
-        return append_fetched(log, data, now_ms)
-
-    return [instead(PartitionLog, "append_fetched", strict)]
 
 
 @mistake("cleaned")

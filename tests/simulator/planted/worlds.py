@@ -116,8 +116,8 @@ REASSIGNED = {
     "disk lost": 1,
 }  # fmt: skip
 CLEANED = {
-    "kill": 5, "broker loses power": 5, "leader falls behind": 4, "follower freezes": 3, "disk lost": 2, "orderly restart": 2,
-    "connections cut": 1,
+    "kill": 5, "broker loses power": 5, "leader falls behind": 4, "follower freezes": 3, "disk lost": 2,
+    "orderly restart": 2, "connections cut": 1,
 }  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 PIPELINED = {
