@@ -86,7 +86,8 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     if start >= log.log_end_offset:
         return Slice(start)
     try:
-        if warm is None or start != offset:
+        faster = log.sparse and isinstance(warm, FileNotFoundError)  # the cleaner may have been
+        if warm is None or start != offset or faster:
             warm = log.read(start, bytes_max)
         if warm is None:
             return Slice(start, cold=log.cold_read(start, bytes_max))

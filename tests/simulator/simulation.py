@@ -66,8 +66,8 @@ KEYED_PAUSE_MS = 300
 """Between two batches of a producer of a compacted topic, at most twice as long."""
 COMPACTED_FROM = 1 << 33
 """Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
-DELETE_RETENTION_MS = 2_500
-"""delete.retention.ms of compacted topics."""
+DELETE_RETENTION_MS = 300_000
+"""delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
 CLEANER = {
     "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",
     "replica.high.watermark.checkpoint.interval.ms": "200",
@@ -159,11 +159,18 @@ def shape(seed: int) -> Shape:
     )  # fmt: skip
 
 
-def compacted_topic(name: str, partitions: int, factor: int, segment_bytes: int, min_insync: int = 1) -> Topic:
+def compacted_topic(
+    name: str,
+    partitions: int,
+    factor: int,
+    segment_bytes: int,
+    min_insync: int = 1,
+    retention_ms: int = DELETE_RETENTION_MS,
+) -> Topic:
     """A topic that is compacted all the time."""
     configs = {
         "cleanup.policy": "compact", "internal.segment.bytes": str(segment_bytes), "min.insync.replicas": str(min_insync),
-        "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(DELETE_RETENTION_MS),
+        "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(retention_ms),
     }  # fmt: skip
     return Topic(name, partitions, factor, configs)
 
@@ -190,8 +197,8 @@ class Simulation:
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
-        keyed = [topic.name for topic in self.shape.compacted]
-        self.compacted = CompactedRecords(self.world, self.history, keyed, DELETE_RETENTION_MS)
+        keyed = {topic.name: int(topic.configs["delete.retention.ms"]) for topic in self.shape.compacted}
+        self.compacted = CompactedRecords(self.world, self.history, keyed)
         self.data.elsewhere = self.compacted.topics
         self.leaders = QuorumLeaders()
         self.stops = StoppedNodes()

@@ -39,7 +39,7 @@ from actors.broker.log.times import (
 )
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull, File
-from fastpath.records.batch import Header, headers, verify
+from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16
 SPAN_MAX = 0x7FFFFFFF
@@ -389,7 +389,7 @@ class PartitionLog:
         """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory, use `cold_read`.
 
         At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. With `pass_empty` what holds
-        no record at all is given only where nothing comes behind it. Raises OffsetOutOfRange.
+        no record at all is given only where nothing comes behind it. Raises OffsetOutOfRange, CorruptBatch.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             held = f"{self.log_start_offset}..{self.log_end_offset}"
@@ -405,7 +405,8 @@ class PartitionLog:
             if chunk.data and not (pass_empty and only_empty(chunk.data)):
                 return Read(chunk.data, chunk.next_offset)
         last = Read(memoryview(b""), offset)
-        for segment in self.segments_from(offset):
+        segments = self.segments_from(offset)
+        for place, segment in enumerate(segments):
             if segment is not self.active and not self._have_index(segment):
                 return None
             chunk = segment.read(last.next_offset, upper_offset, bytes_max, at_least_one)
@@ -419,6 +420,8 @@ class PartitionLog:
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room or segment.base_offset >= upper_offset:
                 break
+            if self.sparse:
+                _check_end(segments[place : place + 2], chunk, upper_offset)
         return last
 
     def cold_read(
@@ -431,9 +434,10 @@ class PartitionLog:
     ) -> "ColdRead":
         """The same as a job for a thread; its result is a Read.
 
-        The job raises DiskFailed, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
+        The job raises DiskFailed, CorruptBatch, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
         """
-        return ColdRead(tuple(self.segments_from(offset)), offset, bytes_max, upper_offset, at_least_one, pass_empty)
+        segments = tuple(self.segments_from(offset))
+        return ColdRead(segments, offset, bytes_max, upper_offset, at_least_one, pass_empty, self.sparse)
 
     def _have_index(self, segment: Segment) -> bool:
         if segment.index is None:
@@ -744,10 +748,11 @@ class ColdRead(NamedTuple):
     upper_offset: int
     at_least_one: bool
     pass_empty: bool
+    sparse: bool
 
     def __call__(self) -> Read:
         last = Read(memoryview(b""), self.offset)
-        for segment in self.segments:
+        for place, segment in enumerate(self.segments):
             while True:
                 chunk = segment.read(last.next_offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
                 assert chunk is not None
@@ -758,7 +763,16 @@ class ColdRead(NamedTuple):
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room:
                 break
+            if self.sparse:
+                _check_end(self.segments[place : place + 2], chunk, self.upper_offset)
         return last
+
+
+def _check_end(segments: Sequence[Segment], chunk: Chunk, upper_offset: int) -> None:
+    """A read that goes on in the next segment has come to the end of this one: where offsets may be missing, nothing else
+    tells damage from a gap. Raises CorruptBatch."""
+    if len(segments) == 2 and segments[1].base_offset <= upper_offset and chunk.stop < segments[0].size:
+        raise CorruptBatch(chunk.stop, f"the segment of offset {segments[0].base_offset} has no whole batch there")
 
 
 def only_empty(data: memoryview) -> bool:

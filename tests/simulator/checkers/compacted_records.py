@@ -6,7 +6,7 @@ below that, so whoever commits a record first shows it. From then on every repli
 is compared with it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from actors.broker.partition import Partition
@@ -60,12 +60,12 @@ class Committed:
 class CompactedRecords:
     name = "latest_values_survive"
 
-    def __init__(self, world: World, history: History, topics: Iterable[str], retention_ms: int) -> None:
+    def __init__(self, world: World, history: History, topics: Mapping[str, int]) -> None:
+        """`topics`: delete.retention.ms of each compacted topic."""
         self._world = world
         self._history = history
         self.topics = frozenset(topics)
-        self.retention_ms = retention_ms
-        """delete.retention.ms of these topics."""
+        self.retention_ms = min(topics.values(), default=0)
         self.partitions: dict[Key, Committed] = {}
         self._checked: dict[str, dict[Partition, int]] = {}
         self._layouts: dict[Partition, tuple[int, int]] = {}

@@ -439,6 +439,27 @@ def test_a_log_with_gaps_is_opened_as_it_was(clean_stop: bool, point: int) -> No
         ]
 
 
+@pytest.mark.parametrize("place", [8, 10, 11])
+@pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
+def test_a_damaged_length_does_not_pass_for_a_gap(place: int, bits: int) -> None:
+    """What comes behind it in the segment must not be passed over in silence."""
+    log = gapped(keys=30)
+    assert isinstance(log.disk, VirtualDisk)
+    segment = next(one for one in log.segments[:-1] if len(batch.headers(one.log.read_cold(0, 1 << 20))) > 2)
+    heads = batch.headers(segment.log.read_cold(0, 1 << 20))
+    log.disk.corrupt(segment.path(".log"), heads[1].position + place, bits)
+    for read in (log.read, lambda *args: log.cold_read(*args)()):
+        offset, found = segment.base_offset, list[int]()
+        with pytest.raises(batch.CorruptBatch):
+            while offset < log.segments[-1].base_offset:
+                got = read(offset, 1)
+                assert got is not None and got.data
+                head = batch.verify(got.data)
+                assert head.base_offset in [one.base_offset for one in heads[:2]], "something was passed over"
+                found.append(head.base_offset)
+                offset = got.next_offset
+
+
 def test_a_lost_tail_is_still_found_in_a_compacted_log() -> None:
     log = filled()
     segment = log.segments[2]
