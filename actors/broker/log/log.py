@@ -434,7 +434,8 @@ class PartitionLog:
     ) -> "ColdRead":
         """The same as a job for a thread; its result is a Read.
 
-        The job raises DiskFailed, CorruptBatch, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
+        The job raises DiskFailed, CorruptBatch, or FileNotFoundError when the segment has been deleted meanwhile: then read
+        again.
         """
         segments = tuple(self.segments_from(offset))
         return ColdRead(segments, offset, bytes_max, upper_offset, at_least_one, pass_empty, self.sparse)

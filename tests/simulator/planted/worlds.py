@@ -137,8 +137,8 @@ def _cleaned(seed: int) -> Shape:
     """Compacted topics alone, cleaned all the time: one with room for all keys, in several segments or few."""
     segment_bytes, memory = random.Random(f"cleaned {seed}").choice(((500, "1024"), (900, "100000"), (2_000, "100000")))
     topics = (
-        simulation.compacted_topic("k0", 1, 3, segment_bytes, retention_ms=3_000),
-        simulation.compacted_topic("k1", 1, 3, segment_bytes, min_insync=2, retention_ms=3_000),
+        simulation.compacted_topic("k0", 1, 3, segment_bytes, retention_ms=2_500),
+        simulation.compacted_topic("k1", 1, 3, segment_bytes, min_insync=2, retention_ms=2_500),
     )
     config = {"log.cleaner.dedupe.buffer.size": memory, **simulation.CLEANER}
     return _shape("cleaned", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)._replace(compacted=topics)
