@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 import rayft
+from fastpath.records import batch
 from tests.integration.conftest import kafka_libs, until
 
 CONFIG = {
@@ -249,11 +250,17 @@ def test_apache_kafka_reads_what_is_left(tmp_path: Path) -> None:
     text = _dump("--deep-iteration", "--files", ",".join(map(str, files)))
     assert "isvalid: false" not in text and "isvalid: true" in text
     offsets = [int(n) for n in re.findall(r"^\| offset: (\d+)", text, re.M)]
-    assert offsets == [offset for offset, _, _ in found]
+    mine = [one for file in files for one in _records(file.read_bytes())]
+    assert offsets == [one.offset for one in mine] and set(offsets) <= {offset for offset, _, _ in found}
+    assert {one.key: one.value for one in mine} == values(found)
     assert re.search(r"deleteHorizonMs: OptionalLong\[\d+\]", text) and re.search(r"count: 0 ", text)
     for suffix in (".index", ".timeindex"):
         text = _dump("--files", ",".join(str(one) for one in sorted(directory.glob(f"*{suffix}"))))
         assert "Mismatches" not in text and "out of order" not in text
+
+
+def _records(data: bytes) -> list[Any]:
+    return [one for head in batch.headers(data) for one in batch.records(data, head.position)]
 
 
 def _dump(*arguments: str) -> str:
