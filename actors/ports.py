@@ -141,6 +141,8 @@ class WorkKind(enum.Enum):
     """Cold reads, unlinking, encoding of snapshots."""
     RECORDS = "records"
     """Decompression: searches by time, checks of what is produced."""
+    CLEANING = "cleaning"
+    """Compaction of logs."""
 
 
 Owner = tuple[str, int]

@@ -202,7 +202,6 @@ def _idle(
 _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
-_NO_COMPACTION = "topics are not compacted yet"
 _NO_TRANSACTIONS = "there are no transactions yet"
 _CLASSIC = "there are classic groups only"
 _AS_SENT = "batches keep the codec that they came with"
@@ -282,7 +281,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("compression.lz4.level", INT, 9, between(1, 17), _AS_SENT, CLUSTER),
         _idle("compression.zstd.level", INT, 3, between(-131072, 22), _AS_SENT, CLUSTER),
         _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP,
-             "What happens to old segments. Nothing compacts yet: without delete a topic keeps every record, and grows.",
+             "What happens to old segments: delete them, compact them to the last record of each key, or both.",
              CLUSTER),
         _key("log.retention.ms", LONG, None, _RETAINED, "Age at which records go; -1 keeps all.", CLUSTER),
         _key("log.retention.minutes", INT, None, _RETAINED, "The same in minutes, when log.retention.ms is unset."),
@@ -309,17 +308,26 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("log.message.timestamp.type", STRING, "CreateTime", _TIME_TYPE, "Whose clock stamps records.", CLUSTER),
         _key("log.message.timestamp.before.max.ms", LONG, MAX_LONG, at_least(0), "Oldest timestamp accepted.", CLUSTER),
         _key("log.message.timestamp.after.max.ms", LONG, 3600000, at_least(0), "Furthest future accepted.", CLUSTER),
-        _idle("log.cleaner.enable", BOOLEAN, True, None, _NO_COMPACTION),
-        _idle("log.cleaner.backoff.ms", LONG, 15000, at_least(0), _NO_COMPACTION),
-        _idle("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0), _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1), _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0), _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1), _NO_COMPACTION, CLUSTER),
-        _idle("log.cleaner.dedupe.buffer.size", LONG, 134217728, None, _NO_COMPACTION),
-        _idle("log.cleaner.threads", INT, 1, at_least(0), _ONE_THREAD),
-        _idle("log.cleaner.io.buffer.size", INT, 524288, at_least(0), _ONE_THREAD),
-        _idle("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, _ONE_THREAD),
-        _idle("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None, "no throttle"),
+        _key("log.cleaner.enable", BOOLEAN, True, None, "Whether compacted topics are compacted.", CLUSTER),
+        _key("log.cleaner.backoff.ms", LONG, 15000, at_least(0),
+             "How long the cleaner waits when no log is dirty enough.", CLUSTER),
+        _key("log.cleaner.delete.retention.ms", LONG, 86400000, at_least(0),
+             "How long a tombstone stays once it has been compacted.", CLUSTER),
+        _key("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, between(0, 1),
+             "Share of a compacted log that has to be dirty before it is cleaned.", CLUSTER),
+        _key("log.cleaner.min.compaction.lag.ms", LONG, 0, at_least(0),
+             "How long a record stays as it is, at least.", CLUSTER),
+        _key("log.cleaner.max.compaction.lag.ms", LONG, MAX_LONG, at_least(1),
+             "When a log is cleaned although little of it is dirty.", CLUSTER),
+        _key("log.cleaner.dedupe.buffer.size", LONG, 134217728, at_least(1024),
+             "Memory for keys, 24 bytes each, of all cleanings at once.", CLUSTER),
+        _key("log.cleaner.threads", INT, 1, at_least(0),
+             "How many logs are cleaned at once; four threads share the work.", CLUSTER),
+        _key("log.cleaner.io.buffer.size", INT, 524288, at_least(0), "How much a cleaning reads at a time.", CLUSTER),
+        _key("log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, between(0, 1),
+             "How full the memory for keys may be.", CLUSTER),
+        _key("log.cleaner.io.max.bytes.per.second", DOUBLE, 1.7976931348623157e308, None,
+             "Bytes that all cleanings together read and write in a second.", CLUSTER),
         _idle("log.local.retention.ms", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
         _idle("log.local.retention.bytes", LONG, -2, at_least(-2), "there is no remote storage", CLUSTER),
         _idle("log.dir.failure.timeout.ms", LONG, 30000, at_least(1), "a failed directory stops the node at once"),
@@ -491,14 +499,18 @@ class TopicSettings:
     """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for the rows with an effect."""
 
     cleanup_policy: tuple[str, ...]
+    delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
     index_interval_bytes: int
+    max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
     min_insync_replicas: int
     retention_bytes: int
     retention_ms: int
@@ -511,6 +523,11 @@ class TopicSettings:
     def compact(self) -> bool:
         """Whether cleanup.policy names compact."""
         return "compact" in self.cleanup_policy
+
+    @property
+    def roll_ms(self) -> int:
+        """Age at which a segment is rolled: what is in the last one is never compacted, so max.compaction.lag.ms counts."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @property
     def delete(self) -> bool:

@@ -89,13 +89,16 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     if start >= log.log_end_offset:
         return Slice(start)
     try:
-        if warm is None or start != offset:
+        faster = log.sparse and isinstance(warm, FileNotFoundError)  # the cleaner may have been
+        if warm is None or start != offset or faster:
             warm = log.read(start, bytes_max)
         if warm is None:
             return Slice(start, cold=log.cold_read(start, bytes_max))
         if isinstance(warm, Exception):
             raise warm
         if not warm.data:
+            if log.sparse and log.log_end_offset not in (start, log.log_start_offset):
+                return Slice(log.log_end_offset)  # nothing is left of what was there
             raise CorruptBatch(0, "no batch can be found there")
         _verify(partition, start, warm.data)
     except CorruptBatch as error:
@@ -167,22 +170,24 @@ def _read(
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
     limit = min(entry.bytes_max, bytes_max)
     below = entry.fetch_offset
+    # librdkafka never gets beyond an answer without a record. A follower stores everything.
+    passes = reader.replica < 0 and log.sparse
     warm, entry.warm = entry.warm, None
     if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
         # What has been read before is used once; the log may have changed meanwhile, so it is checked.
         _, below, records = warm
     elif readable and (limit > 0 or first):
         try:
-            found = log.read(entry.fetch_offset, limit, end, first)
+            found = log.read(entry.fetch_offset, limit, end, first, passes)
         except CorruptBatch as error:
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
         except FileNotFoundError as error:
             raise _damaged(partition, entry.fetch_offset, f"a file is gone: {error}") from None
         if found is None:
-            cold = log.cold_read(entry.fetch_offset, limit, end, first)
+            cold = log.cold_read(entry.fetch_offset, limit, end, first, passes)
         else:
             records, below = found.data, found.next_offset
-            if sealed and first and not records:
+            if sealed and first and not records and not log.sparse:
                 raise _damaged(partition, entry.fetch_offset, "no batch can be found there")
     if sealed and records:
         try:
@@ -209,12 +214,12 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
     """What comes back from a segment, read from `offset` on, is what was appended: every checksum, and what no checksum
     covers. Raises CorruptBatch.
 
-    Offsets leave no gap: nothing here compacts a log.
+    Offsets leave no gap, save in a log that was compacted.
     """
-    position, below, epochs = 0, offset, partition.log.epochs
+    position, below, epochs, sparse = 0, offset, partition.log.epochs, partition.log.sparse
     while position < len(records):
         header = verify(records, position)
-        if header.base_offset > below if position == 0 else header.base_offset != below:
+        if (header.base_offset < below and position > 0) or (header.base_offset > below and not sparse):
             raise CorruptBatch(position, f"it begins at {header.base_offset}")
         # A log may begin inside a batch; the table of epochs begins with the log.
         wanted = epochs.epoch_at(max(header.base_offset, offset))

@@ -121,7 +121,7 @@ def unclean_allowed(state: State, topic: int) -> bool:
 
 
 def without_effect(op: Any) -> str | None:
-    """What to tell about a topic's setting that is accepted and does nothing, or less than its name says; else None."""
+    """What to tell about a topic's setting that is accepted and does nothing; else None."""
     if (
         not isinstance(op, ConfigSet)
         or op.resource_type != TOPIC
@@ -133,10 +133,6 @@ def without_effect(op: Any) -> str | None:
     value = key.parse(op.value)
     if not key.effect and value != key.default:
         why = key.doc[0].lower() + key.doc[1:].rstrip(".")
-    elif op.name == "cleanup.policy" and "compact" in value:
-        why = "accepted, but nothing compacts yet: " + (
-            "only its old segments are deleted" if "delete" in value else "the topic keeps every record, and grows"
-        )
     else:
         return None
     return f"{op.name}={op.value} of topic {op.resource_name} is {why}"

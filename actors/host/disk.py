@@ -48,7 +48,7 @@ class LocalFile:
         self._fd = -1
         self._pins = 0
         self._created = created
-        """Its name is not durable yet: the next sync covers the directory too."""
+        """Its name, the first or the present one, is not durable yet: the next sync covers the directory too."""
         self._failed: DiskFailed | None = None
 
     @property
@@ -370,6 +370,7 @@ class LocalDisk:
             directory, _, name = new.rpartition("/")
             for file in files:
                 file.path = new
+                file._created = True
             self._files.setdefault(directory, {}).setdefault(name, []).extend(files)
 
     def remove(self, path: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from actors.ports import More, Owner, Work, WorkKind
 
-THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2}
+THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2, WorkKind.CLEANING: 4}
 HELD_BYTES_MAX = 256 << 20
 """Of jobs that wait for their next slice."""
 

@@ -27,6 +27,8 @@ BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
 """The domain is the controller's although the node is a broker (R631-202)."""
 REPLICAS = "kafka.server:type=ReplicaManager,name="
 DIRECTORIES = "kafka.log:type=LogManager,name=OfflineLogDirectoryCount"
+CLEANER = "kafka.log:type=LogCleaner,name="
+CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
@@ -122,9 +124,28 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += gauge(REPLICAS + "LeaderCount", len(led))
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
+    found += _cleaner(role, now_ms)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     stages = [partition.isr.stage for partition in led]
     for stage in sorted({stage.value for stage in stages}):
         found += gauge(f"{REPLICAS}IsrProposals,stage={stage}", sum(one.value == stage for one in stages))
+    return found
+
+
+def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:
+    """Percentages are whole numbers, times seconds, as Apache Kafka has them."""
+    cleaner, stats = role.cleaner, role.cleaner.stats
+    found = gauge(CLEANABLE + "max-dirty-percent", int(100 * stats.max_dirty_ratio))
+    found += gauge(CLEANER + "max-compaction-delay-secs", stats.max_delay_ms // 1000)
+    for path, disk in role.storage.paths():
+        aside = list(cleaner.uncleanable_in(disk))
+        found += gauge(f'{CLEANABLE}uncleanable-partitions-count,logDirectory="{path}"', len(aside))
+        size = sum(partition.log.size for partition in aside)
+        found += gauge(f'{CLEANABLE}uncleanable-bytes,logDirectory="{path}"', size)
+    if stats.cleaned_ms >= 0:
+        found += gauge(CLEANABLE + "time-since-last-run-ms", now_ms - stats.cleaned_ms)
+        found += gauge(CLEANER + "max-clean-time-secs", stats.clean_ms // 1000)
+        found += gauge(CLEANER + "cleaner-recopy-percent", int(100 * stats.recopied_ratio))
+        found += gauge(CLEANER + "max-buffer-utilization-percent", int(100 * stats.map_used_ratio))
     return found

@@ -37,6 +37,10 @@ _STREAM_MAGIC = b"\x82SNAPPY\0"
 _STREAM_HEADER = _STREAM_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, oldest version that can read it
 _STREAM_BLOCK_BYTES = 32 * 1024
 _SNAPPY_GROWTH = 22  # the longest copy is 64 bytes for 3
+_SPARE_MAX, _SPARE_WINDOW_BYTES = 8, 8 << 20
+_SPARE: list[zstandard.ZstdDecompressor] = []
+"""Decoders that nobody uses now: a new one costs more than a small batch. Taken out and put back in one step each, so that
+two threads never have the same one."""
 _DAMAGED = (cramjam.DecompressionError, zlib.error, zstandard.ZstdError, RuntimeError)
 
 
@@ -81,10 +85,19 @@ def _unframe(data: memoryview, bytes_max: int) -> Iterator[Piece]:
 
 
 def _unzstd(data: memoryview, bytes_max: int) -> Iterator[Piece]:
-    reader = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
-    while piece := reader.read(PIECE_BYTES):
-        yield piece
-    if not zstd_frames.ends(data)[0]:
+    whole, window_bytes = zstd_frames.ends(data)
+    try:
+        decoder = _SPARE.pop()
+    except IndexError:
+        decoder = zstandard.ZstdDecompressor()
+    try:
+        reader = decoder.stream_reader(data, read_across_frames=True)
+        while piece := reader.read(PIECE_BYTES):
+            yield piece
+    finally:
+        if window_bytes <= _SPARE_WINDOW_BYTES and len(_SPARE) < _SPARE_MAX:
+            _SPARE.append(decoder)
+    if not whole:
         raise CompressionError("zstd frames that end early")
 
 

@@ -19,6 +19,7 @@ from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.believed_leaders import BelievedLeaders
 from tests.simulator.checkers.changed_replicas import ChangedReplicas
 from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.compacted_records import CompactedRecords
 from tests.simulator.checkers.consumed_records import ConsumedRecords
 from tests.simulator.checkers.failed_syncs import FailedSyncs
 from tests.simulator.checkers.fenced_brokers import FencedBrokers
@@ -42,6 +43,7 @@ from tests.simulator.checkers.served_offsets import ServedOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
+from tests.simulator.clients.keyed import KeyedProducer, read_again
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
@@ -61,6 +63,16 @@ HEALTHY_MS = 90_000
 WRITABLE_MS = 30_000
 PURGE_MS = 4_000
 """Between two deletions of records, on the average."""
+KEYED_PAUSE_MS = 300
+"""Between two batches of a producer of a compacted topic, at most twice as long."""
+COMPACTED_FROM = 1 << 33
+"""Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
+DELETE_RETENTION_MS = 300_000
+"""delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
+CLEANER = {
+    "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+}  # fmt: skip
 Patch = Callable[[], Callable[[], None]]
 """Changes one function of the product; what it returns takes the change back."""
 
@@ -107,6 +119,8 @@ class Shape(NamedTuple):
     """Whether somebody deletes records."""
     directories: int = 1
     """Log directories of a broker; where there are two, the second one fails."""
+    compacted: tuple[Topic, ...] = ()
+    """Topics that are compacted, and have clients of their own."""
 
 
 def shape(seed: int) -> Shape:
@@ -136,11 +150,37 @@ def shape(seed: int) -> Shape:
         if flushed or not choose.randrange(4):
             configs["flush.messages"] = "1"
         topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
+    compacted = _compacted(seed)
+    if compacted:
+        config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("1024", "100000"))}
     return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
-        random.Random(f"{seed}-directories").choice((1, 1, 2)),
+        random.Random(f"{seed}-directories").choice((1, 1, 2)), compacted,
     )  # fmt: skip
+
+
+def compacted_topic(
+    name: str,
+    partitions: int,
+    factor: int,
+    segment_bytes: int,
+    min_insync: int = 1,
+    retention_ms: int = DELETE_RETENTION_MS,
+) -> Topic:
+    """A topic that is compacted all the time."""
+    configs = {
+        "cleanup.policy": "compact", "internal.segment.bytes": str(segment_bytes), "min.insync.replicas": str(min_insync),
+        "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(retention_ms),
+    }  # fmt: skip
+    return Topic(name, partitions, factor, configs)
+
+
+def _compacted(seed: int) -> tuple[Topic, ...]:
+    choose = random.Random(f"{seed}-compaction")
+    if seed < COMPACTED_FROM or choose.randrange(2):
+        return ()
+    return (compacted_topic("k0", choose.choice((1, 2)), 3, choose.choice((600, 1_500, 6_000))),)
 
 
 class Simulation:
@@ -158,6 +198,9 @@ class Simulation:
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
+        keyed = {topic.name: int(topic.configs["delete.retention.ms"]) for topic in self.shape.compacted}
+        self.compacted = CompactedRecords(self.world, self.history, keyed)
+        self.data.elsewhere = self.compacted.topics
         self.leaders = QuorumLeaders()
         self.stops = StoppedNodes()
         self.hooks.add([
@@ -169,6 +212,8 @@ class Simulation:
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
             StatedInvariants(),
         ])  # fmt: skip
+        if self.shape.compacted:
+            self.hooks.add([self.compacted])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])
         self.world.turned.extend(self.hooks.turned)
@@ -217,7 +262,7 @@ class Simulation:
 
     def _create(self) -> None:
         client = self._client("creator")
-        for topic in self.shape.topics:
+        for topic in (*self.shape.topics, *self.shape.compacted):
             client.spawn(self._wanted(client, topic))
         if not self._until(lambda: client.running == 0, 30_000):
             raise Violation("liveness", "topics of a fresh cluster are not created after 30 s")
@@ -244,12 +289,23 @@ class Simulation:
             topic = self.shape.topics[0]
             member = Member(self._client(f"m{number}"), "group", topic.name, topic.partitions)
             member.client.spawn(member.run())
+        for topic in self.shape.compacted:
+            self._work_keyed(topic)
         if self.shape.churn:
             client = self._client("churn")
             client.spawn(churn(client, 4_000, 3))
         if self.shape.purge:
             client = self._client("purge")
             client.spawn(purge(client, topics, PURGE_MS))
+
+    def _work_keyed(self, topic: Topic) -> None:
+        for number in range(2):
+            client = self._client(f"{topic.name}-p{number}")
+            keyed = KeyedProducer(client, acks=-1, idempotent=True, pause_ms=KEYED_PAUSE_MS)
+            client.spawn(keyed.run({topic.name: topic.partitions}))
+        client = self._client(f"{topic.name}-r")
+        for partition in range(topic.partitions):
+            client.spawn(read_again(client, self.compacted, topic.name, partition))
 
     def _finish(self) -> None:
         """Writable, quiet, and all that was committed can be read."""

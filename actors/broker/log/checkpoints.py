@@ -1,10 +1,11 @@
 """Apache Kafka's checkpoint files: a version line "0", a line with the number of entries, then one entry a line.
 
-This file alone knows that form. One log directory has three of them with entries "topic partition offset":
-`recovery-point-offset-checkpoint` (everything below is on the disk), `replication-offset-checkpoint` (high watermarks)
-and `log-start-offset-checkpoint` (where deletion of records has come to). They are written whole, by replacement.
+This file alone knows that form. One log directory has four of them with entries "topic partition offset":
+`recovery-point-offset-checkpoint` (everything below is on the disk), `replication-offset-checkpoint` (high watermarks),
+`log-start-offset-checkpoint` (where deletion of records has come to) and `cleaner-offset-checkpoint` (how far a compacted
+log is clean; where there is no such log there is no such file). They are written whole, by replacement.
 
-They name a topic and not its id, so after a crash an entry may be of a deleted namesake. rayft keeps a fourth file in the
+They name a topic and not its id, so after a crash an entry may be of a deleted namesake. rayft keeps a fifth file in the
 same form, `topic-id-checkpoint` with entries "topic partition id", and replaces it last: an entry of the others counts
 where this one has the id of the partition's directory. Apache Kafka has no such file, and where it is missing all count.
 """
@@ -17,6 +18,7 @@ from actors.ports import Buffer
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 TOPIC_IDS = "topic-id-checkpoint"
 

@@ -53,7 +53,8 @@ class Preparation(NamedTuple):
     """Of the snapshot, where it is on the disk; None without `content`: there is no snapshot."""
     generation: int
     end_offset: int
-    """Of the log when the job was made."""
+    layout: int
+    """All three of the log when the job was made."""
 
     def __call__(self) -> Prepared:
         producers = self._snapshot()

@@ -6,7 +6,7 @@ This file alone knows Apache Kafka's names:
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: nobody knows of which topic)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
-    three checkpoints, and one of rayft's own   see checkpoints.py
+    four checkpoints, and one of rayft's own   see checkpoints.py
 """
 
 import base64
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import (
+    CLEANED_OFFSETS,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -59,14 +60,16 @@ class Checkpointed(NamedTuple):
     recovery_point: int
     high_watermark: int
     log_start_offset: int
+    cleaned_offset: int
+    """-1 where they say nothing."""
 
 
 class LogDirectory:
     """What the small files of a log directory said at the start."""
 
     __slots__ = (
-        "_ids", "_written_ids", "broker_epoch", "clean", "disk", "faults", "high_watermarks", "log_starts",
-        "recovery_points",
+        "_ids", "_written_cleaned", "_written_ids", "broker_epoch", "clean", "cleaned_offsets", "disk", "faults",
+        "high_watermarks", "log_starts", "recovery_points",
     )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
@@ -81,6 +84,9 @@ class LogDirectory:
         self.recovery_points = self._read(RECOVERY_POINTS, parse_offsets)
         self.high_watermarks = self._read(HIGH_WATERMARKS, parse_offsets)
         self.log_starts = self._read(LOG_STARTS, parse_offsets)
+        self.cleaned_offsets = self._read(CLEANED_OFFSETS, parse_offsets)
+        self._written_cleaned: Mapping[Partition, int] = self.cleaned_offsets
+        """As `_written_ids`."""
         self._ids = self._read(TOPIC_IDS, parse_ids) if disk.exists(TOPIC_IDS) else None
         """Which topics the three are of; None: nobody has said."""
         self._written_ids = self._ids
@@ -118,9 +124,13 @@ class LogDirectory:
     def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:
         """What the checkpoints say of a partition of that topic, and not of a namesake."""
         if self._ids is not None and self._ids.get(partition) != topic_id:
-            return Checkpointed(0, 0, 0)
-        files = self.recovery_points, self.high_watermarks, self.log_starts
-        return Checkpointed(*(file.get(partition, 0) for file in files))
+            return Checkpointed(0, 0, 0, -1)
+        return Checkpointed(
+            self.recovery_points.get(partition, 0),
+            self.high_watermarks.get(partition, 0),
+            self.log_starts.get(partition, 0),
+            self.cleaned_offsets.get(partition, -1),
+        )
 
     @property
     def used(self) -> bool:
@@ -139,14 +149,18 @@ class LogDirectory:
         high_watermarks: Mapping[Partition, int],
         log_starts: Mapping[Partition, int],
         topic_ids: Mapping[Partition, bytes],
+        cleaned: Mapping[Partition, int] | None = None,
     ) -> list[Replacement]:
-        """The files with these contents, for a sync that keeps their order; a log start of 0 need not be listed. The ids
-        come last, and only if they are others than the last time."""
+        """The files with these contents, for a sync that keeps their order; a log start of 0 need not be listed. `cleaned`
+        and the ids come last, each only if it is other than the last time."""
         files = [
             (self.disk, RECOVERY_POINTS, encode_offsets(recovery_points)),
             (self.disk, HIGH_WATERMARKS, encode_offsets(high_watermarks)),
             (self.disk, LOG_STARTS, encode_offsets(log_starts)),
         ]
+        if cleaned is not None and cleaned != self._written_cleaned:
+            self._written_cleaned = dict(cleaned)
+            files.append((self.disk, CLEANED_OFFSETS, encode_offsets(cleaned)))
         if topic_ids != self._written_ids:
             self._written_ids = dict(topic_ids)
             files.append((self.disk, TOPIC_IDS, encode_ids(topic_ids)))
@@ -155,6 +169,7 @@ class LogDirectory:
     def forget_written(self) -> None:
         """What `checkpoints` had may not have been written: the next have all of it."""
         self._written_ids = None
+        self._written_cleaned = {("", -1): 0}
 
     def clean_shutdown(self, broker_epoch: int) -> Replacement:
         """The mark of a clean stop, for the sync after every log's last flush is done."""

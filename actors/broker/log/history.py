@@ -44,21 +44,27 @@ def learn(
     now_ms: int = -1,
 ) -> None:
     """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking."""
+    behind = offset
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
         for data, found in pieces(segment, position):
             if epochs is not None:
-                _learn_epochs(epochs, found, offset)
+                behind = _learn_epochs(epochs, found, offset, behind)
             if producers is not None and found["producer_id"].max() >= 0:
                 learn_producers(producers, data, offset, now_ms)
 
 
-def _learn_epochs(epochs: EpochCache, found: Columns, offset: int) -> None:
+def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) -> int:
+    """`behind`: where the batch before these ends, and where the last one does. An epoch may have begun in the gap between
+    two batches of a compacted log: see `PartitionLog._write`."""
     wanted = found["last_offset"] >= offset
-    epoch, base_offset = found["epoch"][wanted], found["base_offset"][wanted]
-    if len(epoch):
-        for row in np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1)):
-            epochs.assign(int(epoch[row]), int(base_offset[row]))
+    epoch, base_offset, last_offset = (found[name][wanted] for name in ("epoch", "base_offset", "last_offset"))
+    if not len(epoch):
+        return behind
+    for row in np.flatnonzero(np.diff(epoch, prepend=epoch[0] - 1)):
+        start = int(last_offset[row - 1]) + 1 if row else behind
+        epochs.assign(int(epoch[row]), min(start, int(base_offset[row])))
+    return int(last_offset[-1]) + 1
 
 
 def learn_producers(

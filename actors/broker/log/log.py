@@ -27,7 +27,7 @@ from actors.broker.log.epochs import EpochCache, EpochEnd
 from actors.broker.log.history import learn, marker_epoch
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
-from actors.broker.log.segment import DELETED, NO_LIMIT, Chunk, Job, Segment
+from actors.broker.log.segment import DELETED, HEADER_BYTES, NO_LIMIT, SWAP, Chunk, Job, Segment
 from actors.broker.log.times import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -39,7 +39,7 @@ from actors.broker.log.times import (
 )
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull, File
-from fastpath.records.batch import Header, verify
+from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16
 SPAN_MAX = 0x7FFFFFFF
@@ -55,6 +55,10 @@ class OffsetOutOfRange(ValueError):
 
 class OffsetsOutOfOrder(ValueError):
     """Batches that do not continue the log: a leader's answer to another question, or damage."""
+
+
+class SegmentsChanged(ValueError):
+    """The log was cut, or segments went, while they were being cleaned."""
 
 
 class Appended(NamedTuple):
@@ -96,8 +100,9 @@ class PartitionLog:
 
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "active", "damaged", "directory", "disk", "epochs", "indexes", "log_end_offset",
-        "log_start_offset", "producers", "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
+        "_unsynced_file", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs",
+        "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings",
+        "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -127,6 +132,14 @@ class PartitionLog:
         """The next append gets it."""
         self.recovery_point = start_offset
         """Everything below is on the disk."""
+        self.cleaned_offset = start_offset if settings.compact else -1
+        """Below it the cleaner has left one record of each key. -1: of a log that has never been one of a compacted topic,
+        in which offsets leave no gap."""
+        self.checkpointed_offset = start_offset
+        """The recovery point that a checkpoint on the disk has. What is below is never scanned again: the batches there need
+        not tell where leader epochs began. Invariant: at most the recovery point."""
+        self.layout = 0
+        """Rises whenever segments take the place of others: who has read the old ones must not mix them with these."""
         self.epochs = EpochCache()
         self.producers = Producers()
         self.snapshots: list[int] = []
@@ -153,6 +166,17 @@ class PartitionLog:
         self.shortened: list[Segment] = []
         """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
         after."""
+
+    @property
+    def sparse(self) -> bool:
+        """Offsets may be missing, inside batches and between them."""
+        return self.cleaned_offset >= 0
+
+    def configure(self, settings: TopicSettings) -> None:
+        """The topic has other settings. What was compacted once stays sparse."""
+        self.settings = settings
+        if settings.compact and not self.sparse:
+            self.cleaned_offset = self.log_start_offset
 
     @property
     def size(self) -> int:
@@ -221,6 +245,10 @@ class PartitionLog:
             header = verify(view, position)
             if header.base_offset < expected:
                 raise OffsetsOutOfOrder(f"{self.directory} expects {expected}, the leader sent {header.base_offset}")
+            if header.base_offset > expected and not self.sparse:
+                self.cleaned_offset = (
+                    self.log_start_offset
+                )  # the leader's log was compacted, though the topic is not now
             expected = header.last_offset + 1
             found.append(header)
             position += header.size
@@ -241,8 +269,12 @@ class PartitionLog:
         if len(hints) > HINTS_MAX:
             del hints[next(iter(hints))]
         if last.epoch != self.epochs.latest:
+            # Where a leader's compacted log has a gap, the epoch may have begun in it. The earliest place is the safe one:
+            # a replica that has other records there learns that they are not this leader's.
+            start = self.log_end_offset
             for header in headers:
-                self.epochs.assign(header.epoch, header.base_offset)
+                self.epochs.assign(header.epoch, min(start, header.base_offset))
+                start = header.last_offset + 1
         self.log_end_offset = last.last_offset + 1
 
     def start_epoch(self, epoch: int) -> None:
@@ -271,8 +303,8 @@ class PartitionLog:
         if segment.size == 0:
             return False
         if segment.first_timestamp >= 0 and last.max_timestamp >= 0:
-            return last.max_timestamp - segment.first_timestamp > settings.segment_ms
-        return now_ms - segment.created_ms > settings.segment_ms
+            return last.max_timestamp - segment.first_timestamp > settings.roll_ms
+        return now_ms - segment.created_ms > settings.roll_ms
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Seal the last segment and begin one at `base_offset` (default: the log's end). Wants a flush soon."""
@@ -304,6 +336,35 @@ class PartitionLog:
                 jobs.append(partial(self.disk.remove, path + DELETED))
         return jobs
 
+    def replace(self, old: Sequence[Segment], cleaned: Segment) -> list[Job]:
+        """`cleaned`, which is durable, takes the place of the neighbours `old`; jobs that unlink. Readers of those go on.
+
+        A crash leaves either all of the old ones or `cleaned` under a name that says what is to be done. Raises
+        SegmentsChanged, DiskFailed.
+        """
+        bases = [segment.base_offset for segment in self.segments]
+        place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
+        if self.segments[place : place + len(old)] != list(old) or old[-1] is self.active:
+            raise SegmentsChanged(f"{self.directory} has other segments than those that were cleaned")
+        cleaned.rename(SWAP)
+        jobs = []
+        for segment in old:
+            self.indexes.forget(segment)
+            jobs.append(segment.delete(close=False))
+        cleaned.rename("")
+        self.segments[place : place + len(old)] = [cleaned]
+        self.indexes.touch(cleaned)
+        self._hints.clear()
+        self.layout += 1
+        gone = {segment.base_offset for segment in old[1:]}
+        for offset in [one for one in self.snapshots[:-1] if one in gone]:
+            self.snapshots.remove(offset)
+            path = self._snapshot_path(offset)
+            if self.disk.exists(path):
+                self.disk.rename(path, path + DELETED)
+                jobs.append(partial(self.disk.remove, path + DELETED))
+        return jobs
+
     def _retire(self, segment: Segment) -> Job:
         self.indexes.forget(segment)
         return segment.delete()
@@ -317,10 +378,18 @@ class PartitionLog:
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
-    def read(self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True) -> Read | None:
+    def read(
+        self,
+        offset: int,
+        bytes_max: int,
+        upper_offset: int = NO_LIMIT,
+        at_least_one: bool = True,
+        pass_empty: bool = False,
+    ) -> Read | None:
         """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory, use `cold_read`.
 
-        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. Raises OffsetOutOfRange.
+        At most `bytes_max`, but one whole batch with `at_least_one`. Never crosses a segment. With `pass_empty` what holds
+        no record at all is given only where nothing comes behind it. Raises OffsetOutOfRange, CorruptBatch.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             held = f"{self.log_start_offset}..{self.log_end_offset}"
@@ -333,12 +402,17 @@ class PartitionLog:
             if chunk is None:
                 return None
             self._hint(hint[0], chunk)
-            if chunk.data:
+            if chunk.data and not (pass_empty and only_empty(chunk.data)):
                 return Read(chunk.data, chunk.next_offset)
-        for segment in self.segments_from(offset):
+        last = Read(memoryview(b""), offset)
+        segments = self.segments_from(offset)
+        for place, segment in enumerate(segments):
             if segment is not self.active and not self._have_index(segment):
                 return None
-            chunk = segment.read(offset, upper_offset, bytes_max, at_least_one)
+            chunk = segment.read(last.next_offset, upper_offset, bytes_max, at_least_one)
+            while chunk is not None and pass_empty and only_empty(chunk.data):
+                last = Read(chunk.data, chunk.next_offset)
+                chunk = segment.read(last.next_offset, upper_offset, bytes_max, at_least_one)
             if chunk is None:
                 return None
             if chunk.data:
@@ -346,16 +420,25 @@ class PartitionLog:
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room or segment.base_offset >= upper_offset:
                 break
-        return Read(memoryview(b""), offset)
+            if self.sparse:
+                _check_end(segments[place : place + 2], chunk, upper_offset)
+        return last
 
     def cold_read(
-        self, offset: int, bytes_max: int, upper_offset: int = NO_LIMIT, at_least_one: bool = True
+        self,
+        offset: int,
+        bytes_max: int,
+        upper_offset: int = NO_LIMIT,
+        at_least_one: bool = True,
+        pass_empty: bool = False,
     ) -> "ColdRead":
         """The same as a job for a thread; its result is a Read.
 
-        The job raises DiskFailed, or FileNotFoundError when the segment has been deleted meanwhile: read again then.
+        The job raises DiskFailed, CorruptBatch, or FileNotFoundError when the segment has been deleted meanwhile: then read
+        again.
         """
-        return ColdRead(tuple(self.segments_from(offset)), offset, bytes_max, upper_offset, at_least_one)
+        segments = tuple(self.segments_from(offset))
+        return ColdRead(segments, offset, bytes_max, upper_offset, at_least_one, pass_empty, self.sparse)
 
     def _have_index(self, segment: Segment) -> bool:
         if segment.index is None:
@@ -509,7 +592,7 @@ class PartitionLog:
         path = self._snapshot_path(start) if found and content is None else None
         segments = tuple(self.segments[first : place + 1])
         return Preparation(
-            offset, segments, start, begin, content, self.disk, path, self._generation, self.log_end_offset
+            offset, segments, start, begin, content, self.disk, path, self._generation, self.log_end_offset, self.layout
         )
 
     def _near(self, segment: Segment, offset: int) -> int:
@@ -518,7 +601,13 @@ class PartitionLog:
 
     def fits(self, job: Preparation) -> bool:
         """Whether the log is still what it was when the job was made."""
-        return job.generation == self._generation and job.end_offset == self.log_end_offset
+        now = self._generation, self.log_end_offset, self.layout
+        return (job.generation, job.end_offset, job.layout) == now
+
+    @property
+    def generation(self) -> int:
+        """Rises with every truncation."""
+        return self._generation
 
     def forget_snapshot(self, job: Preparation) -> None:
         """The job has found that its snapshot cannot be trusted: the next one begins at an older one."""
@@ -582,6 +671,8 @@ class PartitionLog:
 
     def _ends_at(self, offset: int) -> None:
         self.log_end_offset = offset
+        self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.checkpointed_offset = min(self.checkpointed_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self._flush_offset = min(self._flush_offset, offset)
         self._generation += 1
@@ -657,16 +748,39 @@ class ColdRead(NamedTuple):
     bytes_max: int
     upper_offset: int
     at_least_one: bool
+    pass_empty: bool
+    sparse: bool
 
     def __call__(self) -> Read:
-        for segment in self.segments:
-            chunk = segment.read(self.offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
-            assert chunk is not None
+        last = Read(memoryview(b""), self.offset)
+        for place, segment in enumerate(self.segments):
+            while True:
+                chunk = segment.read(last.next_offset, self.upper_offset, self.bytes_max, self.at_least_one, cold=True)
+                assert chunk is not None
+                if not (self.pass_empty and only_empty(chunk.data)):
+                    break
+                last = Read(chunk.data, chunk.next_offset)
             if chunk.data:
                 return Read(chunk.data, chunk.next_offset)
             if chunk.no_room:
                 break
-        return Read(memoryview(b""), self.offset)
+            if self.sparse:
+                _check_end(self.segments[place : place + 2], chunk, self.upper_offset)
+        return last
+
+
+def _check_end(segments: Sequence[Segment], chunk: Chunk, upper_offset: int) -> None:
+    """A read that goes on in the next segment has come to the end of this one: where offsets may be missing, nothing else
+    tells damage from a gap. Raises CorruptBatch."""
+    if len(segments) == 2 and segments[1].base_offset <= upper_offset and chunk.stop < segments[0].size:
+        raise CorruptBatch(chunk.stop, f"the segment of offset {segments[0].base_offset} has no whole batch there")
+
+
+def only_empty(data: memoryview) -> bool:
+    """Whether there are batches, and no record in any of them. Raises CorruptBatch."""
+    if len(data) < HEADER_BYTES or any(data[57:61]):  # the first batch's count: nearly always the answer
+        return False
+    return not any(header.count for header in headers(data))
 
 
 def _base_offset(segment: Segment) -> int:

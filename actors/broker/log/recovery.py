@@ -6,10 +6,13 @@ This file alone decides what is believed. Rules:
 2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
    and what follows are cut, and reported. Nothing before it is touched.
 3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
-   log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
+   log would have a hole. The cleaner leaves the last batch of each segment, so this holds for a compacted log too; only
+   below its `cleaned_offset` such a gap may be the work of another cleaner. Gaps between batches of a segment are no damage.
 4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
-5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+5. A segment under the name `.swap` is whole, and takes the place of all that begin inside it. One under `.cleaned` is not,
+   and goes.
+6. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
@@ -21,12 +24,13 @@ from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
-from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
+from actors.broker.log.segment import CLEANED, DELETED, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Segment
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
 from fastpath.records.batch import CorruptBatch
+from fastpath.records.indexes import SegmentIndex
 
-LEFTOVERS = (DELETED, ".cleaned", ".tmp")
+LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
 
 class Cut(NamedTuple):
@@ -61,15 +65,19 @@ def recover(
     clean: bool,
     recovery_point: int = 0,
     log_start_offset: int = 0,
+    cleaned_offset: int = -1,
     topic_id: bytes | None = None,
     now_ms: int = 0,
     indexes: IndexCache | None = None,
 ) -> Recovered:
-    """Open a log. `recovery_point` and `log_start_offset` are those of the checkpoints. Start-up only: it blocks.
+    """Open a log. `recovery_point`, `log_start_offset` and `cleaned_offset` (-1: none) are those of the checkpoints.
+    Start-up only: it blocks.
 
     Raises DiskFailed, naming file and position, where the disk cannot be read.
     """
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes)
+    log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
+    _finish_swaps(log)
     bases = _tidy(log)
     if not bases:
         if log_start_offset > 0:
@@ -84,13 +92,39 @@ def recover(
     if log.log_start_offset > log.log_end_offset:
         log.truncate_fully(log.log_start_offset, now_ms)
         return Recovered(log, tuple(cuts), scanned)
+    log.cleaned_offset = min(log.cleaned_offset, log.log_end_offset)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
+    log.checkpointed_offset = min(recovery_point, log.recovery_point)
     try:
         _learn(log, clean, recovery_point, now_ms)
     except CorruptBatch as error:
         log.damaged = error.reason
     return Recovered(log, tuple(cuts), scanned)
+
+
+def _finish_swaps(log: PartitionLog) -> None:
+    """Bring to its end what a crash has interrupted while a cleaned segment took the place of others."""
+    names = log.disk.names(log.directory)
+    cleaned = [int(one[:20]) for one in names if one[:20].isdecimal() and one.endswith(LOG + CLEANED)]
+    whole = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG + SWAP}
+    # Apache Kafka may split one segment into several: then all of them count, or none.
+    whole = {base for base in whole if not cleaned or base < min(cleaned)}
+    for name in names:
+        if name.endswith(SWAP) and (not name[:20].isdecimal() or int(name[:20]) not in whole):
+            log.disk.remove(f"{log.directory}/{name}")
+    for base in sorted(whole):
+        swap = Segment(log.disk, log.directory, base, log.settings.index_interval_bytes, 0, SWAP)
+        end = swap.scan(SegmentIndex(base), 0, base, check_from=NO_LIMIT).next_offset
+        for name in names:
+            if (
+                name[:20].isdecimal()
+                and name[20:] in (LOG, INDEX, TIME_INDEX)
+                and base <= int(name[:20]) < max(end, base + 1)
+            ):
+                log.disk.remove(f"{log.directory}/{name}")
+        swap.rename("")
+        swap.close()
 
 
 def _tidy(log: PartitionLog) -> list[int]:
@@ -130,7 +164,7 @@ def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
             cuts.append(Cut(segment.path(LOG), found.position, segment.size - found.position, found.fault))
             segment.log.truncate(found.position)
             log.shortened.append(segment)
-        if not last and found.next_offset < end and found.next_offset >= trusted:
+        if not last and found.next_offset < end and found.next_offset >= trusted and end > log.cleaned_offset:
             return cuts + _drop(log, place + 1), scanned
         if not last:
             segment.seal()
@@ -146,6 +180,16 @@ def _drop(log: PartitionLog, place: int) -> list[Cut]:
         segment.delete()()
     del log.segments[place:]
     return cuts
+
+
+def _learn_below(log: PartitionLog) -> None:
+    """Of a compacted log the table alone knows where an epoch began whose first batches are gone: it stays, and what is
+    before it comes from the batches."""
+    table, log.epochs = log.epochs, EpochCache()
+    learn(log.segments, log.log_start_offset, epochs=log.epochs)
+    log.epochs.truncate_end(table.starts[0])
+    for epoch, start in zip(table.epochs, table.starts, strict=True):
+        log.epochs.assign(epoch, start)
 
 
 def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> None:
@@ -165,6 +209,9 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
         whole = log.epochs.epoch_at(log.log_start_offset) >= 0
     except (FileNotFoundError, CorruptCheckpoint):
         whole = False
+    if not whole and log.sparse and log.epochs.epochs:
+        _learn_below(log)
+        whole = True
     if not whole:
         log.epochs = EpochCache()
     epochs_from = unsure if whole else log.log_start_offset

@@ -18,6 +18,8 @@ from actors.ports import Disk, File
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
 LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
+CLEANED, SWAP = ".cleaned", ".swap"
+"""Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
 HEADER_BYTES = 61
 NO_LIMIT = 1 << 62
 """Above every offset."""
@@ -62,13 +64,17 @@ class Segment:
 
     __slots__ = (
         "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
-        "interval_bytes", "last_timestamp", "log", "time_file",
+        "interval_bytes", "last_timestamp", "log", "suffix", "time_file",
     )  # fmt: skip
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int, created_ms: int) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, interval_bytes: int, created_ms: int, suffix: str = ""
+    ) -> None:
         """Opens the log file, creating it if it is missing. Raises DiskFull, DiskFailed."""
         self.disk = disk
         self.directory = directory
+        self.suffix = suffix
+        """Behind the names of its files: empty while it is part of the log."""
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
@@ -91,7 +97,7 @@ class Segment:
 
     def path(self, suffix: str) -> str:
         """Of one of its files, on its disk."""
-        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+        return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
 
     def begin(self) -> None:
         """An empty segment: the indexes are empty too, whatever an earlier one of that name left behind."""
@@ -201,6 +207,7 @@ class Segment:
 
     def _parse_index(self, cold: bool) -> SegmentIndex | None:
         parts = []
+        named = self.suffix
         for suffix in (INDEX, TIME_INDEX):
             try:
                 file = self.disk.open(self.path(suffix))
@@ -210,7 +217,7 @@ class Segment:
                 data = file.read_cold(0, file.size) if cold else file.read(0, file.size)
             finally:
                 file.close()
-            if data is None:
+            if data is None or self.suffix != named:  # another segment's file may have the name by now
                 return None
             parts.append(data)
         try:
@@ -354,15 +361,25 @@ class Segment:
                 self.time_file = file
         return file
 
-    def delete(self) -> Job:
-        """Take the files out of the log by renaming them; the job unlinks them."""
+    def rename(self, suffix: str) -> None:
+        """Give its files other names, the log file last: where that has its name the indexes have theirs."""
+        for one in (INDEX, TIME_INDEX, LOG):
+            path = self.path(one)
+            if one == LOG or self.disk.exists(path):
+                self.disk.rename(path, path.removesuffix(self.suffix) + suffix)
+        self.suffix = suffix
+
+    def delete(self, *, close: bool = True) -> Job:
+        """Take the files out of the log by renaming them; the job unlinks them. Without `close` those who read go on."""
         paths = []
         for suffix in (LOG, INDEX, TIME_INDEX):
             path = self.path(suffix)
             if self.disk.exists(path):
                 self.disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
-        self.close()
+        self.suffix += DELETED
+        if close:
+            self.close()
         disk = self.disk
 
         def unlink() -> None:

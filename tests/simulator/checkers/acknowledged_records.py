@@ -25,7 +25,7 @@ class AcknowledgedRecords:
         self, topic: str, topic_id: bytes, partition: int, offset: int, values: list[bytes], acks: int
     ) -> None:
         """The batch is committed where the producer was told."""
-        if acks != -1 or topic in self._history.deleted:
+        if acks != -1 or topic in self._history.deleted or topic in self._data.elsewhere:
             return
         committed = self._data.partitions.get((topic_id, partition))
         held = committed.batches.get(offset) if committed is not None else None

@@ -53,6 +53,8 @@ class CommittedData:
         self._hooks = hooks
         self.without_rot: WithoutRot = lambda process, directory: nullcontext(False)
         """(process, directory of a partition) -> what rotted there is whole for the while, and whether anything had."""
+        self.elsewhere: frozenset[str] = frozenset()
+        """Topics whose replicas need not be identical: they are compacted, each replica when its own cleaner comes to it."""
         self.partitions: dict[Key, Committed] = {}
         self._checked: dict[str, dict[Partition, int]] = {}
         """Up to where a replica was compared in the present life of its process."""
@@ -63,6 +65,8 @@ class CommittedData:
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
         """Compare what this replica says is committed."""
+        if partition.topic in self.elsewhere:
+            return
         checked = self._checked.setdefault(process.name, {})
         offset = checked.get(partition, partition.log.log_start_offset)
         same = (partition.leader_epoch, partition.high_watermark) == before[:2]

@@ -7,7 +7,7 @@
 mistake that goes unnoticed means that a checker, or a fault, has got lost.
 """
 
-from tests.simulator.planted import broker, controller, log, quorum, strangers
+from tests.simulator.planted import broker, compaction, controller, log, quorum, strangers
 from tests.simulator.planted.registry import PLANTED, planted
 
-__all__ = ["PLANTED", "broker", "controller", "log", "planted", "quorum", "strangers"]
+__all__ = ["PLANTED", "broker", "compaction", "controller", "log", "planted", "quorum", "strangers"]

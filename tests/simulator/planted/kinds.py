@@ -54,6 +54,8 @@ class Kind(NamedTuple):
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
     strangers: type[Strangers] = Nobody
+    keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
+    """Of producers of compacted topics."""
     piece_bytes: int = offsets_compaction.PIECE_BYTES
     """Of the offsets that are written once more."""
 
@@ -71,6 +73,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "shape", kind.shape),
             (simulation, "churn", kind.operator),
             (simulation, "PURGE_MS", kind.purge_ms),
+            (simulation, "KEYED_PAUSE_MS", kind.keyed_pause_ms),
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),
             (world, "SYNC_US", kind.sync_us),

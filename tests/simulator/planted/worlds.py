@@ -115,6 +115,10 @@ REASSIGNED = {
     "orderly restart": 5, "kill": 4, "broker loses power": 3, "leader falls behind": 2, "follower freezes": 2,
     "disk lost": 1,
 }  # fmt: skip
+CLEANED = {
+    "kill": 5, "broker loses power": 5, "leader falls behind": 4, "follower freezes": 3, "disk lost": 2,
+    "orderly restart": 2, "connections cut": 1,
+}  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 PIPELINED = {
     "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
@@ -127,6 +131,17 @@ THREE = _topic("t0", 1, 3, 2)
 PAIR = _topic("t1", 2, 2, 1)
 
 _paired = _shape("away", [PAIR, _topic("t2", 2, 2, 1)], BY_HALF)
+
+
+def _cleaned(seed: int) -> Shape:
+    """Compacted topics alone, cleaned all the time: one with room for all keys, in several segments or few."""
+    segment_bytes, memory = random.Random(f"cleaned {seed}").choice(((500, "1024"), (900, "100000"), (2_000, "100000")))
+    topics = (
+        simulation.compacted_topic("k0", 1, 3, segment_bytes, retention_ms=2_500),
+        simulation.compacted_topic("k1", 1, 3, segment_bytes, min_insync=2, retention_ms=2_500),
+    )
+    config = {"log.cleaner.dedupe.buffer.size": memory, **simulation.CLEANER}
+    return _shape("cleaned", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)._replace(compacted=topics)
 
 
 def _away(seed: int) -> Shape:
@@ -203,6 +218,12 @@ WORLDS: dict[str, Kind] = {
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
         piece_bytes=100,
+    ),
+    "cleaned": Kind(
+        _cleaned,
+        partial(AimedFaults, menu=CLEANED),
+        faulty_ms=15_000,
+        keyed_pause_ms=40,
     ),
     "away": Kind(
         _away,

@@ -297,6 +297,7 @@ class _Fetch:
         another one has its name."""
         partition, offset = entry.partition, entry.fetch_offset
         assert partition is not None
+        layout = partition.log.layout
 
         def warmed(result: Any) -> Answer:
             self._context.connections.promise(self._connection, -promised)
@@ -305,6 +306,8 @@ class _Fetch:
                 return self.attempt(expired)
             if isinstance(result, FileNotFoundError) and not log.log_start_offset <= offset < log.log_end_offset:
                 return self.attempt(expired)  # retention was faster
+            if isinstance(result, FileNotFoundError) and log.layout != layout:
+                return self.attempt(expired)  # the cleaner was
             if isinstance(result, Read):
                 self._found[entry] = offset, result.next_offset, result.data
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):

@@ -7,7 +7,7 @@ the place of the old one, so who keeps the cache asks it anew each time.
 from collections.abc import Iterable
 from typing import Any
 
-from actors.config import NodeConfig, TopicSettings
+from actors.config import BROKER_CONFIGS, NodeConfig, TopicSettings
 from actors.metadata.image import TOPIC_RESOURCE, Image
 
 BROKER_RESOURCE = 4
@@ -30,6 +30,16 @@ class MetadataCache:
         image = self.image
         cluster = {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, str(self.me))}
         return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
+
+    def value(self, name: str) -> Any:
+        """A setting of this node that may be changed while it runs: as the cluster's metadata has it, else as it was
+        started."""
+        key, image = BROKER_CONFIGS[name], self.image
+        for resource in (str(self.me), ""):
+            text = image.config(BROKER_RESOURCE, resource).get(name)
+            if text is not None and key.allows(text):
+                return key.parse(text)
+        return self._config.value(name)
 
     def endpoint(self, broker: int, listener: str) -> Any | None:
         """Where a broker is reached on the listener of that name; None: it has no such listener, is fenced or is absent. To

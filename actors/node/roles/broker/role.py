@@ -29,6 +29,7 @@ from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.image_deltas import ImageDeltas
 from actors.node.roles.broker.inspections import Order
+from actors.node.roles.broker.log_cleaner import LogCleaner
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
@@ -71,6 +72,7 @@ class BrokerRole:
             ),
             self.storage.open,
         )
+        self.cleaner = LogCleaner(runtime, self.storage, self.cache, self.replicas)
         self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
         self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
         self.produced = Order(runtime, requests)
@@ -185,6 +187,7 @@ class BrokerRole:
             self.replicas.check_lag(now.mono_ms)
         if caught_up:
             self.storage.tick(now, self.replicas)
+            self.cleaner.tick(now)
             self._snapshots.tick(self.cache.image, now)
         self.groups.tick(now)
         self.gathered.run()
@@ -205,7 +208,7 @@ class BrokerRole:
             return FAR_MS
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
         if self.storage.in_use:
-            due = min(due, self.storage.deadline_ms())
+            due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due

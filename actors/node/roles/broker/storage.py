@@ -28,7 +28,7 @@ from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.losses import Losses
 from actors.broker.log.recovery import recover
-from actors.broker.log.segment import Job
+from actors.broker.log.segment import Job, Segment
 from actors.broker.partition import Partition
 from actors.broker.replicas import Offline, Replicas
 from actors.config import TopicSettings
@@ -83,6 +83,8 @@ class BrokerStorage:
         """Topic ids by (topic, number) of replicas that are lost."""
         self._looked = 0
         """Replicas that have been looked for, over and over."""
+        self.compacted = False
+        """There has been a log that can be cleaned: of a compacted topic, with a segment that is sealed."""
 
     # ---- start and stop
 
@@ -207,6 +209,7 @@ class BrokerStorage:
                 clean=directory.clean,
                 recovery_point=known.recovery_point,
                 log_start_offset=known.log_start_offset,
+                cleaned_offset=known.cleaned_offset,
                 topic_id=topic_id,
                 now_ms=self._runtime.now.wall_ms,
                 indexes=self._indexes,
@@ -224,6 +227,7 @@ class BrokerStorage:
         log = recovered.log
         if log.damaged is not None:
             self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
+        self._note_compacted(log)
         high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
         return log, settings, high_watermark
 
@@ -307,7 +311,9 @@ class BrokerStorage:
 
     def configure(self, partition: Partition) -> None:
         """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
-        partition.settings = partition.log.settings = self._cache.settings(partition.topic)
+        partition.settings = self._cache.settings(partition.topic)
+        partition.log.configure(partition.settings)
+        self._note_compacted(partition.log)
         if partition.durable_first:
             self._written[partition] = None
 
@@ -320,6 +326,7 @@ class BrokerStorage:
     def written(self, partition: Partition) -> None:
         """A log has grown."""
         self._written[partition] = None
+        self._note_compacted(partition.log)
         if self._full_disks.lacks:
             self._full_disks.taken(partition.log.disk)
 
@@ -461,6 +468,17 @@ class BrokerStorage:
         due = self._checkpoint_ms if self._checkpoint_ms < self._retention_ms else self._retention_ms
         return min(due, self._full_disks.deadline_ms()) if self._full_disks.lacks else due
 
+    def retire_segments(self, partition: Partition, segments: Iterable[Segment], jobs: Iterable[Job]) -> None:
+        """Segments that others have taken the place of: they are unlinked when nobody can be reading them any more."""
+        disk, unlinking = partition.log.disk, list(jobs)
+
+        def later() -> None:
+            for segment in segments:
+                segment.close()
+            self.unlink(disk, unlinking)
+
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms, later)
+
     def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
         if jobs:
@@ -494,6 +512,18 @@ class BrokerStorage:
         self._noted(result)
         self._failing(disk, result)
 
+    def _note_compacted(self, log: PartitionLog) -> None:
+        if log.settings.compact and len(log.segments) > 1:
+            self.compacted = True
+
+    def path(self, disk: Disk) -> str:
+        """Of a log directory, for sentences and metrics."""
+        return self._path(disk)
+
+    def job_done(self, disk: Disk, result: object) -> None:
+        """A job of the cleaner in one directory has ended."""
+        self._done(disk, result)
+
     def _failing(self, disk: Disk, result: object) -> None:
         if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
             self.failing[disk] = result
@@ -504,7 +534,8 @@ class BrokerStorage:
 
     def _checkpoint(self, replicas: Replicas) -> None:
         state = [
-            (one.topic_id, one.log.recovery_point, one.high_watermark, one.log.log_start_offset) for one in replicas
+            (one.topic_id, one.log.recovery_point, one.high_watermark, one.log.log_start_offset, one.log.cleaned_offset)
+            for one in replicas
         ]
         if state == self._checkpointed:
             return
@@ -514,6 +545,9 @@ class BrokerStorage:
                 self._checkpoint_one(replicas, directory.disk)
 
     def _checkpoint_one(self, replicas: Replicas, disk: Disk) -> None:
+        logs = [one.log for one in replicas if one.log.disk is disk]
+        points = [(log, log.generation, log.recovery_point) for log in logs if log.sparse]
+
         def written(result: object) -> None:
             several = len(self._directories) > 1
             if several and isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
@@ -521,6 +555,10 @@ class BrokerStorage:
             self._noted(result)
             if isinstance(result, Exception):
                 self._forget_checkpoints()
+                return
+            for log, generation, point in points:
+                if log.generation == generation:
+                    log.checkpointed_offset = point
 
         self._runtime.sync([], self._checkpoints(replicas, disk), written)
 
@@ -535,7 +573,7 @@ class BrokerStorage:
         replacements: list[tuple[Disk, str, bytes]] = []
         online = [directory for directory in self._directories if directory.disk not in self._failed]
         for directory in online if only is None else [one for one in online if one.disk is only]:
-            points, marks, starts, ids = {}, {}, {}, {}
+            points, marks, starts, ids, cleaned = {}, {}, {}, {}, {}
             for partition in replicas:
                 log = partition.log
                 if log.disk is directory.disk and log.segments:
@@ -544,9 +582,11 @@ class BrokerStorage:
                     ids[key] = partition.topic_id
                     if log.log_start_offset > log.segments[0].base_offset:
                         starts[key] = log.log_start_offset
+                    if log.sparse:
+                        cleaned[key] = log.cleaned_offset
             for key, topic_id in self._listed_ids.items():
                 ids.setdefault(key, topic_id)
-            replacements += directory.checkpoints(points, marks, starts, ids)
+            replacements += directory.checkpoints(points, marks, starts, ids, cleaned)
             replacements += self._losses.replacements([directory.disk])
         return replacements
 

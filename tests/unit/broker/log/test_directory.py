@@ -104,17 +104,17 @@ def test_checkpoints_are_not_those_of_a_namesake() -> None:
     disk, key, other = VirtualDisk(), ("t", 0), bytes(16)
     directory = LogDirectory(disk)
     disk.sync(Sync(0, (), directory.checkpoints({key: 5}, {key: 4}, {key: 3}, {key: ID})))
-    assert LogDirectory(disk).checkpointed(key, ID) == (5, 4, 3)
-    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0)
-    assert LogDirectory(disk).checkpointed(("t", 1), ID) == (0, 0, 0)
+    assert LogDirectory(disk).checkpointed(key, ID) == (5, 4, 3, -1)
+    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0, -1)
+    assert LogDirectory(disk).checkpointed(("t", 1), ID) == (0, 0, 0, -1)
     for done in range(1, 5):  # the namesake's, cut short after so many files
         disk.sync(Sync(0, (), directory.checkpoints({key: 8}, {key: 7}, {key: 6}, {key: other})[:done]))
-        assert LogDirectory(disk).checkpointed(key, other) == ((8, 7, 6) if done == 4 else (0, 0, 0))
+        assert LogDirectory(disk).checkpointed(key, other) == ((8, 7, 6, -1) if done == 4 else (0, 0, 0, -1))
         directory.forget_written()
     disk.corrupt("topic-id-checkpoint", 0)
-    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0)
+    assert LogDirectory(disk).checkpointed(key, other) == (0, 0, 0, -1)
     disk.remove("topic-id-checkpoint")  # as Apache Kafka leaves a directory
-    assert LogDirectory(disk).checkpointed(key, other) == (8, 7, 6)
+    assert LogDirectory(disk).checkpointed(key, other) == (8, 7, 6, -1)
 
 
 def test_topic_ids_are_written_when_they_change_or_may_be_lost() -> None:

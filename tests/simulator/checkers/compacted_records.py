@@ -1,0 +1,238 @@
+"""Of a compacted topic: the latest value of every key survives, what is left is as it was written and in its order, and a
+reader that takes less than delete.retention.ms misses no tombstone.
+
+The history of a partition is what replicas had below their high watermark when it first got there: a log is compacted only
+below that, so whoever commits a record first shows it. From then on every replica that says that it has committed so much
+is compared with it.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from actors.broker.partition import Partition
+from fastpath.records import batch as batches
+from tests.simulator.checkers.changed_replicas import Standing
+from tests.simulator.checkers.hooks import Violation
+from tests.simulator.history import History
+from tests.simulator.world import EPOCH_WALL_MS, World
+
+READ_BYTES = 1 << 20
+Key = tuple[bytes, int]
+
+
+class Keyed(NamedTuple):
+    """A record that a producer writes."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Written(NamedTuple):
+    """A record that was committed."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+    seen_ms: int
+
+
+class Committed:
+    """All of one partition that was ever committed."""
+
+    def __init__(self) -> None:
+        self.by_offset: dict[int, Written] = {}
+        self.by_key: dict[bytes, list[Written]] = {}
+        """In the order of offsets."""
+        self.end = 0
+        """Highest high watermark that was seen anywhere."""
+        self.ends: dict[int, int] = {}
+        """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark."""
+
+    def end_before(self, epoch: int) -> int:
+        """What was committed under older epochs than this."""
+        return max((end for one, end in self.ends.items() if one < epoch), default=0)
+
+    def last(self, key: bytes, below: int) -> Written | None:
+        """The last record of a key below an offset."""
+        return next((one for one in reversed(self.by_key.get(key, [])) if one.offset < below), None)
+
+
+class CompactedRecords:
+    name = "latest_values_survive"
+
+    def __init__(self, world: World, history: History, topics: Mapping[str, int]) -> None:
+        """`topics`: delete.retention.ms of each compacted topic."""
+        self._world = world
+        self._history = history
+        self.topics = frozenset(topics)
+        self.retention_ms = min(topics.values(), default=0)
+        self.partitions: dict[Key, Committed] = {}
+        self._checked: dict[str, dict[Partition, int]] = {}
+        self._layouts: dict[Partition, tuple[int, int]] = {}
+        """Layout and leader epoch of a replica when all of it was compared last."""
+
+    # ---- replicas
+
+    def ended(self, process: Any) -> None:
+        """What was compared is void."""
+        self._checked.pop(process.name, None)
+
+    def changed(self, process: Any, partition: Partition, before: Standing) -> None:
+        """Take in what is committed first here, and compare what was before."""
+        if partition.topic not in self.topics:
+            return
+        committed = self.partitions.setdefault((partition.topic_id, partition.number), Committed())
+        checked = self._checked.setdefault(process.name, {})
+        log = partition.log
+        begin = max(min(checked.get(partition, log.log_start_offset), log.log_end_offset), log.log_start_offset)
+        if begin < partition.high_watermark:
+            self._take(process, partition, committed, begin)
+            checked[partition] = partition.high_watermark
+        if partition.leads and partition.leader_epoch != before.leader_epoch:
+            wanted = committed.end_before(partition.leader_epoch)
+            if log.log_end_offset < wanted:
+                raise Violation(
+                    "leader_completeness",
+                    f"{process.name} leads {partition!r} under epoch {partition.leader_epoch} and ends at "
+                    f"{log.log_end_offset}, but {wanted} was committed",
+                )
+        now = log.layout, partition.leader_epoch
+        if self._layouts.get(partition) != now:
+            if self._layouts.get(partition, (0, 0))[0] < log.layout:
+                self._history.counts["segments cleaned"] += 1
+            self._layouts[partition] = now
+            self._whole(process, partition, committed)
+
+    def finish(self) -> None:
+        """All is well: every replica has all that it must have."""
+        for process in self._world.processes.values():
+            if process.node is None or process.node.broker is None:
+                continue
+            for partition in process.node.broker.replicas:
+                committed = self.partitions.get((partition.topic_id, partition.number))
+                if partition.topic in self.topics and committed is not None:
+                    self._whole(process, partition, committed)
+                    self._history.counts["logs cleaned"] += partition.log.cleaned_offset > 0
+
+    def _take(self, process: Any, partition: Partition, committed: Committed, begin: int) -> None:
+        for record in self._records(partition, begin):
+            self._compare(process.name, partition, committed, record)
+        if partition.high_watermark > committed.end:
+            committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
+
+    def _compare(self, who: str, partition: Partition, committed: Committed, record: Any) -> None:
+        known = committed.by_offset.get(record.offset)
+        if known is None and record.offset >= committed.end and record.offset < partition.high_watermark:
+            known = Written(record.offset, record.key, record.value, self._world.time_us // 1000)
+            committed.by_offset[record.offset] = known
+            committed.by_key.setdefault(record.key, []).append(known)
+        self._same(who, repr(partition), record, known)
+
+    @staticmethod
+    def _same(who: str, where: str, record: Any, known: Written | None) -> None:
+        if known is None or (known.key, known.value) != (record.key, record.value):
+            raise Violation(
+                "compaction_changes_nothing_else",
+                f"{who} has {record.key!r}={record.value!r} at {record.offset} of {where}, committed there is {known}",
+            )
+
+    def _whole(self, process: Any, partition: Partition, committed: Committed) -> None:
+        """All of a replica below its high watermark."""
+        mark = partition.high_watermark
+        if partition.leads:
+            mark = max(mark, committed.end_before(partition.leader_epoch))
+        found: dict[bytes, int] = {}
+        before = -1
+        for record in self._records(partition, partition.log.log_start_offset, mark):
+            self._same(process.name, repr(partition), record, committed.by_offset.get(record.offset))
+            if record.offset <= before:
+                raise Violation("compaction_changes_nothing_else", f"{record.offset} comes behind {before}")
+            before = found[record.key] = record.offset
+        for key, written in committed.by_key.items():
+            last = written[-1]
+            # A follower that is behind may have been given what is left of a log that knows more.
+            if last.offset >= mark or last.offset < partition.log.log_start_offset or found.get(key) == last.offset:
+                continue
+            if last.value is None and (self._over(last) or self._jumped()) and key not in found:
+                continue
+            raise Violation(
+                self.name,
+                f"{process.name} has {key!r} of {partition!r} last at {found.get(key)}, below {mark} it was written at "
+                f"{last.offset}, {'a tombstone' if last.value is None else 'with a value'}; cleaned below "
+                f"{partition.log.cleaned_offset}",
+            )
+
+    def _over(self, tombstone: Written) -> bool:
+        return self._world.time_us // 1000 - tombstone.seen_ms >= self.retention_ms
+
+    def _jumped(self) -> bool:
+        """A wall clock has been set: what is measured by it is no property."""
+        return any(process.wall_ms != EPOCH_WALL_MS for process in self._world.processes.values())
+
+    @staticmethod
+    def _records(partition: Partition, begin: int, end: int | None = None) -> Iterable[Any]:
+        end = partition.high_watermark if end is None else end
+        log, offset, found = partition.log, begin, []
+        with log.disk.readable():  # type: ignore[attr-defined]
+            while offset < end:
+                read = log.read(offset, READ_BYTES, end)
+                if read is None:
+                    read = log.cold_read(offset, READ_BYTES, end)()
+                if not len(read.data):
+                    break
+                for header in batches.headers(read.data):
+                    found += [one for one in batches.records(read.data, header.position) if begin <= one.offset < end]
+                offset = read.next_offset
+        return found
+
+    # ---- clients
+
+    def acknowledged(
+        self, topic: str, topic_id: bytes, partition: int, offset: int, values: list[Any], acks: int
+    ) -> None:
+        """What a producer was told to be written was committed there."""
+        if topic not in self.topics:
+            return
+        committed = self.partitions.get((topic_id, partition), Committed())
+        for number, one in enumerate(values):
+            known = committed.by_offset.get(offset + number)
+            if known is None or (known.key, known.value) != one:
+                raise Violation(
+                    "no_acknowledged_record_lost",
+                    f"{one} was acknowledged at {offset + number} of {topic}-{partition}, committed there is {known}",
+                )
+
+    def read(self, topic_id: bytes, partition: int, record: Any) -> None:
+        """A consumer was given a record."""
+        committed = self.partitions.get((topic_id, partition), Committed())
+        self._same("a consumer", str(partition), record, committed.by_offset.get(record.offset))
+
+    def table(
+        self,
+        reader: str,
+        topic_id: bytes,
+        partition: int,
+        table: dict[bytes, tuple[int, bytes]],
+        end: int,
+        took_ms: int,
+    ) -> None:
+        """A reader went from the beginning to `end` and has these keys, with offset and value."""
+        committed = self.partitions.get((topic_id, partition), Committed())
+        self._history.counts["tables read"] += 1
+        if took_ms >= self.retention_ms or self._jumped():
+            return
+        for key in committed.by_key:
+            last, newest = committed.last(key, end), committed.by_key[key][-1]
+            held = table.get(key)
+            if last is None or newest is not last:  # what was written behind `end` may have taken its place
+                continue
+            if last.value is None:
+                if held is not None:
+                    raise Violation(
+                        "no_tombstone_missed",
+                        f"{reader} read to {end} in {took_ms} ms and has {key!r} at {held[0]}, deleted at {last.offset}",
+                    )
+            elif held is None or held[0] != last.offset:
+                raise Violation(
+                    self.name, f"{reader} read to {end} and has {held} for {key!r}, written last at {last.offset}"
+                )
