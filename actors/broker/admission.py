@@ -80,8 +80,8 @@ def check(records: Any, settings: TopicSettings, version: int, transactional_id:
         raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
     if claims.attributes & CODECS == ZSTD and version < ZSTD_FROM:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if transactional_id is not None or claims.attributes & TRANSACTIONAL:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
+    if claims.attributes & TRANSACTIONAL and (not transactional_id or claims.producer_id < 0):
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "a batch of a transaction has a transactional id and a producer id")
     return claims
 
 

@@ -34,6 +34,7 @@ from actors.broker.groups.records import (
 from actors.broker.groups.shard import Key, Shard
 from actors.broker.groups.state import Group, GroupState
 from actors.broker.groups.subscriptions import subscribed
+from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
@@ -583,12 +584,3 @@ class Coordinator:
         if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
             self._scheduled[group.id] = due
             heapq.heappush(self._deadlines, (due, group.id))
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, 32 bits, signed."""
-    value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(data), 2):
-        value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value

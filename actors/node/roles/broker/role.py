@@ -1,7 +1,7 @@
 """The broker of a node, and the order of its turn. What happens in each step is decided in the
 files beside this one, save when a damaged replica, or a directory that cannot be read, is given up.
 
-replay what was committed -> replicas follow -> heartbeat, lag, retention, groups -> (requests) -> flushes, what cannot be
+replay what was committed -> replicas follow -> heartbeat, lag, retention, groups, transactions -> (requests) -> flushes, what cannot be
 read -> AlterIsr -> fetches
 """
 
@@ -35,6 +35,8 @@ from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
+from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
@@ -78,7 +80,12 @@ class BrokerRole:
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
-        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self.groups)
+        self.transactions = TransactionCoordinator(
+            runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
+        )
+        self.verification = TransactionVerification(runtime, channels, self.cache)
+        coordinators = (self.groups, self.transactions)
+        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, coordinators)
         self.replication = Replication(
             runtime,
             channels,
@@ -151,6 +158,7 @@ class BrokerRole:
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
         self.groups.count_partitions()
+        self.transactions.count_partitions()
         self.applier.loaded()
 
     def replay(self, batch: Batch) -> None:
@@ -171,6 +179,7 @@ class BrokerRole:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
         self.groups.count_partitions()
+        self.transactions.count_partitions()
         if self._started and not self.applier.caught_up:
             self.applier.catch_up()
         self.gathered.run()
@@ -198,6 +207,7 @@ class BrokerRole:
             self.storage.tick(now, self.replicas)
             self._snapshots.tick(self.cache.image, now)
         self.groups.tick(now)
+        self.transactions.tick(now)
         self.gathered.run()
 
     def end(self) -> None:
@@ -219,6 +229,7 @@ class BrokerRole:
         if not self._started:
             return FAR_MS
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
+        due = min(due, self.transactions.deadline_ms())
         if self.applier.caught_up:
             due = min(due, self.storage.deadline_ms())
         if self.lookups.serving:

@@ -7,7 +7,7 @@ log, and whoever needs the topic asks again. This file alone decides what such a
 from collections.abc import Iterable
 from typing import Any
 
-from actors.metadata.topic_names import OFFSETS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import TOPICS_KEY, MetadataCache
 from actors.node.runtime.runtime import Runtime
@@ -15,6 +15,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 TIMEOUT_MS = 30_000
+INTERNAL = {OFFSETS_TOPIC: "offsets.topic", TRANSACTIONS_TOPIC: "transaction.state.log"}
+"""Topic of a coordinator -> how the names of its settings begin."""
 
 
 class TopicCreation:
@@ -55,7 +57,8 @@ class TopicCreation:
         """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
         kind = message("CreateTopicsRequest")
         value, given = self._runtime.config.value, self._runtime.config.given
-        if name != OFFSETS_TOPIC:
+        prefix = INTERNAL.get(name)
+        if prefix is None:
             return kind.CreatableTopic(
                 name=name,
                 num_partitions=value("num.partitions") if "num.partitions" in given else -1,
@@ -63,17 +66,23 @@ class TopicCreation:
                     value("default.replication.factor") if "default.replication.factor" in given else -1
                 ),
             )
-        factor = value("offsets.topic.replication.factor")
-        if "offsets.topic.replication.factor" not in given:
+        factor = value(f"{prefix}.replication.factor")
+        if f"{prefix}.replication.factor" not in given:
             factor = max(1, min(factor, len(self._cache.image.brokers())))
-        settings = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(value("offsets.topic.segment.bytes")),
-        }
+        settings = {"cleanup.policy": "compact"}
+        if name == TRANSACTIONS_TOPIC:
+            isr = value(f"{prefix}.min.isr")
+            if f"{prefix}.min.isr" not in given:
+                isr = min(isr, factor)
+            settings["compression.type"] = "uncompressed"
+            settings["min.insync.replicas"] = str(isr)
+            settings["unclean.leader.election.enable"] = "false"
+        else:
+            settings["compression.type"] = "producer"
+        settings["segment.bytes"] = str(value(f"{prefix}.segment.bytes"))
         return kind.CreatableTopic(
             name=name,
-            num_partitions=value("offsets.topic.num.partitions"),
+            num_partitions=value(f"{prefix}.num.partitions"),
             replication_factor=factor,
             configs=[kind.CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
         )
