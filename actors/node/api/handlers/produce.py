@@ -7,11 +7,13 @@ on an error. A repeated idempotent batch is answered with the original's offset 
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 13 topic ids. zstd needs 7.
 
-Skipped: transactions, a broker-side change of the compression type, quotas.
+Skipped: verification of transactions, without which they are refused (`Appends.transactional`), a broker-side change of the
+compression type, quotas.
 
 Errors: INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
 NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, INVALID_TOPIC_EXCEPTION, CORRUPT_MESSAGE, INVALID_RECORD,
 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TIMESTAMP, INVALID_TXN_STATE,
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED (a transactional batch without a transactional id, as Apache Kafka answers it),
 OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
 """
 
@@ -272,7 +274,13 @@ def _admitted(
         raise Refused(context.lookups.absent(topic, one.index))
     if partition.topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the cluster only")
-    claims = admission.check(one.records, partition.settings, version, request.transactional_id)
+    claims = admission.check(
+        one.records,
+        partition.settings,
+        version,
+        request.transactional_id,
+        transactional=context.appends.transactional,
+    )
     partition.admit(request.acks)
     return partition, claims
 
