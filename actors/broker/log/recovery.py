@@ -9,7 +9,9 @@ This file alone decides what is believed. Rules:
    log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
 4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
-5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+5. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
+   others a file that is not sound is.
+6. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
@@ -18,10 +20,11 @@ from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.epochs import EpochCache
-from actors.broker.log.history import learn
+from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.segment import DELETED, INDEX, LOG, NO_LIMIT, TIME_INDEX, Segment
+from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
 from fastpath.records.batch import CorruptBatch
@@ -51,6 +54,8 @@ class Recovered(NamedTuple):
     log: PartitionLog
     cuts: tuple[Cut, ...]
     scanned_bytes: int
+    rebuilt: tuple[str, ...] = ()
+    """Sentences about indexes of aborted transactions that were damaged."""
 
 
 def recover(
@@ -70,13 +75,15 @@ def recover(
     Raises DiskFailed, naming file and position, where the disk cannot be read.
     """
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes)
-    bases = _tidy(log)
+    bases, aborting = _tidy(log)
     if not bases:
         if log_start_offset > 0:
             log.truncate_fully(log_start_offset, now_ms)
         return Recovered(log, (), 0)
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
+        if base in aborting:
+            log.segments[-1].aborted.claim()
     cuts, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
     log.active = log.segments[-1]
     log.active.learn_first_timestamp()
@@ -86,16 +93,20 @@ def recover(
         return Recovered(log, tuple(cuts), scanned)
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
+    indexed: Indexed = {}
+    learnt = NO_LIMIT
     try:
-        _learn(log, clean, recovery_point, now_ms)
+        learnt = _learn(log, clean, recovery_point, now_ms, indexed)
     except CorruptBatch as error:
         log.damaged = error.reason
-    return Recovered(log, tuple(cuts), scanned)
+    unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
+    return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed)))
 
 
-def _tidy(log: PartitionLog) -> list[int]:
-    """Remove what a crash left half done; base offsets of the segments, rising. Notes the producer snapshots."""
-    bases, others = [], []
+def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
+    """Remove what a crash left half done; base offsets of the segments, rising, and of those with an index of aborted
+    transactions. Notes the producer snapshots."""
+    bases, others, aborting = [], [], set()
     for name in log.disk.names(log.directory):
         stem, dot, ending = name.partition(".")
         if name.endswith(LEFTOVERS):
@@ -104,13 +115,15 @@ def _tidy(log: PartitionLog) -> list[int]:
             bases.append(int(stem))
         elif stem.isdecimal() and dot + ending == SNAPSHOT:
             log.snapshots.append(int(stem))
-        elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX):
+        elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX, TRANSACTION_INDEX):
             others.append((int(stem), name))
+            if ending == TRANSACTION_INDEX[1:]:
+                aborting.add(int(stem))
     for base, name in others:
         if base not in bases:
             log.disk.remove(f"{log.directory}/{name}")
     log.snapshots.sort()
-    return sorted(bases)
+    return sorted(bases), aborting
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
@@ -148,8 +161,9 @@ def _drop(log: PartitionLog, place: int) -> list[Cut]:
     return cuts
 
 
-def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> None:
-    """Leader epochs and producers, from files and batches."""
+def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed) -> int:
+    """Leader epochs and producers, from files and batches. From where on the batches have said what they know of aborted
+    transactions, which is in `indexed`."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
     unsure = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
     try:
@@ -174,5 +188,31 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
     # Without any snapshot there was no producer when the segment of the recovery point began: a roll writes one.
     log.drop_snapshots_above(log.log_end_offset)
     if clean and not log.snapshots:
-        return
-    log.rebuild_producers(now_ms, log.segments_from(unsure)[0].base_offset)
+        return NO_LIMIT
+    return log.rebuild_producers(now_ms, log.segments_from(unsure)[0].base_offset, indexed)
+
+
+def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed) -> list[str]:
+    """Find the aborted transactions of each segment: in its file, or, of what reaches offset `unsure` or has no sound file,
+    in the batches. Of segments from `learnt` on `indexed` has what these say. Sentences about files that are not sound."""
+    reports = []
+    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
+    for segment, end in zip(log.segments, ends, strict=True):
+        index, sound = segment.aborted, True
+        if index.exists:
+            try:
+                index.found(end_offset=end, active=segment is log.active)
+            except CorruptTransactionIndex as error:
+                sound = False
+                reports.append(f"{index.path} is damaged, and is built again: {error}")
+        if not sound or (end > unsure and (index.exists or segment in indexed)):
+            try:
+                entries = indexed.get(segment, []) if segment.base_offset >= learnt else log.built_again(segment)
+            except CorruptBatch as error:
+                log.damaged = log.damaged or error.reason
+                entries = []
+            if index.rebuild(entries):
+                log.rebuilt.append(segment)
+        if index.exists:
+            log.aborting.append(segment)
+    return reports

@@ -1,12 +1,13 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
 Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
-followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only.
+followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only. With
+isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were aborted (KIP-98).
 
 Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
 
-Skipped: transactions (the last stable offset is the high watermark), quotas.
+Skipped: quotas.
 
 Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
 OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
@@ -17,6 +18,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from itertools import islice
 from typing import Any
 
+from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
@@ -65,7 +67,11 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
             if old is not opened.session:
                 context.sessions.close(old)
                 context.replicas.end_session(old)
-    reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
+    committed_only = replica < 0 and request.isolation_level == READ_COMMITTED
+    if committed_only is not opened.session.committed_only:
+        opened.session.isolate(committed_only)
+    leader_only = replica >= 0 or call.api_version < RACK_FROM
+    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
@@ -214,7 +220,9 @@ class _Fetch:
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
                 self._context.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
-                self._found = {one.entry: (one.entry.fetch_offset, one.below, one.records) for one in looks if one.size}
+                self._found = {
+                    one.entry: (one.entry.fetch_offset, one.below, one.records) for one in (*looks, found) if one.size
+                }
                 return Later(found.cold, self._warming(entry, expired, promised))
             looks.append(found)
             total += found.size
@@ -238,7 +246,7 @@ class _Fetch:
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
-            entry.warm = None  # it is of the topic that had the name before
+            entry.warm = entry.aborted = None  # it is of the topic that had the name before
             self._context.replicas.attach(entry)
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
@@ -257,7 +265,12 @@ class _Fetch:
                 return self.attempt(expired)
             if isinstance(result, FileNotFoundError) and not log.log_start_offset <= offset < log.log_end_offset:
                 return self.attempt(expired)  # retention was faster
-            if isinstance(result, Read):
+            if isinstance(result, AbortedFound):
+                for one in result.rebuilt:
+                    where = one.segment.aborted.path
+                    self._context.runtime.log.warning(f"{where} is damaged, and is built again: {one.reason}")
+                entry.aborted = result
+            elif isinstance(result, Read):
                 self._found[entry] = offset, result.next_offset, result.data
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
@@ -328,11 +341,16 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
         partition_index=found.entry.number,
         error_code=found.error,
         high_watermark=found.high_watermark,
-        last_stable_offset=found.high_watermark,
+        last_stable_offset=found.last_stable,
         log_start_offset=found.log_start,
         records=found.records or b"",
         aborted_transactions=[] if committed_only else None,
     )
+    if found.aborted:
+        data.aborted_transactions = [
+            _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in found.aborted
+        ]
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
     if found.error in MOVED:
