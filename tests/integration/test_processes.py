@@ -188,7 +188,9 @@ def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert ran.stderr.strip().count("\n") == 0
     named = re.search(r"port (\d+) on 127\.0\.0\.1 cannot be used", ran.stderr)
-    assert named and int(named[1]) in (port, port + 100), "the controller's port may be in use too, by a test beside this one"
+    assert named and int(named[1]) in (port, port + 100), (
+        "the controller's port may be in use too, by a test beside this one"
+    )
     assert not list((tmp_path / "c").glob("*.properties"))
 
 

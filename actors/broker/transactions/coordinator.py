@@ -66,6 +66,8 @@ class Write(NamedTuple):
     token: int
     partition: int
     records: Sequence[Record]
+    producer: tuple[int, int] | None = None
+    """Of the batch: none, the coordinator's records belong to no transaction."""
 
 
 class Producer(NamedTuple):
@@ -168,7 +170,9 @@ class Coordinator:
                 del self._pending[token]
                 pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
-    def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
+    def load(
+        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
+    ) -> list[str]:
         """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
 
         Damaged records are passed over: a sentence about each. So is a value of a later version, but its id is refused."""
@@ -187,6 +191,9 @@ class Coordinator:
                 if line.strange:
                     strange.append(line.strange)
         return strange
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """A marker: none is written to this topic, and it would mean nothing."""
 
     def loaded(self, partition: int, epoch: int) -> None:
         """The whole log has been replayed; the shard serves, and goes on with the ends that were prepared."""
@@ -281,9 +288,7 @@ class Coordinator:
         following = rules.add(entry.transaction, partitions, client_version, now.wall_ms)
         if isinstance(following, ErrorCode):
             self.answers.append((ticket, Added(following)))
-        elif not self._has_room(
-            PARTITION_BYTES * (len(following.partitions) - len(entry.transaction.partitions))
-        ):
+        elif not self._has_room(PARTITION_BYTES * (len(following.partitions) - len(entry.transaction.partitions))):
             self.answers.append((ticket, Added(ErrorCode.POLICY_VIOLATION)))
         else:
             self._step(shard, entry, following, lambda error, now: self.answers.append((ticket, Added(error))))
@@ -417,9 +422,7 @@ class Coordinator:
         verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)
         self.answers.append((ticket, verdict))
 
-    def _fence(
-        self, shard: Shard, entry: Entry, fence: Fence, then: Callable[[ErrorCode], None], now: Now
-    ) -> None:
+    def _fence(self, shard: Shard, entry: Entry, fence: Fence, then: Callable[[ErrorCode], None], now: Now) -> None:
         request = End(entry.transaction.producer_id, fence.producer_epoch, False, self._version(), own=True)
         self._end(shard, entry, request, lambda code, id, epoch: then(code), now)
 
@@ -457,9 +460,7 @@ class Coordinator:
             and ending.entry.transaction is ending.transaction
         )
 
-    def _step(
-        self, shard: Shard, entry: Entry, following: Transaction, then: Callable[[ErrorCode, Now], None]
-    ) -> None:
+    def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Callable[[ErrorCode, Now], None]) -> None:
         """Write the next value of an id; it holds, and `then` hears, once it is committed."""
 
         def written(error: ErrorCode, now: Now) -> None:

@@ -3,8 +3,9 @@
 Key: int16 version 0, then the id. Value: int16 version, then the fields of that version; a null value removes the id.
 Version 0 is written while `transaction.version` is 0, version 1 (flexible, with tags) from 1 on.
 
-A value of another version was written by later software. It is never decoded, never replaced and never removed:
-`Line.strange` says so, and the coordinator refuses every request for its id.
+A value of another version was written by later software, and a damaged one by nobody knows whom. Neither is ever replaced
+or removed: `Line.strange` says so, and the coordinator refuses every request for its id. To forget it would give its
+producer id to nobody and leave its transaction open.
 """
 
 from typing import NamedTuple
@@ -61,22 +62,25 @@ def record(id: str, transaction: Transaction | None, version: int) -> Record:
 
 
 def read(key: bytes | None, value: bytes | None) -> Line | None:
-    """What a record says; None for kinds of keys that are not ours. Raises WireError on a damaged one."""
+    """What a record says; None for kinds of keys that are not ours. Raises WireError on a damaged key."""
     if key is None or len(key) < 2 or int.from_bytes(key[:2], "big") != KEY_VERSION:
         return None
     name, _ = decode(KEY, KEY_VERSION, memoryview(key), 2)
     id: str = name.transactional_id
     if value is None:
         return Line(id, None)
-    if len(value) < 2:
-        raise WireError(f"the value of transactional id {id!r} has {len(value)} bytes")
     version = int.from_bytes(value[:2], "big")
     if version not in VERSIONS:
         return Line(id, None, f"transactional id {id!r} has a value of version {version}, known are 0 and 1")
-    data, _ = decode(VALUE, version, memoryview(value), 2)
+    try:
+        data, _ = decode(VALUE, version, memoryview(value), 2)
+    except WireError as error:
+        return Line(id, None, f"transactional id {id!r} has a damaged value: {error}")
     state = BY_NUMBER.get(data.transaction_status)
     if state is None or state in (State.DEAD, State.PREPARE_EPOCH_FENCE):
-        return Line(id, None, f"transactional id {id!r} has the state {data.transaction_status}, which is never written")
+        return Line(
+            id, None, f"transactional id {id!r} has the state {data.transaction_status}, which is never written"
+        )
     flexible = version >= FLEXIBLE
     partitions = frozenset(
         (topic.topic, number) for topic in data.transaction_partitions or () for number in topic.partition_ids

@@ -139,9 +139,7 @@ def verify(present: Transaction, partitions: Iterable[TopicPartition]) -> ErrorC
     """Whether each partition is in the open transaction: NONE or TRANSACTION_ABORTABLE of each; or one error for all."""
     if present.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
-    return [
-        ErrorCode.NONE if one in present.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions
-    ]
+    return [ErrorCode.NONE if one in present.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions]
 
 
 class End(NamedTuple):

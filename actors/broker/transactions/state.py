@@ -10,7 +10,7 @@ This file alone decides which steps are legal. What a request makes of a state i
 """
 
 import enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NO_ID = -1
 NO_EPOCH = -1
@@ -90,7 +90,7 @@ class Transaction(NamedTuple):
         """No epoch is left to give to a producer: the last one is kept for fencing it."""
         return used_up(self.producer_epoch)
 
-    def step(self, state: State, **changes: object) -> "Transaction":
+    def step(self, state: State, **changes: Any) -> "Transaction":
         """The same with another state and other fields. Raises IllegalStep."""
         if self.state not in PREVIOUS[state]:
             raise IllegalStep(f"{state.shown} cannot follow {self.state.shown}")

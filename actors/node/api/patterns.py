@@ -69,16 +69,17 @@ class Pattern:
             present = self._step(present, character)
             if not present:
                 return False
-        moved = {to for node in present if node in self._moves for accepts, to in (self._moves[node],) if accepts(text[-1])}
-        return self._end in self._closed(moved, False, True)
+        return self._end in self._closed(self._moved(present, text[-1]), False, True)
+
+    def _moved(self, present: frozenset[int], character: str) -> set[int]:
+        moves = self._moves
+        return {moves[node][1] for node in present if node in moves and moves[node][0](character)}
 
     def _step(self, present: frozenset[int], character: str) -> frozenset[int]:
         key = present, character
         found = self._remembered.get(key)
         if found is None:
-            moves = self._moves
-            moved = {moves[node][1] for node in present if node in moves and moves[node][0](character)}
-            found = self._closed(moved, False, False)
+            found = self._closed(self._moved(present, character), False, False)
             if len(self._remembered) < SETS_MAX:
                 self._remembered[key] = found
         return found
@@ -124,7 +125,8 @@ class Pattern:
                 raise Refused("flags are not taken")
             return self._sequence(argument[3], at)
         if kind in (op.MAX_REPEAT, op.MIN_REPEAT):
-            return self._repeat(*argument, at)
+            least, most, items = argument
+            return self._repeat(least, most, items, at)
         end = self._node()
         if kind is op.AT:
             if argument not in (op.AT_BEGINNING, op.AT_BEGINNING_STRING, op.AT_END, op.AT_END_STRING):

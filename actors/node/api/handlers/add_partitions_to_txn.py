@@ -72,9 +72,7 @@ def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> S
                     yield
             if pace.over():
                 yield
-        transactions.setdefault(
-            id, _Transaction(id, producer_id, producer_epoch, verify_only, list(partitions))
-        )
+        transactions.setdefault(id, _Transaction(id, producer_id, producer_epoch, verify_only, list(partitions)))
     answers: list[Answer] = []
     for one in transactions.values():
         answers.append(_one(context, one, call, batched))
@@ -130,9 +128,7 @@ def _results(kind: Any, one: _Transaction, codes: Sequence[ErrorCode]) -> list[A
         topics.setdefault(topic, []).append(
             kind.AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
         )
-    return [
-        kind.AddPartitionsToTxnTopicResult(name=name, results_by_partition=parts) for name, parts in topics.items()
-    ]
+    return [kind.AddPartitionsToTxnTopicResult(name=name, results_by_partition=parts) for name, parts in topics.items()]
 
 
 def _classic(reply: tuple[_Transaction, Sequence[ErrorCode]], version: int) -> Any:

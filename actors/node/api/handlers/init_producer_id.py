@@ -73,6 +73,4 @@ def _give(context: BrokerContext, deadline_ms: int, expired: bool) -> Answer:
 
 
 def _reply(error: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> Any:
-    return message("InitProducerIdResponse")(
-        error_code=error, producer_id=producer_id, producer_epoch=producer_epoch
-    )
+    return message("InitProducerIdResponse")(error_code=error, producer_id=producer_id, producer_epoch=producer_epoch)

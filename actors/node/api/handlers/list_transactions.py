@@ -56,4 +56,3 @@ def list_transactions(context: BrokerContext, request: Any, call: Call) -> Steps
         if pace.over():
             yield
     return Done(reply)
-

@@ -166,7 +166,7 @@ class TransactionMarkers:
                 self._runtime.log.warning(
                     f"{part[0]}-{part[1]} refuses the marker of {ending.entry.id!r} (producer "
                     f"{ending.transaction.producer_id}, epoch {ending.transaction.producer_epoch}, coordinator epoch "
-                    f"{ending.shard.epoch}): {ErrorCode(code).name}. No more markers of this end are sent"
+                    f"{ending.shard.epoch}): {next(one.name for one in GIVEN_UP if one == code)}. No more markers of this end are sent"
                 )
             sending.given_up = True
         else:
