@@ -243,7 +243,10 @@ def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
     index = partition.log.segments[0].aborted
     assert index.in_memory() is None
     lab.disks[1].cold = lambda path, position, size: True
+    read: list[str] = []
+    lab.disks[1].unreadable = lambda path, position, size: read.append(path) is not None
     assert told(fetch(lab)) == (2, [0, 1], [(9, 0)])
+    assert read == [partition.log.segments[0].log.path, index.path], "each once"
     lab.disks[1].files[index.path].data[0] = 1
     assert told(fetch(lab)) == (2, [0, 1], [(9, 0)])
     assert [line for line in lab.nodes[1].log.lines if "is damaged, and is built again" in line] == [
