@@ -262,4 +262,12 @@ def _refusal(partition: Partition, entry: Entry, code: ErrorCode, reader: Reader
     start, high_watermark = -1, -1
     if code == ErrorCode.OFFSET_OUT_OF_RANGE and reader.replica >= 0:
         start, high_watermark = partition.log.log_start_offset, partition.high_watermark
-    return Look(entry, code, high_watermark, start, leader=partition.leader, leader_epoch=partition.leader_epoch)
+    return Look(
+        entry,
+        code,
+        high_watermark,
+        start,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        last_stable=high_watermark,
+    )
