@@ -65,7 +65,7 @@ class Directory(NamedTuple):
     ids: dict[str, int]
     """broker.id, controller.id and node.id, those that are there."""
     transaction_version: int = 0
-    """`transaction.version` of a cluster that begins with this storage. Storage of software without transactions says none."""
+    """`transaction.version` of a cluster that begins with this storage. Earlier software had none."""
 
 
 class Lock:

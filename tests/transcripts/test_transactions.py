@@ -204,7 +204,9 @@ def _shown(transaction: Transaction) -> str:
     where = " ".join(f"{topic}-{number}" for topic, number in sorted(transaction.partitions))
     more = f" previous {transaction.previous_id}" if transaction.previous_id >= 0 else ""
     more += f" next {transaction.next_id}" if transaction.next_id >= 0 else ""
-    shown = f"{transaction.state.shown} producer {transaction.producer_id} epoch {transaction.producer_epoch}{more} {where}"
+    shown = (
+        f"{transaction.state.shown} producer {transaction.producer_id} epoch {transaction.producer_epoch}{more} {where}"
+    )
     return shown.rstrip()
 
 

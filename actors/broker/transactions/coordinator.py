@@ -211,9 +211,11 @@ class Coordinator:
         """InitProducerId of a transactional id; the verdict, a Producer, comes out of `answers`."""
         found = self._entry(id)
         error: ErrorCode | None = None
-        if not id or len(id.encode("utf-8", "surrogatepass")) > ID_BYTES_MAX:
-            error = ErrorCode.INVALID_REQUEST
-        elif (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH):
+        if (
+            not id
+            or len(id.encode("utf-8", "surrogatepass")) > ID_BYTES_MAX
+            or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH)
+        ):
             error = ErrorCode.INVALID_REQUEST
         elif not 0 < request.timeout_ms <= self.settings.timeout_ms_max:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT

@@ -1,4 +1,4 @@
-"""What a transactional id is: its producer, the state of its transaction, and which state may follow which (KIP-98, KIP-890).
+"""What a transactional id is: its producer, the state of its transaction, and which state may follow which.
 
 This file alone decides which steps are legal. What a request makes of a state is in `rules.py`. Rules:
 

@@ -10,9 +10,7 @@ TOOLS = "org.apache.kafka.tools."
 
 
 def transactions(java: Any, cluster: Any, *arguments: str) -> str:
-    return str(
-        java.run(f"{TOOLS}TransactionsCommand", "--bootstrap-server", cluster.bootstrap_servers, *arguments)
-    )
+    return str(java.run(f"{TOOLS}TransactionsCommand", "--bootstrap-server", cluster.bootstrap_servers, *arguments))
 
 
 def copy(java: Any, cluster: Any, source: str, target: str, id: str, *more: str) -> str:

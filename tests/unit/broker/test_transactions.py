@@ -16,9 +16,8 @@ GROUPS_ID = bytes(range(16, 32))
 
 
 def made(brokers: int = 3, **configs: str) -> Lab:
-    lab = Lab(brokers, {"replica.lag.time.max.ms": "2000"})
-    for node in lab.nodes.values():
-        node.broker.appends.transactional = True
+    settings = {"replica.lag.time.max.ms": "2000", "transaction.partition.verification.enable": "false"}
+    lab = Lab(brokers, settings)
     lab.topic(list(range(1, brokers + 1)), configs=configs)
     return lab
 
@@ -388,14 +387,6 @@ def test_clients_and_brokers_may_write_markers() -> None:
 
 
 # ---- produce
-
-
-def test_transactional_batches_are_refused_until_somebody_verifies_them() -> None:
-    lab = Lab(1)
-    lab.topic([1])
-    assert code(send(lab, 9, 0)) == ErrorCode.INVALID_TXN_STATE
-    assert code(send(lab, 9, 0, attributes=0)) == ErrorCode.INVALID_TXN_STATE
-    assert lab.partition(1).log.log_end_offset == 0
 
 
 def test_what_a_transactional_batch_must_have() -> None:

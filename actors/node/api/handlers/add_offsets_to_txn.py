@@ -2,8 +2,8 @@
 
 Behaviour: the partition of `__consumer_offsets` that holds the group is added to the transaction.
 
-Version notes: 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH; 3 flexible; 4 knows TRANSACTION_ABORTABLE. From transaction
-version 2 on clients leave it out (TxnOffsetCommit 5 adds the partition).
+Version notes: 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH; 3 flexible; 4 knows TRANSACTION_ABORTABLE. From
+transaction version 2 on clients leave it out (TxnOffsetCommit 5 adds the partition).
 
 Errors: INVALID_REQUEST, INVALID_GROUP_ID, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH,
 CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, POLICY_VIOLATION,

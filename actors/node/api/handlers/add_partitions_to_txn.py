@@ -3,13 +3,14 @@
 Behaviour: all partitions of a transaction are added, or none: where one does not exist, the others are told
 OPERATION_NOT_ATTEMPTED. Answered when the record of the transaction is committed.
 
-Version notes: 0 to 3 are a client's, with one transaction. 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. 4 and 5 are
-a broker's, with several transactions, each of which is to be added to or only verified (TRANSACTION_ABORTABLE for a partition
-that is not in it); a client that asks with them is served alike. Of a transaction that is named twice the first counts.
+Version notes: 0 to 3 are a client's, with one transaction. 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. 4 and 5
+are a broker's, with several transactions, each of which is to be added to or only verified (TRANSACTION_ABORTABLE for a
+partition that is not in it); a client that asks with them is served alike. Of a transaction that is named twice the first
+counts.
 
-Errors, of each partition: UNKNOWN_TOPIC_OR_PARTITION, OPERATION_NOT_ATTEMPTED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING,
-PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
-COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
+Errors, of each partition: UNKNOWN_TOPIC_OR_PARTITION, OPERATION_NOT_ATTEMPTED, INVALID_REQUEST,
+INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
 Behaviour: answered when the prepared end is committed; the markers follow. Requests for the next transaction hear
 CONCURRENT_TRANSACTIONS until each partition has its marker.
 
-Version notes: 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH; 3 flexible; 4 knows TRANSACTION_ABORTABLE; 5 is transaction
-version 2: the end raises the epoch, and the answer has the producer id and epoch of the next transaction.
+Version notes: 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH; 3 flexible; 4 knows TRANSACTION_ABORTABLE; 5 is
+transaction version 2: the end raises the epoch, and the answer has the producer id and epoch of the next transaction.
 
 Errors: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
 CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, UNSUPPORTED_VERSION.

@@ -1,10 +1,10 @@
 """FindCoordinator (10), versions 0 to 6.
 
-Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once.
-`__consumer_offsets` and `__transaction_state` are created on the first request that needs them, as Kafka does; until a leader
-of the key's partition is known the answer is COORDINATOR_NOT_AVAILABLE. Share groups do not exist here: INVALID_REQUEST with
-a sentence, as for key types that are unknown, because who is told that no coordinator is available asks again until its
-patience ends. An empty transactional id: INVALID_REQUEST.
+Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once. `__consumer_offsets` and
+`__transaction_state` are created on the first request that needs them, as Kafka does; until a leader of the key's partition
+is known the answer is COORDINATOR_NOT_AVAILABLE. Share groups do not exist here: INVALID_REQUEST with a sentence, as for
+key types that are unknown, because who is told that no coordinator is available asks again until its patience ends. An
+empty transactional id: INVALID_REQUEST.
 """
 
 from typing import Any

@@ -2,15 +2,16 @@
 
 Behaviour: without a transactional id any broker gives an id, out of blocks that the controller gives to it; until the first
 block is here a request waits a moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). With one its coordinator
-answers when the raised epoch is committed. An open transaction is aborted first: CONCURRENT_TRANSACTIONS until that is done.
+answers when the raised epoch is committed. An open transaction is aborted first: CONCURRENT_TRANSACTIONS until that is
+done.
 
-Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which stand together; without a transactional id they
-mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable in
-Apache Kafka 4.3.1 too and is not served.
+Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which stand together; without a transactional id
+they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable
+in Apache Kafka 4.3.1 too and is not served.
 
 Errors: INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS,
-INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more memory for transactional ids),
-UNSUPPORTED_VERSION (later software wrote the id's record).
+INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more memory for transactional
+ids), UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
 from typing import Any

@@ -1,11 +1,12 @@
 """OffsetFetch (9), versions 1 to 10.
 
-Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (a partition with offsets in an
-open transaction says UNSTABLE_OFFSET_COMMIT, KIP-447); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
+Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (a partition with offsets in
+an open transaction says UNSTABLE_OFFSET_COMMIT, KIP-447); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
 Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
 thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
 
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no error.
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says
+-1 and no error.
 """
 
 from collections.abc import Generator, Sequence

@@ -8,8 +8,8 @@ on an error. A repeated idempotent batch is answered with the original's offset 
 A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
 transaction (`roles/broker/transaction_verification.py`); later Produce requests of the connection wait behind it.
 
-Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader adds
-the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
+Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader
+adds the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
 
 Skipped: a broker-side change of the compression type, quotas.
 
@@ -132,7 +132,7 @@ class _Request:
     def _first(self) -> Steps:
         """Append at once, unless a batch needs a thread or a coordinator: then later requests of the connection wait."""
         left = yield from self._inspect()
-        self._verify()
+        yield from self._verify()
         if left or self._check is not None:
             self._context.produced.enter(self._call.connection, self)
             return self._judge(left)
@@ -146,7 +146,7 @@ class _Request:
 
     def _next(self) -> Steps:
         left = yield from self._inspect()
-        self._verify()
+        yield from self._verify()
         if left or self._check is not None:
             return self._judge(left)
         return (yield from self._finish())
@@ -170,14 +170,18 @@ class _Request:
         finally:
             self._context.produced.leave(self._call.connection, self)
 
-    def _verify(self) -> None:
+    def _verify(self) -> Generator[None, None, None]:
         """Ask the coordinator for the partitions of the request's batches, as far as they are not in the transaction yet."""
         request, version = self._request, self._call.api_version
         if not request.transactional_id:
             return
-        questions = []
+        questions, pace = [], Pace()
         for topic in request.topic_data:
+            if not topic.partition_data and pace.over():
+                yield
             for one in topic.partition_data:
+                if pace.over():
+                    yield
                 try:
                     name = topic.topic_id if version >= IDS_FROM else topic.name
                     partition, claims = _admitted(self._context, name, one, request, version)

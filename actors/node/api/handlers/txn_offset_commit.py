@@ -1,4 +1,5 @@
-"""TxnOffsetCommit (28), versions 0 to 5: offsets of a group that count when the producer's transaction is committed (KIP-98).
+"""TxnOffsetCommit (28), versions 0 to 5: offsets of a group that count when the producer's transaction is committed
+(KIP-98).
 
 Behaviour: the partition of `__consumer_offsets` must be in the transaction, or is added to it
 (`roles/broker/transaction_verification.py`). Answered when the offsets are committed to the log; they are visible with the

@@ -1,8 +1,8 @@
 """The broker of a node, and the order of its turn. What happens in each step is decided in the
 files beside this one, save when a damaged replica, or a directory that cannot be read, is given up.
 
-replay what was committed -> replicas follow -> heartbeat, lag, retention, groups, transactions -> (requests) -> flushes, what cannot be
-read -> AlterIsr -> fetches
+replay what was committed -> replicas follow -> heartbeat, lag, retention, groups, transactions -> (requests) -> flushes,
+what cannot be read -> AlterIsr -> fetches
 """
 
 from typing import Any

@@ -7,8 +7,9 @@ broker is asked, and what an answer means. Rules:
    This broker is asked like any other.
 2. A partition that is gone needs no marker. One without a known leader, one whose leader has moved, and one whose leader
    cannot write now are tried again after `RETRY_MS`.
-3. TRANSACTION_COORDINATOR_FENCED and INVALID_PRODUCER_EPOCH say that another coordinator has taken over, or that a newer
-   producer has ended this transaction: this one sends no more markers of that end.
+3. TRANSACTION_COORDINATOR_FENCED says that another coordinator has taken over: this one sends no more markers of that end.
+   INVALID_PRODUCER_EPOCH says that a later epoch of the producer has written there, or has got its marker. That comes only
+   after the end of this transaction, so the partition needs no marker; it is told to the log.
 4. An end that is this coordinator's no more is dropped where it is met.
 """
 
@@ -30,7 +31,6 @@ TIMEOUT_MS = 30_000
 PARTITIONS_A_REQUEST = 1000
 VERSION = 2
 WRITTEN = frozenset((ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION))
-GIVEN_UP = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
 
 
 class _Sending:
@@ -160,17 +160,24 @@ class TransactionMarkers:
     def _settle(self, sending: _Sending, part: TopicPartition, code: int) -> None:
         if code in WRITTEN:
             sending.left.discard(part)
-        elif code in GIVEN_UP:
-            if not sending.given_up and self._machine.stands(sending.ending):
-                ending = sending.ending
-                self._runtime.log.warning(
-                    f"{part[0]}-{part[1]} refuses the marker of {ending.entry.id!r} (producer "
-                    f"{ending.transaction.producer_id}, epoch {ending.transaction.producer_epoch}, coordinator epoch "
-                    f"{ending.shard.epoch}): {next(one.name for one in GIVEN_UP if one == code)}. No more markers of this end are sent"
-                )
+        elif code == ErrorCode.INVALID_PRODUCER_EPOCH:
+            self._report(sending, part, "knows a later epoch of the producer, so it needs no marker")
+            sending.left.discard(part)
+        elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+            if not sending.given_up:
+                self._report(sending, part, "knows a later coordinator, so this one sends no more markers of that end")
             sending.given_up = True
         else:
             self._retry((sending, part))
+
+    def _report(self, sending: _Sending, part: TopicPartition, what: str) -> None:
+        ending = sending.ending
+        transaction = ending.transaction
+        self._runtime.log.warning(
+            f"{part[0]}-{part[1]} refuses the marker of transactional id {ending.entry.id!r} (producer "
+            f"{transaction.producer_id}, epoch {transaction.producer_epoch}, coordinator epoch {ending.shard.epoch}): it "
+            f"{what}"
+        )
 
     def _lost(self, asked: dict[int, tuple[_Sending, set[TopicPartition]]]) -> None:
         for sending, parts in asked.values():

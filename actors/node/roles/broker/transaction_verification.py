@@ -5,7 +5,7 @@ TxnOffsetCommit 5 leave it to the leader to add the partition; for others it onl
 This file alone decides when that is asked and what the answer is for the client. Rules:
 
 1. A partition with an open transaction of that producer and epoch is in it: nothing is asked.
-2. One request at a time to a coordinator, for all that has come up meanwhile.
+2. One request at a time to a coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most.
 3. What was verified holds for one batch, and until the transaction ends: a marker that overtakes the batch takes the
    permission back, else the batch would open a transaction that nobody ends.
 4. The transaction before may still be ending. A partition is then added again and again, for
@@ -30,6 +30,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 VERSION = 5
+QUESTIONS_A_REQUEST = 10_000
 TIMEOUT_MS = 30_000
 CODES = {int(code): code for code in ErrorCode}
 PERMISSION_MS = 120_000
@@ -192,13 +193,15 @@ class TransactionVerification:
 
     def _ask(self, broker: int) -> None:
         taken: dict[str, list[_Ask]] = {}
-        later: deque[_Ask] = deque()
-        for ask in self._queues.pop(broker):
+        waiting, later, count = self._queues.pop(broker), deque[_Ask](), 0
+        while waiting and count < QUESTIONS_A_REQUEST:
+            ask, count = waiting.popleft(), count + 1
             same = taken.setdefault(ask.transactional_id, [])
             if same and same[0].transaction != ask.transaction:
                 later.append(ask)
             else:
                 same.append(ask)
+        later.extend(waiting)
         if later:
             self._queues[broker] = later
         endpoint = self._cache.endpoint(broker, self._listener)
