@@ -13,7 +13,7 @@ written, visible and answered: written, committed to the partition's high waterm
 5. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
    `transactional.id.expiration.ms` is removed.
 6. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
-   POLICY_VIOLATION. An id has `ID_BYTES_MAX` bytes at most: its record has room for no more.
+   POLICY_VIOLATION. An id has 32,767 bytes at most, as every string of a request.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
 a write's end with `written` and that of markers with `marked`.
@@ -42,7 +42,6 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
 FAR_MS = 1 << 62
-ID_BYTES_MAX = 32_767
 IDS_BYTES_MAX = 256 << 20
 RETRY_MS = 100
 """After a write of a complete end that failed."""
@@ -211,11 +210,7 @@ class Coordinator:
         """InitProducerId of a transactional id; the verdict, a Producer, comes out of `answers`."""
         found = self._entry(id)
         error: ErrorCode | None = None
-        if (
-            not id
-            or len(id.encode("utf-8", "surrogatepass")) > ID_BYTES_MAX
-            or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH)
-        ):
+        if not id or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH):
             error = ErrorCode.INVALID_REQUEST
         elif not 0 < request.timeout_ms <= self.settings.timeout_ms_max:
             error = ErrorCode.INVALID_TRANSACTION_TIMEOUT

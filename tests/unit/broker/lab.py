@@ -96,7 +96,7 @@ class Wires:
     ) -> None:
         lab = self.node.lab
         target = lab.nodes[address[1] - 9000]
-        if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split:
+        if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split or name in lab.lost:
             lab.later.append(lambda: then(ChannelError("lost", "cut")))
             return
         lab.fetches += 1
@@ -250,6 +250,8 @@ class Lab:
         """Brokers that neither reach the controller nor pull metadata."""
         self.dead: set[int] = set()
         self.split: set[frozenset[int]] = set()
+        self.lost: set[str] = set()
+        """APIs whose requests between brokers are lost."""
         self.controller_up = True
         self.hold_controller: list[Callable[[], None]] | None = None
         """A list: answers of the controller stay in it instead of arriving."""

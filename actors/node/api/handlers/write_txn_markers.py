@@ -89,7 +89,7 @@ def _append(context: BrokerContext, topic: str, number: int, marker: Any, versio
         marker.transaction_version if version >= VERSION_FROM else 0,
     )
     context.appends.grown(partition)
-    context.verification.transaction_ended(partition, marker.producer_id)
+    context.verification.transaction_ended(partition, marker.producer_id, marker.producer_epoch)
     return _Pending(partition, partition.leader_epoch, appended.last_offset + 1, marker, data)
 
 

@@ -86,10 +86,11 @@ _Guard = tuple[bytes, int, int]
 class _Permission:
     """Of one producer to open a transaction in one partition. `given`: the coordinator has said so."""
 
-    __slots__ = ("epoch", "given", "since_ms")
+    __slots__ = ("adds", "epoch", "given", "since_ms")
 
-    def __init__(self, epoch: int, since_ms: int) -> None:
+    def __init__(self, epoch: int, adds: bool, since_ms: int) -> None:
         self.epoch = epoch
+        self.adds = adds
         self.given = False
         self.since_ms = since_ms
 
@@ -140,7 +141,7 @@ class TransactionVerification:
         check = Check(("verified", self._next_key))
         check.left = len(wanted)
         for question in wanted:
-            self._permissions[_guard(question)] = _Permission(question.producer_epoch, now_ms)
+            self._permissions[_guard(question)] = _Permission(question.producer_epoch, client.adds, now_ms)
             self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max))
         self._send()
         return check
@@ -157,9 +158,13 @@ class TransactionVerification:
                 ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction has ended since its coordinator was asked: ask again"
             )
 
-    def transaction_ended(self, partition: Partition, producer_id: int) -> None:
-        """A marker of that producer was written: what was verified before holds no more."""
-        self._permissions.pop((partition.topic_id, partition.number, producer_id), None)
+    def transaction_ended(self, partition: Partition, producer_id: int, producer_epoch: int) -> None:
+        """A marker of that producer was written: what was verified before holds no more. Where the partition is added, the
+        marker of the transaction before may come in between: it has the epoch of the next one, not a higher one."""
+        guard = partition.topic_id, partition.number, producer_id
+        permission = self._permissions.get(guard)
+        if permission is not None and not (permission.adds and producer_epoch <= permission.epoch):
+            del self._permissions[guard]
 
     # ---- inside
 
