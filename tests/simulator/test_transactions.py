@@ -16,6 +16,7 @@ from tests.simulator.checkers.changed_replicas import ChangedReplicas
 from tests.simulator.checkers.hooks import Hooks
 from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.one_topic import OneTopic
+from tests.unit.broker.log.transactions import aborted
 
 RETRIABLE = {3, 5, 6, 7, 19, 20, 56, 74, 75}
 SETTINGS = {"internal.segment.bytes": "600", "min.insync.replicas": "2"}
@@ -192,3 +193,4 @@ def test_readers_of_committed_records_see_whole_transactions(seed: int) -> None:
     for log in logs:
         assert log.producers.equals(logs[0].producers) or log.producers.transactions.ended
         assert not log.producers.transactions.open
+        assert aborted(log, 0, log.log_end_offset) == aborted(logs[0], 0, log.log_end_offset)
