@@ -197,6 +197,19 @@ def test_a_kill_behind_a_roll_forgets_no_producer() -> None:
     assert send(again, 1).duplicate
 
 
+def test_a_kill_between_a_roll_and_its_flush_forgets_no_producer() -> None:
+    """The snapshot that the roll kept for the next flush is gone, and the next flush is of another process."""
+    log = new(segment_bytes=200)
+    send(log, 0)
+    send(log, 1)
+    put(log, build())
+    log = reopen(log).log
+    flush(log)
+    assert log.recovery_point == 3
+    again = reopen(log).log
+    assert send(again, 1).duplicate
+
+
 def test_any_batch_in_flight_can_be_sent_again_after_a_clean_restart() -> None:
     """A client whose answers were lost repeats all five, the oldest first."""
     log = new()
