@@ -39,6 +39,7 @@ from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.checkers.served_offsets import ServedOffsets
+from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.member import Member
@@ -165,7 +166,7 @@ class Simulation:
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
-            self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
+            self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StableOffsets(),
         ])  # fmt: skip
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])

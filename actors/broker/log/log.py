@@ -701,12 +701,16 @@ class PartitionLog:
         """Producer state from the newest sound snapshot and the batches behind it; blocking. Where these begin.
 
         Without a snapshot the batches from `otherwise` on tell all there is. `indexed`: what they say of aborted
-        transactions is added.
+        transactions is added. Where the last segment begins without a snapshot, the next flush writes one.
         """
         before = self.producers
         self.producers, start = self._newest_snapshot(max(otherwise, self.log_start_offset))
         if start < self.log_end_offset:
-            learn(self.segments_from(start), start, producers=self.producers, now_ms=now_ms, indexed=indexed)
+            *before_last, last = self.segments_from(start)
+            learn(before_last, start, producers=self.producers, now_ms=now_ms, indexed=indexed)
+            if before_last and last.base_offset not in self.snapshots:
+                self._pending.setdefault(last.base_offset, self.producers.snapshot())  # a kill has lost what the roll kept
+            learn([last], start, producers=self.producers, now_ms=now_ms, indexed=indexed)
         self.producers.heard(before, now_ms)
         return start
 

@@ -184,6 +184,32 @@ def test_rolls_and_clean_stops_write_snapshots() -> None:
     assert again.producers.equals(log.producers)
 
 
+def test_a_kill_behind_a_roll_forgets_no_producer() -> None:
+    """All was flushed before the roll, and its snapshot is not written yet."""
+    log = new(segment_bytes=200)
+    send(log, 0)
+    send(log, 1)
+    flush(log)
+    put(log, build())
+    assert [segment.base_offset for segment in log.segments] == [0, 2] and log.recovery_point == 2
+    again = reopen(log).log
+    assert again.producers.equals(log.producers)
+    assert send(again, 1).duplicate
+
+
+def test_a_kill_between_a_roll_and_its_flush_forgets_no_producer() -> None:
+    """The snapshot that the roll kept for the next flush is gone, and the next flush is of another process."""
+    log = new(segment_bytes=200)
+    send(log, 0)
+    send(log, 1)
+    put(log, build())
+    log = reopen(log).log
+    flush(log)
+    assert log.recovery_point == 3
+    again = reopen(log).log
+    assert send(again, 1).duplicate
+
+
 def test_any_batch_in_flight_can_be_sent_again_after_a_clean_restart() -> None:
     """A client whose answers were lost repeats all five, the oldest first."""
     log = new()
