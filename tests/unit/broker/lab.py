@@ -388,8 +388,8 @@ class Lab:
         topics = []
         for topic in request.topics:
             self.commit(
-                ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")),
-                ops.PartitionsSet(topic.name.encode().ljust(16, b"\1"), [0], [[node.id]], [[node.id]]),
+                ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")[:16]),
+                ops.PartitionsSet(topic.name.encode().ljust(16, b"\1")[:16], [0], [[node.id]], [[node.id]]),
             )
             topics.append(kind.CreatableTopicResult(name=topic.name))
         return kind(topics=topics)

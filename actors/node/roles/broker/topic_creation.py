@@ -5,7 +5,7 @@ log, and whoever needs the topic asks again. This file alone decides what such a
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
@@ -15,8 +15,28 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 TIMEOUT_MS = 30_000
-INTERNAL = {OFFSETS_TOPIC: "offsets.topic", TRANSACTIONS_TOPIC: "transaction.state.log"}
-"""Topic of a coordinator -> how the names of its settings begin."""
+
+
+class _Internal(NamedTuple):
+    """How the settings of an internal topic are called."""
+
+    partitions: str
+    factor: str
+    segment_bytes: str
+
+
+INTERNAL = {
+    OFFSETS_TOPIC: _Internal(
+        "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes"
+    ),
+    TRANSACTIONS_TOPIC: _Internal(
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+    ),
+}
+"""Topics of coordinators."""
+MIN_ISR = "transaction.state.log.min.isr"
 
 
 class TopicCreation:
@@ -57,8 +77,8 @@ class TopicCreation:
         """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
         kind = message("CreateTopicsRequest")
         value, given = self._runtime.config.value, self._runtime.config.given
-        prefix = INTERNAL.get(name)
-        if prefix is None:
+        internal = INTERNAL.get(name)
+        if internal is None:
             return kind.CreatableTopic(
                 name=name,
                 num_partitions=value("num.partitions") if "num.partitions" in given else -1,
@@ -66,23 +86,20 @@ class TopicCreation:
                     value("default.replication.factor") if "default.replication.factor" in given else -1
                 ),
             )
-        factor = value(f"{prefix}.replication.factor")
-        if f"{prefix}.replication.factor" not in given:
+        factor = value(internal.factor)
+        if internal.factor not in given:
             factor = max(1, min(factor, len(self._cache.image.brokers())))
         settings = {"cleanup.policy": "compact"}
         if name == TRANSACTIONS_TOPIC:
-            isr = value(f"{prefix}.min.isr")
-            if f"{prefix}.min.isr" not in given:
-                isr = min(isr, factor)
             settings["compression.type"] = "uncompressed"
-            settings["min.insync.replicas"] = str(isr)
+            settings["min.insync.replicas"] = str(value(MIN_ISR) if MIN_ISR in given else min(value(MIN_ISR), factor))
             settings["unclean.leader.election.enable"] = "false"
         else:
             settings["compression.type"] = "producer"
-        settings["segment.bytes"] = str(value(f"{prefix}.segment.bytes"))
+        settings["segment.bytes"] = str(value(internal.segment_bytes))
         return kind.CreatableTopic(
             name=name,
-            num_partitions=value(f"{prefix}.num.partitions"),
+            num_partitions=value(internal.partitions),
             replication_factor=factor,
             configs=[kind.CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
         )
