@@ -150,10 +150,7 @@ class Simulation:
         self.seed = seed
         self.shape = shape(seed)
         self.world = World(seed, keep_log=keep_log)
-        self.cluster = Cluster(
-            self.world, self.shape.controllers, self.shape.brokers, self.shape.level, self.shape.config,
-            self.shape.directories,
-        )  # fmt: skip
+        self.cluster = self._cluster()
         self.hooks = Hooks()
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
@@ -198,6 +195,16 @@ class Simulation:
         )  # fmt: skip
 
     # ---- the parts
+
+    def _cluster(self) -> Cluster:
+        shape = self.shape
+        return Cluster(
+            self.world, shape.controllers, shape.brokers, shape.level, self._config(), shape.directories
+        )  # fmt: skip
+
+    def _config(self) -> dict[str, str]:
+        """Settings of every node."""
+        return self.shape.config
 
     def _run(self) -> None:
         self.cluster.start()
