@@ -709,7 +709,9 @@ class PartitionLog:
             *before_last, last = self.segments_from(start)
             learn(before_last, start, producers=self.producers, now_ms=now_ms, indexed=indexed)
             if before_last and last.base_offset not in self.snapshots:
-                self._pending.setdefault(last.base_offset, self.producers.snapshot())  # a kill has lost what the roll kept
+                self._pending.setdefault(
+                    last.base_offset, self.producers.snapshot()
+                )  # a kill has lost what the roll kept
             learn([last], start, producers=self.producers, now_ms=now_ms, indexed=indexed)
         self.producers.heard(before, now_ms)
         return start

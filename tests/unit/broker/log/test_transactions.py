@@ -245,6 +245,8 @@ def test_outside_of_an_open_transaction_its_producer_writes_nothing() -> None:
     with pytest.raises(InvalidTransactionState) as caught:
         write(log, 1, 1, attributes=0)
     assert caught.value.code == 48
+    with pytest.raises(InvalidTransactionState):
+        write(log, 1, 0, epoch=1, attributes=0)
     end(log, 1, True)
     assert write(log, 1, 1, attributes=0).base_offset == 2
 
