@@ -241,7 +241,7 @@ def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
     lab.nodes[1].sync(wanted.files, wanted.replacements, lambda result: partition.log.flushed(wanted))
     lab.settle()
     index = partition.log.segments[0].aborted
-    assert index.in_memory() is None
+    assert not index.in_memory
     lab.disks[1].cold = lambda path, position, size: True
     read: list[str] = []
     lab.disks[1].unreadable = lambda path, position, size: read.append(path) is not None
