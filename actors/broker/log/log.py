@@ -595,7 +595,7 @@ class PartitionLog:
             return None
         place = self._segment_of(offset)
         segment = self.segments[place]
-        known = segment is self.active or self._have_index(segment)
+        known = segment is self.active or (self._have_index(segment) and segment.aborted.in_memory)
         if known and self.producers.can_truncate(offset):
             return None
         start = max((one for one in (*self.snapshots, *self._pending) if one <= offset), default=-1)
@@ -644,6 +644,8 @@ class PartitionLog:
         self.indexes.forget(self.active)
         if prepared is not None and prepared.segment_index is not None and self.active.index is None:
             self.active.keep_index(prepared.segment_index)
+        if prepared is not None and prepared.aborted is not None:
+            self.active.aborted.keep(prepared.aborted)
         end = self.active.truncate(offset)
         if end < self.log_start_offset:
             # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.

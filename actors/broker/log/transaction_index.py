@@ -168,6 +168,11 @@ class TransactionIndex:
         """There is a file, which has not been looked at yet."""
         self.exists, self._data = True, None
 
+    def keep(self, data: bytes) -> None:
+        """A thread has read all entries, and checked them: the segment is to take appends again."""
+        if self._data is None:
+            self._data = bytearray(data)
+
     def begin(self) -> None:
         """The segment is empty: so is its index, whatever an earlier one of that name left behind."""
         if self._disk.exists(self.path):
@@ -260,8 +265,13 @@ class TransactionIndex:
         if self._data is None:
             self.found(end_offset=end_offset, active=True)
             assert self._data is not None
-        kept = sum(1 for entry in entries(bytes(self._data)) if entry.last_offset < offset)
-        del self._data[kept * ENTRY_BYTES :]
+        data = self._data
+        kept = bisect_left(
+            range(len(data) // ENTRY_BYTES),
+            offset,
+            key=lambda place: _entry(data[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES]).last_offset,
+        )
+        del data[kept * ENTRY_BYTES :]
         if not self.rebuilt and self._disk.exists(self.path):
             file = self._open()
             if file.size > len(self._data):

@@ -157,6 +157,18 @@ def test_aborted_transactions_are_named_to_those_who_read_committed_records() ->
     assert told(fetch(lab, committed=False)) == (5, [0, 1, 2, 3, 4], None)
 
 
+def test_a_long_list_of_aborted_transactions_is_made_in_slices() -> None:
+    lab = made(1)
+    for producer in range(700):
+        send(lab, producer, 0)
+    for producer in range(700):
+        assert end(lab, producer, False) == ErrorCode.NONE
+    before = lab.slices
+    _, bases, aborted = told(fetch(lab, 350))
+    assert bases[0] == 350 and aborted == [(producer, producer) for producer in range(700)]
+    assert lab.slices == before + 2
+
+
 def test_a_marker_counts_when_it_is_committed() -> None:
     lab = made()
     send(lab, 9, 0)

@@ -350,6 +350,43 @@ def test_many_aborted_transactions_are_looked_at_outside_the_loop(monkeypatch: p
     assert isinstance(log.aborted_transactions(590, 601), list), "few are left there"
 
 
+def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
+    log = new(segment_bytes=300)
+    for sequence in range(6):
+        write(log, 1, sequence)
+        end(log, 1, False)
+    flush(log)
+    assert not log.segments[1].aborted.in_memory
+    job = log.prepare_cut(5)
+    assert job is not None
+    prepared = job()
+    assert prepared.aborted is not None and len(prepared.aborted) == 2 * 34
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.unreadable = lambda path, position, size: path.endswith(".txnindex")
+    log.truncate_to(5, prepared)
+    assert aborted(log, 0, 5) == [(1, 0), (1, 2)]
+    assert dict(log.producers.transactions.open) == {1: 4}
+    end(log, 1, False)
+    flush(log)
+    log.disk.unreadable = None
+    assert aborted(reopen(log, clean=True).log, 0, 6) == [(1, 0), (1, 2), (1, 4)]
+
+
+@pytest.mark.parametrize("how", ["start", "cut"])
+def test_a_log_that_begins_inside_a_batch_knows_its_transaction(how: str) -> None:
+    log = new()
+    write(log, 1, 0, 2)
+    put(log, build())
+    log.delete_records(1)
+    if how == "start":
+        log = reopen(log).log
+    else:
+        log.truncate_to(2)
+    assert last_stable(log, 2) == 1
+    end(log, 1, False)
+    assert aborted(log, 1, 2) == [(1, 0)]
+
+
 def test_retention_goes_past_an_open_transaction() -> None:
     """As with Apache Kafka: the last stable offset is at least where the log begins."""
     log = new(segment_bytes=300, retention_bytes=0, retention_ms=-1)
