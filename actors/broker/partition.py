@@ -356,14 +356,15 @@ class Partition:
             reached = isr_rules.high_watermark(self.view(mono_ms), self.isr, self.min_insync)
         if reached <= self.high_watermark:
             return False
-        self._advance(reached)
+        self.high_watermark = reached
+        self._replicated()
         return True
 
-    def _advance(self, high_watermark: int) -> None:
-        self.high_watermark = high_watermark
+    def _replicated(self) -> None:
+        """The high watermark has moved, or the log was cut."""
         transactions = self.log.producers.transactions
         if transactions.ended:
-            transactions.replicated(high_watermark)
+            transactions.replicated(self.high_watermark)
 
     def decide(self, mono_ms: int) -> bool:
         """Compare the ISR that is with the one that should be; True: a new proposal is to be queued (T1, T2)."""
@@ -442,7 +443,8 @@ class Partition:
         reached = min(leader_high_watermark, self.log.log_end_offset)
         if reached <= self.high_watermark:
             return False
-        self._advance(reached)
+        self.high_watermark = reached
+        self._replicated()
         return True
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
@@ -455,7 +457,8 @@ class Partition:
         KIP-279: where this log does not have `epoch` it cuts to the end of its own next lower one and asks again.
         """
         jobs = self.log.truncate_to(self._common(epoch, end_offset), prepared)
-        self._advance(min(self.high_watermark, self.log.log_end_offset))
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self._replicated()
         return jobs
 
     def _common(self, epoch: int, end_offset: int) -> int:

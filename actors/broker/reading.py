@@ -163,8 +163,9 @@ def _read(
     partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None, first: bool
 ) -> Look:
     log = partition.log
-    last_stable = partition.last_stable_offset
-    end = partition.high_watermark
+    last_stable = end = partition.high_watermark
+    if log.producers.transactions.first_unstable < end:
+        last_stable = partition.last_stable_offset
     if reader.replica >= 0:
         end = log.log_end_offset
     elif reader.committed_only:

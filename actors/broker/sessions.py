@@ -141,9 +141,9 @@ class Session:
         return added
 
     def isolate(self, committed_only: bool) -> None:
-        """Whether this request reads committed records only. After a change there may be something to read anywhere."""
-        if committed_only is not self.committed_only:
-            self.committed_only = committed_only
+        """A request says something else than the last one: there may be something to read anywhere."""
+        self.committed_only = committed_only
+        if self.entries:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The aborted transactions that a reader of committed records has to know of, where they are not in memory.
+"""The aborted transactions that a reader of committed records has to know of, where they are not in memory, or many.
 
 This file alone decides what becomes of an index that is damaged while the log is open: it is built again from the log, as at
 the start (`recovery.py`), and the reader gets what is built. What is built is handed back, so that the next flush replaces
@@ -11,7 +11,14 @@ from typing import NamedTuple
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.producers import CorruptSnapshot, Producers
 from actors.broker.log.segment import Segment
-from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, encode, overlapping
+from actors.broker.log.transaction_index import (
+    Aborted,
+    Candidates,
+    CorruptTransactionIndex,
+    encode,
+    narrowed,
+    overlapping,
+)
 from actors.ports import Disk
 
 
@@ -21,7 +28,7 @@ class Part(NamedTuple):
     segment: Segment
     end_offset: int
     """Of the segment."""
-    entries: bytes | None
+    candidates: Candidates | None
     """What memory had; None: it is in the file."""
 
 
@@ -60,19 +67,17 @@ class AbortedSearch(NamedTuple):
     def __call__(self) -> AbortedFound:
         found: list[tuple[int, int]] = []
         rebuilt: list[Rebuilt] = []
-        for segment, end_offset, data in self.parts:
+        for segment, end_offset, candidates in self.parts:
             try:
-                if data is None:
-                    part = segment.aborted.overlapping(self.offset, self.upper_offset, end_offset, cold=True)
-                    assert part is not None
-                else:
-                    part = overlapping(data, self.offset, self.upper_offset)
+                if candidates is None:
+                    candidates = segment.aborted.candidates(self.offset, self.upper_offset, end_offset, cold=True)
             except CorruptTransactionIndex as error:
                 data = b"".join(map(encode, built_again(self.disk, self.snapshots, self.segments, segment)))
                 rebuilt.append(Rebuilt(segment, data, str(error)))
-                part = overlapping(data, self.offset, self.upper_offset)
-            found += part.found
-            if part.complete:
+                candidates = narrowed(data, self.offset, self.upper_offset)
+            assert candidates is not None
+            found += overlapping(candidates.rows, self.offset, self.upper_offset)
+            if candidates.complete:
                 break
         return AbortedFound(self.generation, self.offset, self.upper_offset, found, rebuilt)
 

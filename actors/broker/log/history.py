@@ -73,11 +73,11 @@ def _learn_epochs(epochs: EpochCache, found: Columns, offset: int) -> None:
 def learn_producers(
     producers: Producers, data: memoryview, offset: int, now_ms: int, upper_offset: int = NO_LIMIT
 ) -> list[Aborted]:
-    """Enter the batches in `data` that begin at or behind `offset` and end below `upper_offset`; the transactions that
-    abort markers among them have ended."""
+    """Enter the batches in `data` from the one on that holds `offset`, as far as they end below `upper_offset`; the
+    transactions that abort markers among them have ended. A log may begin inside a batch, which counts."""
     found = []
     for header in headers(data):
-        if header.producer_id >= 0 and header.base_offset >= offset and header.last_offset < upper_offset:
+        if header.producer_id >= 0 and header.last_offset >= offset and header.last_offset < upper_offset:
             marker = markers.read(data, header.position) if header.attributes & markers.CONTROL else None
             ended = producers.append(header, now_ms, marker)
             if ended is not None and marker is not None and not marker.commit:

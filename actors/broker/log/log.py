@@ -39,12 +39,14 @@ from actors.broker.log.times import (
     TimeOffset,
     TimeSearch,
 )
-from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, aborted
+from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, aborted, overlapping
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull, File
 from fastpath.records.batch import Header, verify
 
 HINTS_MAX = 16
+ABORTED_BYTES_MAX = 256 << 10
+"""Entries of aborted transactions that a read looks at inside the loop: about 8,000, and a third of a millisecond."""
 SPAN_MAX = 0x7FFFFFFF
 """Offsets in one segment: the indexes have 32 bits."""
 SNAPSHOT = ".snapshot"
@@ -402,28 +404,35 @@ class PartitionLog:
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[tuple[int, int]] | AbortedSearch:
         """(producer id, first offset) of the aborted transactions with a record in `[offset, upper_offset)`; a job that
-        finds them where they are not in memory, or an index has to be built again."""
+        finds them where they are not in memory, or many, or an index has to be built again."""
         if not self.aborting:
             return []
         begin = self.segments[self._segment_of(offset)].base_offset
         place = bisect_left(self.aborting, begin, key=_base_offset)
         found: list[tuple[int, int]] = []
+        looked = 0
         for segment in self.aborting[place:]:
             try:
-                part = segment.aborted.overlapping(offset, upper_offset, self._end_of(segment), cold=False)
+                part = segment.aborted.candidates(offset, upper_offset, self._end_of(segment), cold=False)
             except CorruptTransactionIndex:
                 part = None
-            if part is None:
+            if part is not None:
+                looked += len(part.rows)
+            if part is None or looked > ABORTED_BYTES_MAX:
                 return self._aborted_search(place, offset, upper_offset)
-            found += part.found
+            found += overlapping(part.rows, offset, upper_offset)
             if part.complete:
                 break
         return found
 
     def _aborted_search(self, place: int, offset: int, upper_offset: int) -> AbortedSearch:
-        parts = tuple(Part(one, self._end_of(one), one.aborted.in_memory()) for one in self.aborting[place:])
+        parts = []
+        for one in self.aborting[place:]:
+            index, end = one.aborted, self._end_of(one)
+            known = index.candidates(offset, upper_offset, end, cold=False) if index.in_memory else None
+            parts.append(Part(one, end, known))
         segments, snapshots = tuple(self.segments), self._snapshot_paths()
-        return AbortedSearch(parts, segments, snapshots, self.disk, self._generation, offset, upper_offset)
+        return AbortedSearch(tuple(parts), segments, snapshots, self.disk, self._generation, offset, upper_offset)
 
     def take_rebuilt(self, search: AbortedFound) -> bool:
         """Keep the indexes that a search has built again; whether the log is still what it was when the search began."""
@@ -539,7 +548,7 @@ class PartitionLog:
             if here is None:
                 self.disk.remove(segment.aborted.path)
             elif here is not segment:
-                if here.aborted.in_memory() is None:
+                if not here.aborted.in_memory:
                     here.aborted.rebuild(self.built_again(here))
                 here.aborted.rewrite()
                 self.rebuilt.append(here)
@@ -586,7 +595,7 @@ class PartitionLog:
             return None
         place = self._segment_of(offset)
         segment = self.segments[place]
-        known = segment is self.active or self._have_index(segment)
+        known = segment is self.active or (self._have_index(segment) and segment.aborted.in_memory)
         if known and self.producers.can_truncate(offset):
             return None
         start = max((one for one in (*self.snapshots, *self._pending) if one <= offset), default=-1)
@@ -635,6 +644,8 @@ class PartitionLog:
         self.indexes.forget(self.active)
         if prepared is not None and prepared.segment_index is not None and self.active.index is None:
             self.active.keep_index(prepared.segment_index)
+        if prepared is not None and prepared.aborted is not None:
+            self.active.aborted.keep(prepared.aborted)
         end = self.active.truncate(offset)
         if end < self.log_start_offset:
             # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.

@@ -18,6 +18,8 @@ from fastpath.records.batch import Builder, CorruptBatch, records
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 ABORT, COMMIT = 0, 1
+RECORDS_BYTES_MAX = 4096
+"""A control batch that is compressed and larger is no marker, whoever sends it."""
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
@@ -45,7 +47,7 @@ def build(producer_id: int, producer_epoch: int, marker: Marker, timestamp_ms: i
 def read(data: Buffer, position: int) -> Marker | None:
     """The marker in the control batch at `position`; None: the batch holds none, or none that is known."""
     try:
-        for record in records(data, position):
+        for record in records(data, position, output_bytes_max=RECORDS_BYTES_MAX):
             key, value = record.key, record.value
             if key is None or value is None or len(key) < _KEY.size or len(value) < _VALUE.size:
                 return None

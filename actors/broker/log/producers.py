@@ -147,30 +147,25 @@ class Producers:
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             return None
-        original = self._judge(producer, header)
-        if original is None and producer.transaction_offset >= 0 and not header.attributes & TRANSACTIONAL:
-            raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open")
-        return original
-
-    def _judge(self, producer: Producer, header: Header) -> Remembered | None:
         epoch, first = header.producer_epoch, header.base_sequence
         if epoch < producer.epoch:
             raise InvalidProducerEpoch(f"producer {header.producer_id} has epoch {producer.epoch}, the batch {epoch}")
         if epoch > producer.epoch:
             if first != 0:
                 raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
-            return None
-        if not producer.batches:
+        elif not producer.batches:
             if first != 0:
                 raise OutOfOrderSequence(f"producer {header.producer_id} begins behind a marker with sequence {first}")
-            return None
-        last = _advance(first, header.last_offset_delta)
-        for batch in producer.batches:
-            if batch.first_sequence == first and batch.last_sequence == last:
-                return batch
-        expected = _advance(producer.batches[-1].last_sequence, 1)
-        if first != expected:
-            raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first}, expected {expected}")
+        else:
+            last = _advance(first, header.last_offset_delta)
+            for batch in producer.batches:
+                if batch.first_sequence == first and batch.last_sequence == last:
+                    return batch
+            expected = _advance(producer.batches[-1].last_sequence, 1)
+            if first != expected:
+                raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first}, expected {expected}")
+        if producer.transaction_offset >= 0 and not header.attributes & TRANSACTIONAL:
+            raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open")
         return None
 
     def check_marker(

@@ -185,8 +185,8 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, ind
     if epochs_from < log.log_end_offset:
         learn(log.segments_from(epochs_from), epochs_from, epochs=log.epochs)
         log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
-    # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with the
-    # flush that comes after it.
+    # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with
+    # the flush that comes after it.
     log.drop_snapshots_above(log.log_end_offset)
     if clean and not log.snapshots:
         return NO_LIMIT

@@ -8,14 +8,16 @@ The file has one entry for each abort marker in the segment that ended a transac
 Rules:
 
 1. A segment without aborted transactions has no file.
-2. Entries are in memory until a flush has written them, those of the active segment always. What is read of a sealed
-   segment is read from the file, and checked each time.
+2. Entries are in memory until a flush has written them, those of the active segment always. What a reader needs of a
+   sealed segment is read from the file, and checked each time. The whole file is checked when the log is opened.
 3. Last offsets rise and lie in the segment, last stable offsets do not fall, and the first offset is below the last. A file
    that breaks this, or has part of an entry, is not believed: the index is built again from the log, and replaces the file
    whole at the next flush. Until then the file stays as it is: a crash must not leave a shorter one that looks sound.
 """
 
 import struct
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,9 @@ from actors.ports import Buffer, Disk, File
 TRANSACTION_INDEX = ".txnindex"
 _ENTRY = struct.Struct(">hqqqq")
 ENTRY_BYTES = _ENTRY.size
+WHOLE_BYTES = 16_384
+"""A larger file is not read whole for a question."""
+PIECE_BYTES = ENTRY_BYTES << 16
 _ROWS = np.dtype(
     [
         ("version", ">i2"),
@@ -52,11 +57,11 @@ class Aborted(NamedTuple):
     last_stable_offset: int
 
 
-class Overlapping(NamedTuple):
-    """Aborted transactions of one segment that overlap a range of offsets."""
+class Candidates(NamedTuple):
+    """Entries of one segment among which are all those that overlap a range of offsets."""
 
-    found: list[tuple[int, int]]
-    """(producer id, first offset), in the order of their markers."""
+    rows: Buffer
+    """Whole entries, checked."""
     complete: bool
     """No segment behind this one has another: all that began in the range had ended."""
 
@@ -96,15 +101,40 @@ def check(data: Buffer, base_offset: int, end_offset: int) -> None:
         raise CorruptTransactionIndex("offsets do not rise")
 
 
-def overlapping(data: Buffer, offset: int, upper_offset: int) -> Overlapping:
-    """Of the transactions in a sound file those with a record in `[offset, upper_offset)`."""
-    rows = np.frombuffer(data, _ROWS)
-    finished = np.flatnonzero(rows["last_stable_offset"] >= upper_offset)
-    if len(finished):
-        rows = rows[: finished[0] + 1]
-    rows = rows[(rows["last_offset"] >= offset) & (rows["first_offset"] < upper_offset)]
-    found = list(zip(rows["producer_id"].tolist(), rows["first_offset"].tolist(), strict=True))
-    return Overlapping(found, bool(len(finished)))
+def narrow(count: int, entry: Callable[[int], Aborted], offset: int, upper_offset: int) -> tuple[int, int, bool]:
+    """Which of `count` entries to look at for `[offset, upper_offset)`: from the first that ends in it or behind, to the
+    first whose last stable offset is not in it; whether there is such a one. `entry` is asked for few of them."""
+    begin = bisect_left(range(count), offset, key=lambda place: entry(place).last_offset)
+    end = bisect_left(range(count), upper_offset, lo=begin, key=lambda place: entry(place).last_stable_offset)
+    return begin, min(end + 1, count), end < count
+
+
+def narrowed(data: Buffer, offset: int, upper_offset: int) -> Candidates:
+    """The same of all entries of a segment, which are sound."""
+    view = memoryview(data)
+    begin, end, complete = narrow(
+        len(view) // ENTRY_BYTES, lambda place: _entry(view[place * ENTRY_BYTES :]), offset, upper_offset
+    )
+    return Candidates(bytes(view[begin * ENTRY_BYTES : end * ENTRY_BYTES]), complete)
+
+
+def overlapping(rows: Buffer, offset: int, upper_offset: int) -> list[tuple[int, int]]:
+    """(producer id, first offset) of the entries with a record in `[offset, upper_offset)`, in the order of the markers."""
+    found: list[tuple[int, int]] = []
+    view = memoryview(rows)
+    for begin in range(0, len(view), PIECE_BYTES):
+        piece = np.frombuffer(view[begin : begin + PIECE_BYTES], _ROWS)
+        piece = piece[(piece["last_offset"] >= offset) & (piece["first_offset"] < upper_offset)]
+        found += zip(piece["producer_id"].tolist(), piece["first_offset"].tolist(), strict=True)
+    return found
+
+
+def _entry(data: Buffer) -> Aborted:
+    return Aborted(*_ENTRY.unpack_from(data)[1:])
+
+
+class _NotInMemory(Exception):
+    """A read would have to wait for the disk."""
 
 
 class TransactionIndex:
@@ -137,6 +167,11 @@ class TransactionIndex:
     def claim(self) -> None:
         """There is a file, which has not been looked at yet."""
         self.exists, self._data = True, None
+
+    def keep(self, data: bytes) -> None:
+        """A thread has read all entries, and checked them: the segment is to take appends again."""
+        if self._data is None:
+            self._data = bytearray(data)
 
     def begin(self) -> None:
         """The segment is empty: so is its index, whatever an earlier one of that name left behind."""
@@ -173,9 +208,10 @@ class TransactionIndex:
         assert self._data is not None, "the segment is new, and takes appends"
         self.rebuilt = self.exists = True
 
-    def in_memory(self) -> bytes | None:
-        """A copy of the entries for a thread; None: they are in the file."""
-        return None if self._data is None else bytes(self._data)
+    @property
+    def in_memory(self) -> bool:
+        """The entries are; a sealed segment's are not, once its file has them."""
+        return self._data is not None
 
     def read(self, *, cold: bool) -> Buffer | None:
         """All entries; None: not in memory (never with `cold`, which blocks). Not checked.
@@ -183,16 +219,41 @@ class TransactionIndex:
         Raises CorruptTransactionIndex: the file is gone."""
         return self._content(cold=cold) if self._data is None else self._data
 
-    def overlapping(self, offset: int, upper_offset: int, end_offset: int, *, cold: bool) -> Overlapping | None:
-        """Aborted transactions with a record in `[offset, upper_offset)`; None: not in memory (never with `cold`).
+    def candidates(self, offset: int, upper_offset: int, end_offset: int, *, cold: bool) -> Candidates | None:
+        """The entries to look at for `[offset, upper_offset)`; None: not in memory (never with `cold`, which blocks).
 
-        `end_offset`: of the segment. Raises CorruptTransactionIndex."""
-        data = self.read(cold=cold)
-        if data is None:
+        `end_offset`: of the segment. Of a large file only these are read, and checked. Raises CorruptTransactionIndex."""
+        if self._data is not None:
+            return narrowed(self._data, offset, upper_offset)
+        try:
+            file = self._disk.open(self.path)
+        except FileNotFoundError:
+            raise CorruptTransactionIndex("the file is gone") from None
+
+        def read(position: int, size: int) -> memoryview:
+            data = file.read_cold(position, size) if cold else file.read(position, size)
+            if data is None:
+                raise _NotInMemory
+            return data
+
+        try:
+            if file.size <= WHOLE_BYTES or file.size % ENTRY_BYTES:
+                data = read(0, file.size)
+                check(data, self.base_offset, end_offset)
+                return narrowed(data, offset, upper_offset)
+            begin, end, complete = narrow(
+                file.size // ENTRY_BYTES,
+                lambda place: _entry(read(place * ENTRY_BYTES, ENTRY_BYTES)),
+                offset,
+                upper_offset,
+            )
+            rows = read(begin * ENTRY_BYTES, (end - begin) * ENTRY_BYTES)
+            check(rows, self.base_offset, end_offset)
+            return Candidates(rows, complete)
+        except _NotInMemory:
             return None
-        if data is not self._data:
-            check(data, self.base_offset, end_offset)
-        return overlapping(data, offset, upper_offset)
+        finally:
+            file.close()
 
     def truncate(self, offset: int, end_offset: int) -> None:
         """The log ends at `offset` now, and this segment takes appends. Blocks, a little.
@@ -204,8 +265,13 @@ class TransactionIndex:
         if self._data is None:
             self.found(end_offset=end_offset, active=True)
             assert self._data is not None
-        kept = sum(1 for entry in entries(bytes(self._data)) if entry.last_offset < offset)
-        del self._data[kept * ENTRY_BYTES :]
+        data = self._data
+        kept = bisect_left(
+            range(len(data) // ENTRY_BYTES),
+            offset,
+            key=lambda place: _entry(data[place * ENTRY_BYTES : (place + 1) * ENTRY_BYTES]).last_offset,
+        )
+        del data[kept * ENTRY_BYTES :]
         if not self.rebuilt and self._disk.exists(self.path):
             file = self._open()
             if file.size > len(self._data):
@@ -230,7 +296,7 @@ class TransactionIndex:
 
     def replaced(self, content: bytes) -> None:
         """The file has been replaced with that, and is durable."""
-        if self.rebuilt and self.in_memory() == content:
+        if self.rebuilt and self.replacement() == content:
             self.rebuilt = False
             self.close()
 

@@ -156,6 +156,18 @@ def test_aborted_transactions_are_named_to_those_who_read_committed_records() ->
     assert told(fetch(lab, committed=False)) == (5, [0, 1, 2, 3, 4], None)
 
 
+def test_a_long_list_of_aborted_transactions_is_made_in_slices() -> None:
+    lab = made(1)
+    for producer in range(700):
+        send(lab, producer, 0)
+    for producer in range(700):
+        assert end(lab, producer, False) == ErrorCode.NONE
+    before = lab.slices
+    _, bases, aborted = told(fetch(lab, 350))
+    assert bases[0] == 350 and aborted == [(producer, producer) for producer in range(700)]
+    assert lab.slices == before + 2
+
+
 def test_a_marker_counts_when_it_is_committed() -> None:
     lab = made()
     send(lab, 9, 0)
@@ -240,7 +252,7 @@ def test_a_file_that_is_not_in_memory_is_read_outside_the_loop() -> None:
     lab.nodes[1].sync(wanted.files, wanted.replacements, lambda result: partition.log.flushed(wanted))
     lab.settle()
     index = partition.log.segments[0].aborted
-    assert index.in_memory() is None
+    assert not index.in_memory
     lab.disks[1].cold = lambda path, position, size: True
     read: list[str] = []
     lab.disks[1].unreadable = lambda path, position, size: read.append(path) is not None

@@ -299,7 +299,14 @@ class _Fetch:
                 topic = topics.get(entry.topic)
                 if topic is None:
                     topic = topics[entry.topic] = self._topic(entry.topic)
-                topic.partitions.append(_partition_data(found, self._committed_only))
+                data = _partition_data(found, self._committed_only)
+                topic.partitions.append(data)
+                for begin in range(0, len(found.aborted), ENTRIES_A_SLICE):
+                    if begin:
+                        yield
+                        if session.epoch != self._epoch:
+                            return Done(_RESPONSE(session_id=session.id))
+                    data.aborted_transactions += _aborted(found.aborted[begin : begin + ENTRIES_A_SLICE])
                 if found.error in MOVED:
                     moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
@@ -346,13 +353,15 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
         records=found.records or b"",
         aborted_transactions=[] if committed_only else None,
     )
-    if found.aborted:
-        data.aborted_transactions = [
-            _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in found.aborted
-        ]
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
     if found.error in MOVED:
         data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
     return data
+
+
+def _aborted(some: Sequence[tuple[int, int]]) -> list[Any]:
+    return [
+        _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in some
+    ]

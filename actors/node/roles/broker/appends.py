@@ -35,7 +35,8 @@ class Appends:
     def append(self, partition: Partition, data: Buffer, *, client: bool) -> Appended:
         """`Partition.append`, after which `grown` is due. Raises Refused; once this process
         ends, always: the last flush of its logs has begun, or there is none."""
-        self._check_open()
+        if self._storage.closing:
+            raise _stops()
         try:
             appended = partition.append(data, self._runtime.now.wall_ms, client=client)
         except (Refused, DiskFailed) as error:
@@ -54,7 +55,8 @@ class Appends:
         transaction_version: int,
     ) -> Appended:
         """`Partition.end_transaction`, as acks=all; the rest as `append`."""
-        self._check_open()
+        if self._storage.closing:
+            raise _stops()
         partition.admit(-1)
         wall_ms = self._runtime.now.wall_ms
         try:
@@ -68,10 +70,6 @@ class Appends:
             )
         except (Refused, DiskFailed) as error:
             raise self._failed(partition, error) from None
-
-    def _check_open(self) -> None:
-        if self._storage.closing:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
 
     def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
         """What a failed append means for this broker; the answer to who has asked for it."""
@@ -149,3 +147,7 @@ class Appends:
             replicas.handed_over_ms[partition] = now_ms
             replicas.full[partition] = partition.leader_epoch
             self._lifecycle.hurry(self._runtime.now)
+
+
+def _stops() -> Refused:
+    return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")

@@ -69,6 +69,9 @@ def test_a_later_version_may_say_more() -> None:
 
 def test_a_marker_may_be_compressed_and_records_may_be_damaged() -> None:
     assert read(control(KEY.pack(0, 0), VALUE.pack(0, 7), codec=1), 0) == Marker(False, 7)
+    large = batch.Builder(attributes=0x31, producer_id=9, producer_epoch=0)
+    large.append(KEY.pack(0, 0), VALUE.pack(0, 7) + bytes(1 << 20))
+    assert read(large.build(), 0) is None
     damaged = control(KEY.pack(0, 0), VALUE.pack(0, 7))
     damaged[61] = 0x7E
     assert read(damaged, 0) is None

@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from actors.broker.log import markers
+from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.producers import (
     CoordinatorFenced,
@@ -110,7 +111,7 @@ def test_the_index_is_written_with_its_segment_and_goes_with_it() -> None:
     sync(log, wanted)
     log.flushed(wanted)
     assert len(indexes(log)) == len(log.aborting) == 3
-    assert [one.aborted.in_memory() is None for one in log.segments] == [True, True, False]
+    assert [one.aborted.in_memory for one in log.segments] == [False, False, True]
     result = retain(log, 1_000, 8)
     assert len([name for name in indexes(log) if name.endswith(".txnindex.deleted")]) == 3
     for job in result.jobs:
@@ -245,6 +246,8 @@ def test_outside_of_an_open_transaction_its_producer_writes_nothing() -> None:
     with pytest.raises(InvalidTransactionState) as caught:
         write(log, 1, 1, attributes=0)
     assert caught.value.code == 48
+    with pytest.raises(InvalidTransactionState):
+        write(log, 1, 0, epoch=1, attributes=0)
     end(log, 1, True)
     assert write(log, 1, 1, attributes=0).base_offset == 2
 
@@ -326,3 +329,79 @@ def test_many_transactions_open_and_end() -> None:
     assert last_stable(log, 400) == 400
     assert log.producers.transactions.first_unstable == NO_LIMIT
     assert aborted(log, 0, 10) == [(2, 2), (6, 6)]
+
+
+def test_many_aborted_transactions_are_looked_at_outside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a transaction that was open for long, every one that was aborted meanwhile has to be looked at."""
+    log = new(segment_bytes=20_000)
+    write(log, 1, 0)
+    for sequence in range(300):
+        write(log, 2, sequence)
+        end(log, 2, False)
+    end(log, 1, False)
+    assert len(log.segments) > 2
+    assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
+    assert isinstance(log.aborted_transactions(0, 5), list)
+    monkeypatch.setattr("actors.broker.log.log.ABORTED_BYTES_MAX", 200 * 34)
+    assert isinstance(log.aborted_transactions(0, 5), AbortedSearch)
+    assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
+    flush(log)
+    assert aborted(log, 0, 5) == [(2, 1), (2, 3), (1, 0)]
+    assert isinstance(log.aborted_transactions(590, 601), list), "few are left there"
+
+
+def test_a_cut_into_a_sealed_segment_reads_its_index_outside_the_loop() -> None:
+    log = new(segment_bytes=300)
+    for sequence in range(6):
+        write(log, 1, sequence)
+        end(log, 1, False)
+    flush(log)
+    assert not log.segments[1].aborted.in_memory
+    job = log.prepare_cut(5)
+    assert job is not None
+    prepared = job()
+    assert prepared.aborted is not None and len(prepared.aborted) == 2 * 34
+    assert isinstance(log.disk, VirtualDisk)
+    log.disk.unreadable = lambda path, position, size: path.endswith(".txnindex")
+    log.truncate_to(5, prepared)
+    assert aborted(log, 0, 5) == [(1, 0), (1, 2)]
+    assert dict(log.producers.transactions.open) == {1: 4}
+    end(log, 1, False)
+    flush(log)
+    log.disk.unreadable = None
+    assert aborted(reopen(log, clean=True).log, 0, 6) == [(1, 0), (1, 2), (1, 4)]
+
+
+@pytest.mark.parametrize("how", ["start", "cut"])
+def test_a_log_that_begins_inside_a_batch_knows_its_transaction(how: str) -> None:
+    log = new()
+    write(log, 1, 0, 2)
+    put(log, build())
+    log.delete_records(1)
+    if how == "start":
+        log = reopen(log).log
+    else:
+        log.truncate_to(2)
+    assert last_stable(log, 2) == 1
+    end(log, 1, False)
+    assert aborted(log, 1, 2) == [(1, 0)]
+
+
+def test_retention_goes_past_an_open_transaction() -> None:
+    """As with Apache Kafka: the last stable offset is at least where the log begins."""
+    log = new(segment_bytes=300, retention_bytes=0, retention_ms=-1)
+    write(log, 1, 0)
+    for _ in range(8):
+        put(log, build())
+    assert last_stable(log, 9) == 0
+    flush(log)
+    for job in retain(log, 1_000, 9).jobs:
+        job()
+    assert log.log_start_offset > 0
+    assert last_stable(log, 9) == log.log_start_offset
+    flush(log)
+    again = reopen(log).log
+    assert last_stable(again, 9) == log.log_start_offset, "the snapshot knows of it"
+    end(again, 1, False)
+    assert last_stable(again, 10) == 10
+    assert aborted(again, again.log_start_offset, 10) == [(1, 0)]

@@ -83,6 +83,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if old.log_start_offset <= leader.log_end_offset:
             for job in old.truncate_to(leader.log_end_offset):
                 job()
+            flush(old)  # a cut is durable before anything else is fetched
             self.batches = [one for one in self.batches if one.last < leader.log_end_offset]
             self.logs = [leader, old]
             self.shown.reverse()
@@ -123,6 +124,7 @@ class TransactionMachine(RuleBasedStateMachine):
             self.batches = [one for one in self.batches if one.last < log.log_end_offset]
             if self.logs[1].log_end_offset > log.log_end_offset:
                 self.logs[1].truncate_to(log.log_end_offset)
+                flush(self.logs[1])
 
     @rule(side=SIDES, clean=st.booleans(), place=st.integers(0, 100), bit=st.integers(0, 7))
     def damage_an_index(self, side: int, clean: bool, place: int, bit: int) -> None:
