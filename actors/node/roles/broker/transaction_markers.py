@@ -6,7 +6,8 @@ broker is asked, and what an answer means. Rules:
 1. One request at a time to a broker, with `PARTITIONS_A_REQUEST` partitions at most; what comes up meanwhile follows.
    This broker is asked like any other.
 2. A partition that is gone needs no marker. One without a known leader, one whose leader has moved, and one whose leader
-   cannot write now are tried again after `RETRY_MS`.
+   cannot write now are tried again: soon, and then twice as late each time, up to `RETRY_MS_MAX`, until a marker is written.
+   `PARTS_A_TURN` of them are looked at in a turn.
 3. TRANSACTION_COORDINATOR_FENCED says that another coordinator has taken over: this one sends no more markers of that end.
    INVALID_PRODUCER_EPOCH says that a later epoch of the producer has written there, or has got its marker. That comes only
    after the end of this transaction, so the partition needs no marker; it is told to the log.
@@ -26,7 +27,8 @@ from actors.node.runtime.runtime import Runtime
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-RETRY_MS = 20
+RETRY_MS, RETRY_MS_MAX = 20, 500
+PARTS_A_TURN = 2000
 TIMEOUT_MS = 30_000
 PARTITIONS_A_REQUEST = 1000
 VERSION = 2
@@ -71,6 +73,9 @@ class TransactionMarkers:
         """Brokers with a request under way."""
         self._again: list[_Part] = []
         """What is tried again; a timer runs while there is something."""
+        self._due: deque[_Part] = deque()
+        """What is tried now, a slice a turn."""
+        self._retry_ms = RETRY_MS
 
     def begin(self, ending: Ending) -> None:
         """Each partition of a prepared end is to have its marker."""
@@ -159,6 +164,7 @@ class TransactionMarkers:
 
     def _settle(self, sending: _Sending, part: TopicPartition, code: int) -> None:
         if code in WRITTEN:
+            self._retry_ms = RETRY_MS
             sending.left.discard(part)
         elif code == ErrorCode.INVALID_PRODUCER_EPOCH:
             self._report(sending, part, "knows a later epoch of the producer, so it needs no marker")
@@ -194,11 +200,21 @@ class TransactionMarkers:
 
     def _retry(self, part: _Part) -> None:
         if not self._again:
-            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + RETRY_MS, self._retry_now)
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + self._retry_ms, self._retry_now)
+            self._retry_ms = min(2 * self._retry_ms, RETRY_MS_MAX)
         self._again.append(part)
 
     def _retry_now(self) -> None:
-        again, self._again = self._again, []
+        begun = bool(self._due)
+        self._due.extend(self._again)
+        self._again = []
+        if not begun:
+            self._try_due()
+
+    def _try_due(self) -> None:
+        again = [self._due.popleft() for _ in range(min(PARTS_A_TURN, len(self._due)))]
+        if self._due:
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms, self._try_due)
         self._place(again)
         for sending in dict.fromkeys(sending for sending, _ in again):
             self._look(sending)
