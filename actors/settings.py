@@ -401,7 +401,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Ask the coordinator whether a partition is in the transaction before a batch is appended (KIP-890)."),
         _key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0),
              "How long a leader waits for the end of the transaction before, when it adds its partition to the next."),
-        _key("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), "Between two such attempts."),
+        _key("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), "Longest time between two such attempts."),
         _key("transaction.state.log.num.partitions", INT, 50, at_least(1), "Partitions of __transaction_state."),
         _key("transaction.state.log.replication.factor", SHORT, 3, at_least(1),
              "Its replicas; as many as there are brokers where fewer are there and it is not given."),

@@ -10,9 +10,11 @@ written, visible and answered: written, committed to the partition's high waterm
    nobody was told, and the next step follows it in the log.
 4. Markers leave when the prepared end is committed, and again after each load. The end is complete, and written so, when
    each partition has its marker. A write of that which fails is tried again.
-5. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
+5. A client's request for the next transaction waits for the end of the one before, `PATIENCE_MS` at most, where Apache
+   Kafka answers CONCURRENT_TRANSACTIONS at once: the client would wait for longer than the markers take.
+6. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
    `transactional.id.expiration.ms` is removed.
-6. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
+7. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
    POLICY_VIOLATION. An id has 32,767 bytes at most, as every string of a request.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
@@ -27,7 +29,7 @@ from actors.broker.java_hash import java_hash
 from actors.broker.transactions import rules
 from actors.broker.transactions.records import FLEXIBLE, Record, read, record
 from actors.broker.transactions.rules import End, Fence, Init
-from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Shard
+from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Held, Shard
 from actors.broker.transactions.state import (
     AT_REST,
     NO_EPOCH,
@@ -45,6 +47,9 @@ FAR_MS = 1 << 62
 IDS_BYTES_MAX = 256 << 20
 RETRY_MS = 100
 """After a write of a complete end that failed."""
+PATIENCE_MS = 100
+HELD_MAX = 5
+"""Requests of an id that wait."""
 EXPIRED_A_TICK = 500
 """Ids that are looked at, for whether they have expired, in one turn."""
 
@@ -120,6 +125,8 @@ class Coordinator:
         self._version = version
         self._pending: dict[int, _Pending] = {}
         self._next_token = 0
+        self._held: deque[tuple[int, Entry]] = deque()
+        """Ids with requests that wait, and until when, the next one first."""
         self._retries: list[tuple[int, Ending]] = []
         """Ends whose completion could not be written, and when to try again."""
         self._abort_ms = self._expire_ms = -1
@@ -168,6 +175,8 @@ class Coordinator:
             if pending.shard is shard:
                 del self._pending[token]
                 pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+        for entry in shard.entries.values():
+            self._wake(entry, Now(0, 0))
 
     def load(
         self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
@@ -266,9 +275,11 @@ class Coordinator:
         partitions: frozenset[TopicPartition],
         client_version: int,
         now: Now,
+        *,
+        patient: bool = False,
     ) -> None:
         """AddPartitionsToTxn, and AddOffsetsToTxn with the group's partition; the verdict, an Added, comes out of
-        `answers`."""
+        `answers`. `patient`: it may wait for the end of the transaction before."""
         found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
         if isinstance(found, ErrorCode):
             self.answers.append((ticket, Added(found)))
@@ -279,11 +290,15 @@ class Coordinator:
             code = rules.producer_error(entry.transaction, producer_id, producer_epoch)
             if code is ErrorCode.NONE and entry.pending is not None:
                 code = ErrorCode.CONCURRENT_TRANSACTIONS
-        if entry is None or code is not ErrorCode.NONE:
-            self.answers.append((ticket, Added(code)))
-            return
-        following = rules.add(entry.transaction, partitions, client_version, now.wall_ms)
-        if isinstance(following, ErrorCode):
+        following: Transaction | ErrorCode = code
+        if entry is not None and code is ErrorCode.NONE:
+            following = rules.add(entry.transaction, partitions, client_version, now.wall_ms)
+        if entry is None or isinstance(following, ErrorCode):
+            if patient and entry is not None and following is ErrorCode.CONCURRENT_TRANSACTIONS and _ends(entry):
+                args = id, ticket, producer_id, producer_epoch, partitions, client_version
+                if self._hold(entry, now, lambda now: self.add(*args, now)):
+                    return
+            assert isinstance(following, ErrorCode)
             self.answers.append((ticket, Added(following)))
         elif not self._has_room(PARTITION_BYTES * (len(following.partitions) - len(entry.transaction.partitions))):
             self.answers.append((ticket, Added(ErrorCode.POLICY_VIOLATION)))
@@ -353,7 +368,7 @@ class Coordinator:
 
         def written(error: ErrorCode, now: Now) -> None:
             if error is ErrorCode.NONE:
-                entry.ending = False
+                self._wake(entry, now)
             elif self._current(ending):
                 self._retries.append((now.mono_ms + RETRY_MS, ending))
 
@@ -372,6 +387,10 @@ class Coordinator:
             self._retries = [one for one in self._retries if one[0] > now.mono_ms]
             for ending in due:
                 self.marked(ending, now)
+        while self._held and self._held[0][0] <= now.mono_ms:
+            entry = self._held.popleft()[1]
+            if entry.held and entry.held[0].until_ms <= now.mono_ms:
+                self._wake(entry, now)
         if not self.shards:
             self._abort_ms = self._expire_ms = -1
             return
@@ -390,6 +409,8 @@ class Coordinator:
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
         due_ms = min((due_ms for due_ms, _ in self._retries), default=FAR_MS)
+        if self._held:
+            due_ms = min(due_ms, self._held[0][0])
         if self._suspects:
             return 0
         if self.shards:
@@ -446,8 +467,22 @@ class Coordinator:
 
         self._step(shard, entry, following, written)
 
+    def _hold(self, entry: Entry, now: Now, again: Callable[[Now], None]) -> bool:
+        """Let a request wait; False: too many do."""
+        if len(entry.held) >= HELD_MAX:
+            return False
+        until_ms = now.mono_ms + PATIENCE_MS
+        entry.held.append(Held(until_ms, again))
+        self._held.append((until_ms, entry))
+        return True
+
+    def _wake(self, entry: Entry, now: Now) -> None:
+        """Ask for all that waits for the end of a transaction."""
+        held, entry.held = entry.held, []
+        for one in held:
+            one.again(now)
+
     def _mark(self, shard: Shard, entry: Entry) -> None:
-        entry.ending = True
         self.endings.append(Ending(shard, entry, entry.transaction))
 
     def _current(self, ending: Ending) -> bool:
@@ -513,3 +548,8 @@ class Coordinator:
         for entry in entries:
             entry.pending = State.DEAD
         self._write(shard, [record(entry.id, None, 0) for entry in entries], written)
+
+
+def _ends(entry: Entry) -> bool:
+    """Whether the present transaction is being ended, so that the next one can begin soon."""
+    return entry.transaction.state in PREPARED or entry.pending in PREPARED

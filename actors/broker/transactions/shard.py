@@ -3,8 +3,12 @@
 It alone decides what memory counts as used. Invariant: `entries` has what is committed, and nothing until `loaded`.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from actors.broker.transactions.records import Line
 from actors.broker.transactions.state import AT_REST, State, Transaction
+from actors.ports import Now
 
 ENTRY_BYTES = 700
 """What a transactional id takes, besides its name."""
@@ -12,17 +16,24 @@ PARTITION_BYTES = 250
 """What a partition of a transaction takes."""
 
 
+class Held(NamedTuple):
+    """A request that waits. `again` asks once more, and waits no more."""
+
+    until_ms: int
+    again: Callable[[Now], None]
+
+
 class Entry:
     """A transactional id. `pending`: the state that is being written; nothing else may begin meanwhile.
-    `ending`: its markers are being written."""
+    `held`: requests for the next transaction that wait for the end of this one."""
 
-    __slots__ = ("ending", "id", "pending", "transaction")
+    __slots__ = ("held", "id", "pending", "transaction")
 
     def __init__(self, id: str, transaction: Transaction) -> None:
         self.id = id
         self.transaction = transaction
         self.pending: State | None = None
-        self.ending = False
+        self.held: list[Held] = []
 
     @property
     def bytes(self) -> int:

@@ -44,6 +44,7 @@ def add_offsets_to_txn(context: BrokerContext, request: Any, call: Call) -> Answ
             partitions,
             CLASSIC,
             context.runtime.now,
+            patient=True,
         ),
         lambda verdict: _reply(verdict.error, call),
     )

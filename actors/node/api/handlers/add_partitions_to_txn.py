@@ -106,6 +106,7 @@ def _one(context: BrokerContext, one: _Transaction, call: Call, batched: bool) -
             frozenset(one.partitions),
             VERSION_2 if batched else CLASSIC,
             context.runtime.now,
+            patient=not batched,  # a broker asks for many transactions at once, and tries by itself
         ),
         lambda verdict: (one, [verdict.error] * len(one.partitions)),
     )

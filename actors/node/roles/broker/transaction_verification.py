@@ -8,8 +8,9 @@ This file alone decides when that is asked and what the answer is for the client
 2. One request at a time to a coordinator, for what has come up meanwhile, `QUESTIONS_A_REQUEST` at most.
 3. What was verified holds for one batch, and until the transaction ends: a marker that overtakes the batch takes the
    permission back, else the batch would open a transaction that nobody ends.
-4. The transaction before may still be ending. A partition is then added again and again, for
-   `add.partitions.to.txn.retry.backoff.max.ms`.
+4. The transaction before may still be ending, which takes milliseconds. A partition is then tried to add again after
+   `FIRST_RETRY_MS`, and each time after twice as long, up to `add.partitions.to.txn.retry.backoff.ms`, for
+   `add.partitions.to.txn.retry.backoff.max.ms` in all.
 5. Older clients take the coordinator's transient errors for fatal ones: they hear NOT_ENOUGH_REPLICAS, and try again.
 """
 
@@ -32,6 +33,7 @@ from actors.wire.messages import message
 VERSION = 5
 QUESTIONS_A_REQUEST = 10_000
 TIMEOUT_MS = 30_000
+FIRST_RETRY_MS = 2
 CODES = {int(code): code for code in ErrorCode}
 PERMISSION_MS = 120_000
 """A permission that was not used for so long belonged to a request that is gone."""
@@ -103,6 +105,7 @@ class _Ask(NamedTuple):
     client: Client
     transactional_id: str
     until_ms: int
+    retry_ms: int
 
     @property
     def transaction(self) -> tuple[str, int, int, bool]:
@@ -142,7 +145,7 @@ class TransactionVerification:
         check.left = len(wanted)
         for question in wanted:
             self._permissions[_guard(question)] = _Permission(question.producer_epoch, client.adds, now_ms)
-            self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max))
+            self._place(_Ask(check, question, client, transactional_id, now_ms + self._retry_ms_max, FIRST_RETRY_MS))
         self._send()
         return check
 
@@ -238,8 +241,10 @@ class TransactionVerification:
 
     def _answered(self, ask: _Ask, code: ErrorCode) -> None:
         now_ms = self._runtime.now.mono_ms
-        if ask.client.adds and code is ErrorCode.CONCURRENT_TRANSACTIONS and now_ms + self._retry_ms <= ask.until_ms:
-            self._runtime.waiting.timers.at(now_ms + self._retry_ms, lambda: self._again(ask))
+        retry_ms = min(ask.retry_ms, self._retry_ms)
+        if ask.client.adds and code is ErrorCode.CONCURRENT_TRANSACTIONS and now_ms + retry_ms <= ask.until_ms:
+            later = ask._replace(retry_ms=2 * retry_ms)
+            self._runtime.waiting.timers.at(now_ms + retry_ms, lambda: self._again(later))
         else:
             self._answer(ask, code)
 
