@@ -91,9 +91,9 @@ class Transactions:
         self.machine.init(id, 1, Init(int(timeout), int(pid), int(epoch)), self.now())
         return "\n".join(self.told())
 
-    def add(self, id: str, pid: str, epoch: str, *partitions: str, v: str = "2") -> str:
+    def add(self, id: str, pid: str, epoch: str, *partitions: str, v: str = "2", patient: str = "") -> str:
         named = frozenset((one.split("-")[0], int(one.split("-")[1])) for one in partitions)
-        self.machine.add(id, 1, int(pid), int(epoch), named, int(v), self.now())
+        self.machine.add(id, 1, int(pid), int(epoch), named, int(v), self.now(), patient=bool(patient))
         return "\n".join(self.told())
 
     def verify(self, id: str, pid: str, epoch: str, *partitions: str) -> str:
