@@ -80,7 +80,6 @@ REFUSED: dict[str, str] = {
 
 IDLE = frozenset(
     {
-        "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
         "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds", "client.quota.callback.class", "config.providers",
         "connections.max.reauth.ms", "controller.performance.always.log.threshold.ms",
@@ -100,8 +99,7 @@ IDLE = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second", "replica.selector.class",
         "replication.quota.window.num", "replication.quota.window.size.seconds", "security.providers",
         "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",
-        "socket.connection.setup.timeout.ms", "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-        "transaction.partition.verification.enable", "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "socket.connection.setup.timeout.ms",
         "transaction.state.log.load.buffer.size", "transaction.two.phase.commit.enable",
         "unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
     }

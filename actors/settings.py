@@ -202,7 +202,6 @@ def _idle(
 _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
-_NO_TRANSACTIONS = "there are no transactions yet"
 _CLASSIC = "there are classic groups only"
 _AS_SENT = "batches keep the codec that they came with"
 
@@ -399,12 +398,24 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Its segment size. When as much was committed, what counts is written once more and the rest goes."),
         _idle("offsets.load.buffer.size", INT, 5242880, at_least(1), "group partitions load in slices of 256 KiB"),
         _idle("offsets.topic.compression.codec", INT, 0, None, "offsets are not compressed"),
-        _idle("transaction.max.timeout.ms", INT, 900000, at_least(1), _NO_TRANSACTIONS),
-        _idle("transactional.id.expiration.ms", INT, 604800000, at_least(1), _NO_TRANSACTIONS),
-        _idle("transaction.state.log.num.partitions", INT, 50, at_least(1), _NO_TRANSACTIONS),
-        _idle("transaction.state.log.replication.factor", SHORT, 3, at_least(1), _NO_TRANSACTIONS),
-        _idle("transaction.state.log.min.isr", INT, 2, at_least(1), _NO_TRANSACTIONS),
-        _idle("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), _NO_TRANSACTIONS),
+        _key("transaction.max.timeout.ms", INT, 900000, at_least(1), "Longest timeout that a producer may ask for."),
+        _key("transactional.id.expiration.ms", INT, 604800000, at_least(1),
+             "When a transactional id that is not used is removed."),
+        _key("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10000, at_least(1),
+             "How often transactions that are over their time are aborted."),
+        _key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3600000, at_least(1),
+             "How often transactional ids that are not used are removed."),
+        _key("transaction.partition.verification.enable", BOOLEAN, True, None,
+             "Ask the coordinator whether a partition is in the transaction before a batch is appended (KIP-890)."),
+        _key("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0),
+             "How long a leader waits for the end of the transaction before, when it adds its partition to the next."),
+        _key("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), "Longest time between two such attempts."),
+        _key("transaction.state.log.num.partitions", INT, 50, at_least(1), "Partitions of __transaction_state."),
+        _key("transaction.state.log.replication.factor", SHORT, 3, at_least(1),
+             "Its replicas; as many as there are brokers where fewer are there and it is not given."),
+        _key("transaction.state.log.min.isr", INT, 2, at_least(1),
+             "Its min.insync.replicas; no more than it has replicas where it is not given."),
+        _key("transaction.state.log.segment.bytes", INT, 104857600, at_least(1), "Its segment size."),
         _key("producer.id.expiration.ms", INT, 86400000, at_least(1),
              "When an unused producer id is forgotten."),
     ]

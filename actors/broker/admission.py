@@ -8,6 +8,9 @@ The order is Apache Kafka's, since the first fault names the answer's error:
 4. `accept`: every length, checksum, count, key and time of the records, and the offsets that the batch gets (KIP-98,
    KIP-32).
 
+A transactional batch belongs to a producer that has named its transactional id. Whether the partition is in the producer's
+transaction the transaction coordinator says (KIP-890); that is not decided here.
+
 Between 1 and 2 the partition says who leads it, and whether its ISR is large enough. After 4 the log says whether the batch
 follows on the producer's last one. How much of a compressed batch is looked at in a turn, `inspections.py` decides.
 """
@@ -64,7 +67,7 @@ def check(records: Any, settings: TopicSettings, version: int, transactional_id:
     """The claims of a batch with the right form and size. `version`: of the Produce request.
 
     Raises Refused: INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
-    INVALID_TXN_STATE."""
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
     size = 0 if records is None else len(records)
     claims = Claims._make(_HEADER.unpack_from(records)) if size >= HEADER_SIZE else None
     if claims is None or claims.length + SIZE_BYTES != size:
@@ -80,8 +83,10 @@ def check(records: Any, settings: TopicSettings, version: int, transactional_id:
         raise Refused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes is larger than a segment")
     if claims.attributes & CODECS == ZSTD and version < ZSTD_FROM:
         raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if transactional_id is not None or claims.attributes & TRANSACTIONAL:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "this cluster has no transactions")
+    if claims.attributes & TRANSACTIONAL and not transactional_id:
+        raise Refused(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch comes with a transactional id"
+        )
     return claims
 
 
@@ -93,6 +98,8 @@ def judge(claims: Claims) -> None:
         )
     if claims.producer_id >= 0 and (claims.producer_epoch < 0 or claims.base_sequence < 0):
         raise Refused(ErrorCode.INVALID_RECORD, "a batch of an idempotent producer has an epoch and a sequence number")
+    if claims.attributes & TRANSACTIONAL and claims.producer_id < 0:
+        raise Refused(ErrorCode.INVALID_RECORD, "a transactional batch has a producer id")
 
 
 def believe(records: Any, verdict: int | Refused | None) -> None:

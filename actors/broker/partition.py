@@ -8,9 +8,12 @@ follower's fetch means, and what a produced batch must wait for. Rules:
    epoch, whose start offset is noted before the first append (KIP-101). An ISR may change under the same leader epoch;
    a leader epoch never moves without the partition epoch.
 2. The high watermark never falls, save with the log itself when it is cut below.
-3. acks=all is satisfied by the high watermark over the maximal ISR (R497-24). The committed ISR admits an append, the
+3. The last stable offset is the high watermark, or the first offset of the oldest transaction that is open or whose marker
+   is not below the high watermark, and never below the log's start (KIP-98). It moves only when the high watermark or the
+   log's start does, so whoever waits for those waits for it.
+4. acks=all is satisfied by the high watermark over the maximal ISR (R497-24). The committed ISR admits an append, the
    maximal one judges it when it is done (R497-25).
-4. Nothing here signals, sends or syncs: functions return what has changed.
+5. Nothing here signals, sends or syncs: functions return what has changed.
 """
 
 import enum
@@ -20,6 +23,7 @@ from actors.broker import isr as isr_rules
 from actors.broker.admission import Refused, accept
 from actors.broker.followers import Follower, Position
 from actors.broker.isr import Event, Isr, Row, View
+from actors.broker.log import markers
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import OutOfOrderSequence, ProducerFault
@@ -138,6 +142,7 @@ class Partition:
         """Invariant: on the leader exactly the other replicas; elsewhere empty."""
         self.high_watermark = high_watermark
         """Invariant: at most the log end."""
+        log.producers.transactions.replicated(high_watermark)
         self.epoch_start = 0
         """Log end when the leader epoch began here."""
         self.led_from = 0
@@ -264,6 +269,31 @@ class Partition:
                 del self._unwritten[next(iter(self._unwritten))]
             raise self._no_room() from None
 
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        wall_ms: int,
+        *,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Append the marker that ends a producer's transaction here, as its coordinator asks for (KIP-98).
+
+        `producer_epoch`: the marker's. In transaction version 2 it must be above the epoch that the producer has here, as it
+        rises with each end (KIP-890, part 2); below that, the same is enough (`log/producers.py`, rule 7). Without an open
+        transaction the marker is written too.
+
+        Raises Refused: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR when the disk is full.
+        Raises DiskFailed."""
+        try:
+            self.log.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        except ProducerFault as error:
+            raise Refused(CODES[error.code], str(error)) from None
+        marker = markers.Marker(commit, coordinator_epoch)
+        return self.append(markers.build(producer_id, producer_epoch, marker, wall_ms), wall_ms, client=False)
+
     def _no_room(self) -> Refused:
         # What the system says names a file of this machine, which is for the log and not for a client.
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the leader of {self!r} has no room on its disk")
@@ -334,7 +364,14 @@ class Partition:
         if reached <= self.high_watermark:
             return False
         self.high_watermark = reached
+        self._replicated()
         return True
+
+    def _replicated(self) -> None:
+        """The high watermark has moved, or the log was cut."""
+        transactions = self.log.producers.transactions
+        if transactions.ended:
+            transactions.replicated(self.high_watermark)
 
     def decide(self, mono_ms: int) -> bool:
         """Compare the ISR that is with the one that should be; True: a new proposal is to be queued (T1, T2)."""
@@ -372,6 +409,14 @@ class Partition:
 
     # ---- reads
 
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where readers of committed records read. At most the high watermark."""
+        unstable = self.log.producers.transactions.first_unstable
+        if unstable >= self.high_watermark:
+            return self.high_watermark
+        return min(max(unstable, self.log.log_start_offset), self.high_watermark)
+
     def check_epoch(self, epoch: int, *, leader_only: bool) -> None:
         """FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER; `epoch` -1 is not checked (KIP-320)."""
         if epoch >= 0 and epoch != self.leader_epoch:
@@ -407,6 +452,7 @@ class Partition:
         if reached <= self.high_watermark:
             return False
         self.high_watermark = reached
+        self._replicated()
         return True
 
     def prepare_cut(self, epoch: int, end_offset: int) -> Preparation | None:
@@ -420,6 +466,7 @@ class Partition:
         """
         jobs = self.log.truncate_to(self._common(epoch, end_offset), prepared)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+        self._replicated()
         return jobs
 
     def _common(self, epoch: int, end_offset: int) -> int:

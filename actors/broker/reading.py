@@ -2,13 +2,17 @@
 
 This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
 epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
-high watermark. What comes from a sealed segment is verified, whoever reads it; what a machine inside the broker reads, is
-so from the active one too, since nobody behind it would notice.
+high watermark, and one that wants committed records only to the last stable offset (KIP-98). What comes from a sealed
+segment is verified, whoever reads it; what a machine inside the broker reads, is so from the active one too, since nobody
+behind it would notice.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.admission import Refused
+from actors.broker.log.aborted_search import AbortedSearch
+from actors.broker.log.log import ColdRead
 from actors.broker.partition import NO_LEADER, Partition
 from actors.broker.replicas import Replicas
 from actors.broker.sessions import Entry
@@ -29,6 +33,8 @@ class Reader(NamedTuple):
     leader_only: bool
     """A consumer below version 11 reads from the leader alone (KIP-392)."""
     mono_ms: int
+    committed_only: bool = False
+    """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
 
 
 class Look(NamedTuple):
@@ -49,6 +55,9 @@ class Look(NamedTuple):
     """A job that brings the bytes into memory; the look is to be repeated after it."""
     left_out: bool = False
     """There is something to read, but no room for it in this answer."""
+    last_stable: int = -1
+    aborted: Sequence[tuple[int, int]] = ()
+    """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
 
     @property
     def urgent(self) -> bool:
@@ -160,9 +169,15 @@ def _read(
     partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None, first: bool
 ) -> Look:
     log = partition.log
-    end = log.log_end_offset if reader.replica >= 0 else partition.high_watermark
+    last_stable = end = partition.high_watermark
+    if log.producers.transactions.first_unstable < end:
+        last_stable = partition.last_stable_offset
+    if reader.replica >= 0:
+        end = log.log_end_offset
+    elif reader.committed_only:
+        end = last_stable
     records: Buffer = b""
-    cold = None
+    cold: ColdRead | AbortedSearch | None = None
     if partition.unreadable and (reader.replica < 0 or entry.unread == entry.fetch_offset):
         # A follower may have what is damaged here, and can take over only if it gets the rest.
         raise DiskFailed(f"a sealed segment of {partition!r} is damaged")
@@ -194,6 +209,13 @@ def _read(
             _verify(partition, entry.fetch_offset, records)
         except CorruptBatch as error:
             raise _damaged(partition, entry.fetch_offset, error.reason) from None
+    aborted: Sequence[tuple[int, int]] = ()
+    if log.aborting and reader.committed_only and records:
+        found_aborted = _aborted(partition, entry, below)
+        if isinstance(found_aborted, AbortedSearch):
+            cold = found_aborted
+        else:
+            aborted = found_aborted
     return Look(
         entry,
         NONE,
@@ -207,7 +229,18 @@ def _read(
         partition.leader_epoch,
         cold,
         readable and not len(records),
+        last_stable,
+        aborted,
     )
+
+
+def _aborted(partition: Partition, entry: Entry, below: int) -> Sequence[tuple[int, int]] | AbortedSearch:
+    """The aborted transactions of what is read from the entry's offset to `below`. What a job has found is used once."""
+    searched, entry.aborted = entry.aborted, None
+    wanted = searched is not None and searched.offset == entry.fetch_offset and searched.upper_offset >= below
+    if searched is not None and partition.log.take_rebuilt(searched) and wanted:
+        return searched.found
+    return partition.log.aborted_transactions(entry.fetch_offset, below)
 
 
 def _verify(partition: Partition, offset: int, records: Buffer) -> None:
@@ -238,4 +271,12 @@ def _refusal(partition: Partition, entry: Entry, code: ErrorCode, reader: Reader
     start, high_watermark = -1, -1
     if code == ErrorCode.OFFSET_OUT_OF_RANGE and reader.replica >= 0:
         start, high_watermark = partition.log.log_start_offset, partition.high_watermark
-    return Look(entry, code, high_watermark, start, leader=partition.leader, leader_epoch=partition.leader_epoch)
+    return Look(
+        entry,
+        code,
+        high_watermark,
+        start,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        last_stable=high_watermark,
+    )

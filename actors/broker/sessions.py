@@ -16,6 +16,7 @@ This file alone decides which session a request belongs to and which of its part
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.partition import Partition
 from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
@@ -52,6 +53,7 @@ class Entry:
     """One partition of a fetcher: what it wants, and what it was last told."""
 
     __slots__ = (
+        "aborted",
         "bytes_max",
         "fetch_offset",
         "fresh",
@@ -75,6 +77,8 @@ class Entry:
         self.session = session
         self.warm: Warm | None = None
         """Of the next look."""
+        self.aborted: AbortedFound | None = None
+        """The same of aborted transactions."""
         self.unread = -1
         """Fetch offset at which a thread could not read; -1: none."""
         self.fresh = True
@@ -102,7 +106,9 @@ class Entry:
 class Session:
     """One fetcher's session. Invariant: `dirty` is a part of `entries`."""
 
-    __slots__ = ("dirty", "entries", "epoch", "id", "key", "registered", "replica", "used_ms", "uses_ids")
+    __slots__ = (
+        "committed_only", "dirty", "entries", "epoch", "id", "key", "registered", "replica", "used_ms", "uses_ids",
+    )  # fmt: skip
 
     def __init__(self, id: int, replica: int, uses_ids: bool, mono_ms: int) -> None:
         self.id = id
@@ -112,6 +118,8 @@ class Session:
         self.registered = False
         """Whether it is of a registered broker: it has no place among the clients' then, and does not expire."""
         self.uses_ids = uses_ids
+        self.committed_only = False
+        """As the last request said. Invariant: what is not dirty has nothing more for such a reader."""
         self.entries: dict[Key, Entry] = {}
         self.dirty: dict[Entry, None] = {}
         self.used_ms = mono_ms
@@ -131,6 +139,12 @@ class Session:
                 self.dirty.pop(entry, None)
             self.dirty[entry] = None
         return added
+
+    def isolate(self, committed_only: bool) -> None:
+        """A request says something else than the last one: there may be something to read anywhere."""
+        self.committed_only = committed_only
+        if self.entries:
+            self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[Entry]:
         """Drop partitions; the entries that are gone."""

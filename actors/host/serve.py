@@ -148,6 +148,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             disks=[LocalDisk(os.path.abspath(directory.path), handles_max) for directory in found],
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
+            transaction_version=first.transaction_version,
         ),
         SystemRandom(),
         log,

@@ -30,6 +30,9 @@ META = "meta.properties"
 LOCK = ".lock"
 FAMILY = "rayft.metadata.family"
 LEVEL = "rayft.metadata.format"
+TRANSACTIONS = "rayft.transaction.version"
+NEWEST_TRANSACTIONS = 2
+"""`transaction.version` of a new cluster."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 HOLDER_BYTES = 32
@@ -61,6 +64,8 @@ class Directory(NamedTuple):
     level: int
     ids: dict[str, int]
     """broker.id, controller.id and node.id, those that are there."""
+    transaction_version: int = 0
+    """`transaction.version` of a cluster that begins with this storage. Earlier software had none."""
 
 
 class Lock:
@@ -154,6 +159,7 @@ def read(path: str) -> Directory | None:
             values[FAMILY],
             int(values.get(LEVEL, "2")),
             ids,
+            int(values.get(TRANSACTIONS, "0")),
         )
     except (KeyError, ValueError) as error:
         raise StorageError(
@@ -216,6 +222,7 @@ def format_node(
     voters: Sequence[Voter] | None,
     directory_id: bytes | None = None,
     level: int = 2,
+    transaction_version: int = NEWEST_TRANSACTIONS,
     ignore_formatted: bool = False,
 ) -> list[Directory]:
     """Format every directory of a node.
@@ -248,7 +255,7 @@ def format_node(
                 os.makedirs(os.path.join(path, METADATA_DIRECTORY), durable.DIRECTORY_MODE, exist_ok=True)
                 write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
-            found.append(_write_meta(config, path, cluster_id, own, level))
+            found.append(_write_meta(config, path, cluster_id, own, level, transaction_version))
         finally:
             lock.close()
     return found
@@ -296,7 +303,9 @@ def first_checkpoint(voters: Sequence[Voter]) -> bytes:
     return bytes(batches.control_batch(0, 0, 0, head).data) + bytes(foot.data)
 
 
-def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: bytes, level: int) -> Directory:
+def _write_meta(
+    config: NodeConfig, path: str, cluster_id: str, directory_id: bytes, level: int, transaction_version: int
+) -> Directory:
     ids = {}
     if "broker" in config.roles:
         ids["broker.id"] = config.broker_id
@@ -305,9 +314,10 @@ def _write_meta(config: NodeConfig, path: str, cluster_id: str, directory_id: by
     if len(ids) == 1:
         ids["node.id"] = next(iter(ids.values()))
     lines = ["#", "#", "version=1", f"cluster.id={cluster_id}", f"directory.id={uuid_text(directory_id)}"]
-    lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", *(f"{name}={id}" for name, id in sorted(ids.items()))]
+    lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", f"{TRANSACTIONS}={transaction_version}"]
+    lines += [f"{name}={id}" for name, id in sorted(ids.items())]
     write(path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
-    return Directory(path, cluster_id, directory_id, "drafts", level, ids)
+    return Directory(path, cluster_id, directory_id, "drafts", level, ids, transaction_version)
 
 
 def write(directory: str, contents: Mapping[str, bytes]) -> None:

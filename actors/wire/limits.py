@@ -22,6 +22,7 @@ _BY_API = {
     "Fetch": FETCH_MAX,
     **dict.fromkeys(
         (
+            "AddPartitionsToTxn",
             "AlterConfigs",
             "CreatePartitions",
             "CreateTopics",
@@ -30,6 +31,7 @@ _BY_API = {
             "DescribeConfigs",
             "DescribeGroups",
             "DescribeTopicPartitions",
+            "DescribeTransactions",
             "FindCoordinator",
             "IncrementalAlterConfigs",
             "LeaveGroup",
@@ -46,6 +48,7 @@ _BY_API = {
             "BrokerHeartbeat",
             "DeleteRecords",
             "DescribeLogDirs",
+            "DescribeProducers",
             "ElectLeaders",
             "ListOffsets",
             "ListPartitionReassignments",
@@ -53,6 +56,8 @@ _BY_API = {
             "OffsetDelete",
             "OffsetFetch",
             "OffsetForLeaderEpoch",
+            "TxnOffsetCommit",
+            "WriteTxnMarkers",
         ),
         PARTITIONS_MAX,
     ),

@@ -1,4 +1,5 @@
-"""Apache Kafka's own DumpLogSegments reads what the log writes: segments, both indexes, producer snapshots."""
+"""Apache Kafka's own DumpLogSegments reads what the log writes: segments, their indexes, producer snapshots, markers of
+transactions."""
 
 import re
 import shutil
@@ -13,6 +14,7 @@ from actors.broker.log.log import PartitionLog
 from actors.host.disk import LocalDisk
 from tests.integration.conftest import kafka_libs
 from tests.unit.broker.log.logs import build, put, settings
+from tests.unit.broker.log.transactions import end, write
 
 LIBS = kafka_libs()
 
@@ -89,6 +91,56 @@ def test_kafka_reads_the_producer_snapshots(directory: Path) -> None:
     assert found == [
         ("4000", "2", "147", "439"), ("4001", "2", "145", "435"), ("4002", "2", "145", "437")
     ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def transactions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of several segments with transactions: committed, aborted across segments, not replicated, open."""
+    root = tmp_path_factory.mktemp("logs")
+    log = PartitionLog(LocalDisk(str(root)), "topic-0", settings(segment_bytes=400), bytes(range(16)))
+    write(log, 4000, 0, epoch=3)
+    for number in range(6):
+        write(log, 4001, number * 2, 2)
+        end(log, 4001, number % 2 == 0, coordinator_epoch=7)
+    end(log, 4000, False, epoch=4, coordinator_epoch=9)
+    write(log, 4002, 0)
+    _stop(log)
+    return root / "topic-0"
+
+
+def test_kafka_reads_markers(transactions: Path) -> None:
+    text = _dump("--deep-iteration", "--files", _files(transactions, ".log"))
+    assert "isvalid: true" in text and "isvalid: false" not in text
+    assert len(re.findall("endTxnMarker: COMMIT coordinatorEpoch: 7", text)) == 3
+    assert len(re.findall("endTxnMarker: ABORT coordinatorEpoch: 7", text)) == 3
+    assert len(re.findall("endTxnMarker: ABORT coordinatorEpoch: 9", text)) == 1
+    assert "producerId: 4000 producerEpoch: 4" in text and "isTransactional: true" in text
+
+
+def test_kafka_reads_the_aborted_transactions(transactions: Path) -> None:
+    text = _dump("--files", _files(transactions, ".txnindex"))
+    names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
+    found = re.findall(" ".join(rf"{name}: (\d+)" for name in names), text)
+    assert [tuple(map(int, one)) for one in found] == [
+        (4001, 4, 6, 0),
+        (4001, 10, 12, 0),
+        (4001, 16, 18, 0),
+        (4000, 0, 19, 20),
+    ]
+
+
+def test_kafka_reads_a_snapshot_with_transactions(transactions: Path) -> None:
+    text = _dump("--files", _files(transactions, ".snapshot"))
+    last = text[text.rindex("Dumping") :]
+    assert "00000000000000000021.snapshot" in last
+    found = re.findall(
+        r"producerId: (\d+) producerEpoch: (\d+) coordinatorEpoch: (-?\d+) currentTxnFirstOffset: (\S+) ", last
+    )
+    assert found == [
+        ("4000", "4", "9", "OptionalLong.empty"),
+        ("4001", "0", "7", "OptionalLong.empty"),
+        ("4002", "0", "-1", "OptionalLong[20]"),
+    ]
 
 
 def test_the_checkpoints_have_kafkas_form(tmp_path: Path) -> None:

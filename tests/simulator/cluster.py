@@ -34,8 +34,10 @@ class Cluster:
         level: int = 2,
         config: Mapping[str, str] | None = None,
         directories: int = 1,
+        transaction_version: int = 0,
     ) -> None:
-        """`directories`: how many log directories a broker has."""
+        """`directories`: how many log directories a broker has. `transaction_version`: the cluster begins with it."""
+        self.transaction_version = transaction_version
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
@@ -95,9 +97,12 @@ class Cluster:
     def _process(self, name: str, config: NodeConfig, id: bytes) -> Process:
         def storage(disk: VirtualDisk) -> Storage:
             if not process.more:
-                return Storage(CLUSTER_ID, "drafts", self.level, [disk], [disk.id or id], [f"{name}:data"])
-            ids = [one.id or id for one in process.disks]
-            return Storage(CLUSTER_ID, "drafts", self.level, process.disks, ids, DIRECTORIES[: len(ids)])
+                disks, ids, paths = [disk], [disk.id or id], [f"{name}:data"]
+            else:
+                disks = process.disks
+                ids = [one.id or id for one in disks]
+                paths = list(DIRECTORIES[: len(ids)])
+            return Storage(CLUSTER_ID, "drafts", self.level, disks, ids, paths, self.transaction_version)
 
         process = Process(self.world, name, config, storage)
         self.world.add(process)

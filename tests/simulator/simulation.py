@@ -40,6 +40,7 @@ from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
 from tests.simulator.checkers.served_offsets import ServedOffsets
+from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.clients.consumer import consume, earliest, fetch
@@ -190,10 +191,7 @@ class Simulation:
         self.seed = seed
         self.shape = shape(seed)
         self.world = World(seed, keep_log=keep_log)
-        self.cluster = Cluster(
-            self.world, self.shape.controllers, self.shape.brokers, self.shape.level, self.shape.config,
-            self.shape.directories,
-        )  # fmt: skip
+        self.cluster = self._cluster()
         self.hooks = Hooks()
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
@@ -210,7 +208,7 @@ class Simulation:
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
-            StatedInvariants(),
+            StatedInvariants(), StableOffsets(),
         ])  # fmt: skip
         if self.shape.compacted:
             self.hooks.add([self.compacted])
@@ -244,6 +242,16 @@ class Simulation:
         )  # fmt: skip
 
     # ---- the parts
+
+    def _cluster(self) -> Cluster:
+        shape = self.shape
+        return Cluster(
+            self.world, shape.controllers, shape.brokers, shape.level, self._config(), shape.directories
+        )  # fmt: skip
+
+    def _config(self) -> dict[str, str]:
+        """Settings of every node."""
+        return self.shape.config
 
     def _run(self) -> None:
         self.cluster.start()

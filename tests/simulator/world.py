@@ -412,6 +412,52 @@ class Link:
             end.input(lambda: end.node and end.node.closed(conn, refused))
 
 
+class Near:
+    """The dialling end of a connection of a process to itself: an end of its own, so that its link has two."""
+
+    def __init__(self, process: "Process") -> None:
+        self._process = process
+        self.name = f"{process.name} dials"
+
+    @property
+    def life(self) -> int:
+        return self._process.life
+
+    @property
+    def node(self) -> Any:
+        return self._process.node
+
+    @property
+    def peers(self) -> Any:
+        return self._process.peers
+
+    def input(self, function: Callable[[], Any]) -> None:
+        self._process.input(function)
+
+
+class NearLink:
+    """What the process has of it: a link that is always used from the dialling end."""
+
+    def __init__(self, link: Link, near: Near) -> None:
+        self._link = link
+        self._near = near
+
+    def send(self, sender: Any, data: bytes | None) -> None:
+        self._link.send(self._near, data)
+
+    def close(self, end: Any) -> None:
+        self._link.close(self._near)
+
+    def cut(self, end: Any) -> None:
+        self._link.cut(self._near)
+
+    def cut_here(self, end: Any) -> None:
+        self._link.cut_here(self._near)
+
+    def other(self, end: Any) -> Any:
+        return self._link.other(self._near)
+
+
 def frames(data: bytes) -> Iterator[memoryview]:
     """Whole frames without their lengths, where they lie."""
     view, position = memoryview(data), 0
@@ -542,18 +588,19 @@ class World:
             return
         if source.life != life:
             return
-        link = Link(self, source, target)
-        link.conns[source.name] = conn
+        near = source if source is not target else Near(target)
+        link = Link(self, near, target)
+        link.conns[near.name] = conn
         kept = listener in target.listening
         link.conns[target.name] = target.accept(link, listener) if kept else target.turn_away()
-        source.peers[conn] = link
+        source.peers[conn] = link if near is source else NearLink(link, near)
         self.after(self.delay(target, source), lambda: self._connected(source, life, conn, link, kept))
 
     def _connected(self, source: Any, life: int, conn: int, link: Link, kept: bool) -> None:
         if source.life == life and link.open:
             source.input(lambda: source.node and source.node.connected(conn, "", "127.0.0.1"))
             if not kept:
-                link.close(link.other(source))
+                link.close(link.ends[1])
 
     def _refuse(self, source: Any, life: int, conn: int, refused: bool) -> None:
         if source.life == life:

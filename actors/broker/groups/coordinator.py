@@ -15,7 +15,7 @@ Inputs come with the time; outputs are drained from `answers` (ticket, verdict),
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from actors.broker.groups import rebalance
@@ -34,6 +34,7 @@ from actors.broker.groups.records import (
 from actors.broker.groups.shard import Key, Shard
 from actors.broker.groups.state import Group, GroupState
 from actors.broker.groups.subscriptions import subscribed
+from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
@@ -46,6 +47,8 @@ class Write(NamedTuple):
     token: int
     partition: int
     records: Sequence[Record]
+    producer: tuple[int, int] | None = None
+    """Producer id and epoch of the transaction that they belong to."""
 
 
 class Settings(NamedTuple):
@@ -141,8 +144,11 @@ class Coordinator:
                 del self._pending[token]
                 pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
-    def load(self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[str]:
-        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
+    def load(
+        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
+    ) -> list[str]:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
+        transaction the records belong to; -1: they belong to none.
 
         Records that cannot be decoded are passed over: a sentence about each."""
         shard = self.shards.get(partition)
@@ -156,7 +162,12 @@ class Coordinator:
                 strange.append(str(error))
                 continue
             if isinstance(line, OffsetLine):
-                shard.set(line.group, (line.topic, line.partition), line.committed)
+                place, order = (line.topic, line.partition), shard.transactional.next()
+                if producer_id >= 0:
+                    shard.transactional.wrote(producer_id, line.group, place, order, line.committed)
+                else:
+                    shard.set(line.group, place, line.committed)
+                    shard.transactional.set(line.group, place, order)
             elif isinstance(line, GroupLine):
                 if line.group is None:
                     shard.groups.pop(line.id, None)
@@ -164,6 +175,12 @@ class Coordinator:
                     shard.groups[line.id] = line.group
                     line.group.value = value
         return strange
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """Replay a marker: the producer's transaction ends here. Ignored as `load` is."""
+        shard = self.shards.get(partition)
+        if shard is not None and shard.epoch == epoch and not shard.loaded:
+            self._end(shard, producer_id, commit)
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """The whole log has been replayed; the shard serves, and its members have a session from now.
@@ -278,9 +295,17 @@ class Coordinator:
     # ---- offsets
 
     def commit_error(
-        self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        now: Now,
+        *,
+        transactional: bool = False,
     ) -> ErrorCode:
-        """Whether (member, generation) may commit for the group."""
+        """Whether (member, generation) may commit for the group. `transactional`: a producer does, for a member that it may
+        name (KIP-447); one that names none is believed."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -295,9 +320,9 @@ class Coordinator:
             error = rebalance.member_error(group, member_id, instance_id, generation)
             if error is not None:
                 return error
-        elif group.state is not GroupState.EMPTY:
+        elif group.state is not GroupState.EMPTY and not transactional:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if group.state is GroupState.COMPLETING:
+        if group.state is GroupState.COMPLETING and not transactional:
             return ErrorCode.REBALANCE_IN_PROGRESS
         member = group.members.get(member_id)
         if member is not None:
@@ -315,6 +340,53 @@ class Coordinator:
         self._write_offsets(
             shard, group_id, [((topic, number), committed) for topic, number, committed in offsets], then
         )
+
+    def commit_transactional(
+        self,
+        group_id: str,
+        producer: tuple[int, int],
+        offsets: Sequence[tuple[str, int, CommittedOffset]],
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        """Write offsets in the transaction of a producer (id, epoch). `then` is called once they are committed to the log;
+        they are visible when the transaction is committed, see `transaction_ended`."""
+        shard = self.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            then(shard)
+            return
+        pending = shard.transactional
+        written = [((topic, number), pending.next(), committed) for topic, number, committed in offsets]
+
+        def ended(error: ErrorCode, now: Now) -> None:
+            if error is not ErrorCode.NONE:
+                for key, order, _ in written:
+                    pending.failed(producer[0], group_id, key, order)
+            then(error)
+
+        for key, order, committed in written:
+            pending.wrote(producer[0], group_id, key, order, committed)
+        if shard in self._compactions:
+            # What a compaction writes once more would stand behind these offsets, though it is older.
+            self._compacted(shard, False)
+        self._write(
+            shard,
+            group_id,
+            [offset_record(group_id, *key, committed) for key, _, committed in written],
+            ended,
+            producer,
+        )
+
+    def transaction_ended(self, partition: int, producer_id: int, commit: bool) -> None:
+        """A marker is committed to a partition: what the producer has committed there in its transaction is visible, or
+        forgotten. Ignored where the partition is not led, or is being loaded: the log says it too."""
+        shard = self.shards.get(partition)
+        if shard is not None and shard.loaded:
+            self._end(shard, producer_id, commit)
+
+    def unstable(self, group_id: str) -> Collection[tuple[str, int]]:
+        """Partitions for which the group has offsets in open transactions (KIP-447)."""
+        shard = self.shard_of(group_id)
+        return () if isinstance(shard, ErrorCode) else shard.transactional.unstable(group_id)
 
     def fetch(self, group_id: str) -> dict[tuple[str, int], CommittedOffset] | ErrorCode:
         """Committed offsets of a group (empty if there is none)."""
@@ -433,6 +505,8 @@ class Coordinator:
                     self._expire_unsubscribed(shard, group, now)
                 if group.state is not GroupState.EMPTY or group.pending or (shard.partition, group.id) in busy:
                     continue
+                if shard.transactional.unstable(group.id):
+                    continue
                 offsets = shard.offsets.get(group.id, {})
                 old = [
                     key
@@ -446,9 +520,9 @@ class Coordinator:
 
     def compact(self, partition: int) -> bool:
         """Write once more what counts in a partition; its end comes out of `compacted`. False: not now, it is not loaded or
-        being compacted."""
+        being compacted, or has offsets of open transactions."""
         shard = self.shards.get(partition)
-        if shard is None or not shard.loaded or shard in self._compactions:
+        if shard is None or not shard.loaded or shard in self._compactions or shard.transactional:
             return False
         self._compactions[shard] = Compaction(shard)
         self._compact(shard)
@@ -482,7 +556,15 @@ class Coordinator:
             if not exists(topic):
                 self._forget(shard, topic)
 
+    def _end(self, shard: Shard, producer_id: int, commit: bool) -> None:
+        for group_id, key, order, committed in shard.transactional.ended(producer_id, commit):
+            shard.set(group_id, key, committed)
+            shard.transactional.set(group_id, key, order)
+            if shard.loaded:
+                shard.groups.setdefault(group_id, Group(group_id))
+
     def _forget(self, shard: Shard, topic: str) -> None:
+        shard.transactional.forget_topic(topic)
         for group_id in (*shard.offsets, *(id for id in shard.unsettled if id not in shard.offsets)):
             keys = [key for key in shard.keys(group_id) if key[0] == topic]
             if keys:
@@ -500,10 +582,13 @@ class Coordinator:
         offsets: Sequence[tuple[Key, CommittedOffset | None]],
         then: Callable[[ErrorCode], None],
     ) -> None:
+        order = shard.transactional.next()
+
         def ended(error: ErrorCode, now: Now) -> None:
             for key, committed in offsets:
                 if error is ErrorCode.NONE:
                     shard.set(group_id, key, committed)
+                    shard.transactional.set(group_id, key, order)
                     if committed is not None:
                         shard.groups.setdefault(group_id, Group(group_id))
                 shard.settled(group_id, key, token, error)
@@ -543,11 +628,16 @@ class Coordinator:
         self._write(shard, group.id, [record], then)
 
     def _write(
-        self, shard: Shard, group: str, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]
+        self,
+        shard: Shard,
+        group: str,
+        records: Sequence[Record],
+        then: Callable[[ErrorCode, Now], None],
+        producer: tuple[int, int] | None = None,
     ) -> int:
         self._next_token += 1
         self._pending[self._next_token] = Pending(shard, group, then)
-        self.writes.append(Write(self._next_token, shard.partition, records))
+        self.writes.append(Write(self._next_token, shard.partition, records, producer))
         return self._next_token
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
@@ -583,12 +673,3 @@ class Coordinator:
         if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
             self._scheduled[group.id] = due
             heapq.heappush(self.deadlines, (due, group.id))
-
-
-def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, 32 bits, signed."""
-    value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for index in range(0, len(data), 2):
-        value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from actors.broker.groups.records import CommittedOffset
 from actors.broker.groups.state import Group
+from actors.broker.groups.transactional_offsets import TransactionalOffsets
 from actors.wire.errors import ErrorCode
 
 Key = tuple[str, int]
@@ -39,6 +40,7 @@ class Shard:
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
         self.unsettled: dict[str, dict[Key, Unsettled]] = {}
         self.forgotten: set[str] = set()
+        self.transactional = TransactionalOffsets()
 
     def keys(self, group: str) -> dict[Key, None]:
         """Every key of which the log may hold a value of the group's."""
@@ -82,3 +84,4 @@ class Shard:
         del self.groups[group]
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)
+        self.transactional.forget_group(group)

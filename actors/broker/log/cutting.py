@@ -14,6 +14,7 @@ from typing import NamedTuple
 from actors.broker.log.history import learn_producers, pieces
 from actors.broker.log.producers import Producers
 from actors.broker.log.segment import Segment
+from actors.broker.log.transaction_index import CorruptTransactionIndex, check
 from actors.ports import Disk
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
@@ -30,6 +31,8 @@ class Prepared(NamedTuple):
     """(offset, content) of a producer snapshot at the begin of the cut's segment, where there was none."""
     segment_index: SegmentIndex | None
     """Of the cut's segment, where it was not in memory."""
+    aborted: bytes | None
+    """The segment's index of aborted transactions, where it was not in memory and is sound."""
     damaged: str | None
     """Why the batches could not be read to the end; `producers` is short of what follows."""
 
@@ -71,7 +74,20 @@ class Preparation(NamedTuple):
                         learn_producers(producers, data, self.start, -1, self.offset)
         except CorruptBatch as error:
             kept, damaged = None, error.reason
-        return Prepared(producers, kept, last.load_index(cold=True) if last.index is None else None, damaged)
+        index = last.load_index(cold=True) if last.index is None else None
+        return Prepared(producers, kept, index, self._aborted(last), damaged)
+
+    def _aborted(self, segment: Segment) -> bytes | None:
+        index = segment.aborted
+        if index.in_memory:
+            return None
+        try:
+            data = index.read(cold=True)
+            assert data is not None
+            check(data, segment.base_offset, self.end_offset)
+        except CorruptTransactionIndex:
+            return None
+        return bytes(data)
 
     def _snapshot(self) -> Producers:
         content = self.content

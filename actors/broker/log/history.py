@@ -1,4 +1,4 @@
-"""What the batches of a log say about leader epochs and producers, read back from their headers.
+"""What the batches of a log say about leader epochs, producers and aborted transactions, read back from their headers.
 
 Used at the start, after an unclean stop, and after a truncation that memory alone cannot follow. It reads whole pieces of
 the files and looks at columns of headers; only batches of idempotent producers become objects.
@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from actors.broker.log import markers
 from actors.broker.log.epochs import EpochCache
-from actors.broker.log.producers import CONTROL, Producers
+from actors.broker.log.producers import Producers
 from actors.broker.log.segment import NO_LIMIT, SCAN_BYTES, Segment
-from fastpath.records.batch import CorruptBatch, columns, headers, records
+from actors.broker.log.transaction_index import Aborted, aborted
+from fastpath.records.batch import CorruptBatch, columns, headers
 
 Columns = dict[str, np.ndarray[Any, Any]]
+Indexed = dict[Segment, list[Aborted]]
+"""Aborted transactions by the segment of their marker."""
 
 
 def pieces(segment: Segment, position: int = 0) -> Iterator[tuple[memoryview, Columns]]:
@@ -42,8 +46,11 @@ def learn(
     epochs: EpochCache | None = None,
     producers: Producers | None = None,
     now_ms: int = -1,
+    indexed: Indexed | None = None,
 ) -> None:
-    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking."""
+    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking.
+
+    `indexed`: what of aborted transactions becomes known with `producers` is added."""
     behind = offset
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
@@ -51,7 +58,9 @@ def learn(
             if epochs is not None:
                 behind = _learn_epochs(epochs, found, offset, behind)
             if producers is not None and found["producer_id"].max() >= 0:
-                learn_producers(producers, data, offset, now_ms)
+                entries = learn_producers(producers, data, offset, now_ms)
+                if indexed is not None and entries:
+                    indexed.setdefault(segment, []).extend(entries)
 
 
 def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) -> int:
@@ -69,16 +78,14 @@ def _learn_epochs(epochs: EpochCache, found: Columns, offset: int, behind: int) 
 
 def learn_producers(
     producers: Producers, data: memoryview, offset: int, now_ms: int, upper_offset: int = NO_LIMIT
-) -> None:
-    """Enter the batches in `data` that begin at or behind `offset` and end below `upper_offset`."""
+) -> list[Aborted]:
+    """Enter the batches in `data` from the one on that holds `offset`, as far as they end below `upper_offset`; the
+    transactions that abort markers among them have ended. A log may begin inside a batch, which counts."""
+    found = []
     for header in headers(data):
-        if header.producer_id >= 0 and header.base_offset >= offset and header.last_offset < upper_offset:
-            producers.append(header, now_ms, marker_epoch(data, header.position) if header.attributes & CONTROL else -1)
-
-
-def marker_epoch(data: memoryview, position: int) -> int:
-    """The coordinator epoch in the transaction marker at `position`: value int16 version, int32 epoch. -1: none."""
-    for record in records(data, position):
-        if record.value is not None and len(record.value) >= 6:
-            return int.from_bytes(record.value[2:6], "big", signed=True)
-    return -1
+        if header.producer_id >= 0 and header.last_offset >= offset and header.last_offset < upper_offset:
+            marker = markers.read(data, header.position) if header.attributes & markers.CONTROL else None
+            ended = producers.append(header, now_ms, marker)
+            if ended is not None and marker is not None and not marker.commit:
+                found.append(aborted(ended, producers.transactions))
+    return found

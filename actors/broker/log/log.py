@@ -11,22 +11,24 @@ This file alone decides where an offset lives and when a new segment begins. Rul
 4. The first file is made by the first append. A log that does not begin at 0 has its file at once: the name keeps the
    offset. It wants a flush soon: were it missing after a power cut, the next one would look like the log's beginning.
    partition.metadata is written before it and synced with it: no batch is on the disk whose topic is not.
-5. Leader epochs and producers always describe exactly the batches in the log.
+5. Leader epochs, producers and indexes of aborted transactions always describe exactly the batches in the log.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from actors.broker.log import markers
+from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, Part, built_again
 from actors.broker.log.checkpoints import LEADER_EPOCHS
 from actors.broker.log.cutting import INSIDE_BYTES_MAX, Preparation, Prepared
 from actors.broker.log.directory import PARTITION_METADATA, write_topic_id
 from actors.broker.log.epochs import EpochCache, EpochEnd
-from actors.broker.log.history import learn, marker_epoch
+from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
-from actors.broker.log.producers import CONTROL, CorruptSnapshot, InvalidProducerBatches, Producers
+from actors.broker.log.producers import CorruptSnapshot, InvalidProducerBatches, Producers
 from actors.broker.log.segment import DELETED, HEADER_BYTES, NO_LIMIT, SWAP, Chunk, Job, Segment
 from actors.broker.log.times import (
     EARLIEST,
@@ -37,11 +39,14 @@ from actors.broker.log.times import (
     TimeOffset,
     TimeSearch,
 )
+from actors.broker.log.transaction_index import Aborted, CorruptTransactionIndex, aborted, overlapping
 from actors.config import TopicSettings
-from actors.ports import Disk, DiskFull, File
+from actors.ports import Buffer, Disk, DiskFull, File
 from fastpath.records.batch import CorruptBatch, Header, headers, verify
 
 HINTS_MAX = 16
+ABORTED_BYTES_MAX = 256 << 10
+"""Entries of aborted transactions that a read looks at inside the loop: about 8,000, and a third of a millisecond."""
 SPAN_MAX = 0x7FFFFFFF
 """Offsets in one segment: the indexes have 32 bits."""
 SNAPSHOT = ".snapshot"
@@ -90,6 +95,8 @@ class Flush(NamedTuple):
     snapshots: tuple[int, ...]
     epochs: bytes | None
     """Their table as `replacements` has it; None: it is not to be written."""
+    indexes: tuple[tuple[Segment, bytes], ...]
+    """Indexes of aborted transactions that `replacements` has whole."""
     cut: bool
     """The log was cut: sync the checkpoints with it. An older recovery point may lie behind the cut, and what grows there
     next would be believed unseen."""
@@ -100,9 +107,9 @@ class PartitionLog:
 
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
-        "_unsynced_file", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk", "epochs",
-        "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "settings",
-        "shortened", "snapshots", "topic_id",
+        "_unsynced_file", "aborting", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk",
+        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point",
+        "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -166,6 +173,10 @@ class PartitionLog:
         self.shortened: list[Segment] = []
         """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
         after."""
+        self.aborting: list[Segment] = []
+        """Those with abort markers, by base offset: a log without transactions has none."""
+        self.rebuilt: list[Segment] = []
+        """Their index of aborted transactions was damaged, and the next flush replaces it."""
 
     @property
     def sparse(self) -> bool:
@@ -211,10 +222,22 @@ class PartitionLog:
         self._write(data, headers, now_ms)
         if producing:
             for header in headers:
-                marker = header.producer_id >= 0 and header.attributes & CONTROL
-                coordinator = marker_epoch(memoryview(data), header.position - first.position) if marker else -1
-                self.producers.append(header, now_ms, coordinator)
+                if header.attributes & markers.CONTROL:
+                    self._end_transaction(data, header, header.position - first.position, now_ms)
+                else:
+                    self.producers.append(header, now_ms)
         return Appended(first.base_offset, last.last_offset)
+
+    def _end_transaction(self, data: Buffer, header: Header, position: int, now_ms: int) -> None:
+        """A control batch is in the log. All of an append is in one segment, so an abort goes into the last one's index."""
+        marker = markers.read(data, position)
+        ended = self.producers.append(header, now_ms, marker)
+        if ended is not None and marker is not None and not marker.commit:
+            segment = self.active
+            assert segment is not None
+            segment.aborted.append(aborted(ended, self.producers.transactions))
+            if not self.aborting or self.aborting[-1] is not segment:
+                self.aborting.append(segment)
 
     def begins_inside(self, data: bytes | bytearray | memoryview, leader_log_start: int) -> int | None:
         """First offset of the leader's first batch where this log ends inside that batch and has nothing to keep.
@@ -367,6 +390,9 @@ class PartitionLog:
 
     def _retire(self, segment: Segment) -> Job:
         self.indexes.forget(segment)
+        for some in (self.aborting, self.rebuilt):
+            if segment in some:
+                some.remove(segment)
         return segment.delete()
 
     def segments_from(self, offset: int) -> list[Segment]:
@@ -456,6 +482,62 @@ class PartitionLog:
             if len(hints) > HINTS_MAX:
                 del hints[next(iter(hints))]
 
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[tuple[int, int]] | AbortedSearch:
+        """(producer id, first offset) of the aborted transactions with a record in `[offset, upper_offset)`; a job that
+        finds them where they are not in memory, or many, or an index has to be built again."""
+        if not self.aborting:
+            return []
+        begin = self.segments[self._segment_of(offset)].base_offset
+        place = bisect_left(self.aborting, begin, key=_base_offset)
+        found: list[tuple[int, int]] = []
+        looked = 0
+        for segment in self.aborting[place:]:
+            try:
+                part = segment.aborted.candidates(offset, upper_offset, self._end_of(segment), cold=False)
+            except CorruptTransactionIndex:
+                part = None
+            if part is not None:
+                looked += len(part.rows)
+            if part is None or looked > ABORTED_BYTES_MAX:
+                return self._aborted_search(place, offset, upper_offset)
+            found += overlapping(part.rows, offset, upper_offset)
+            if part.complete:
+                break
+        return found
+
+    def _aborted_search(self, place: int, offset: int, upper_offset: int) -> AbortedSearch:
+        parts = []
+        for one in self.aborting[place:]:
+            index, end = one.aborted, self._end_of(one)
+            known = index.candidates(offset, upper_offset, end, cold=False) if index.in_memory else None
+            parts.append(Part(one, end, known))
+        segments, snapshots = tuple(self.segments), self._snapshot_paths()
+        return AbortedSearch(tuple(parts), segments, snapshots, self.disk, self._generation, offset, upper_offset)
+
+    def take_rebuilt(self, search: AbortedFound) -> bool:
+        """Keep the indexes that a search has built again; whether the log is still what it was when the search began."""
+        if search.generation != self._generation:
+            return False
+        for segment, entries, _ in search.rebuilt:
+            if segment in self.aborting and segment not in self.rebuilt:
+                segment.aborted.replace(entries)
+                self.rebuilt.append(segment)
+        return True
+
+    def _end_of(self, segment: Segment) -> int:
+        """Behind the last offset that a segment may hold."""
+        place = bisect_right(self.segments, segment.base_offset, key=_base_offset)
+        return self.segments[place].base_offset if place < len(self.segments) else self.log_end_offset
+
+    def built_again(self, segment: Segment) -> list[Aborted]:
+        """The aborted transactions whose marker is in `segment`, as the log says. Blocking; raises CorruptBatch."""
+        return built_again(self.disk, self._snapshot_paths(), self.segments, segment)
+
+    def _snapshot_paths(self) -> tuple[tuple[int, str], ...]:
+        return tuple((offset, self._snapshot_path(offset)) for offset in self.snapshots)
+
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
@@ -495,6 +577,8 @@ class PartitionLog:
         files: list[File] = []
         for segment in reversed(self.segments):
             files += segment.write_index()
+            if segment.aborted.exists:
+                files += segment.aborted.write(sealed=segment is not self.active)
             if segment.base_offset < self.recovery_point:
                 break
         files += [one.log for one in self.shortened if one in self.segments and one.log not in files]
@@ -503,6 +587,8 @@ class PartitionLog:
                 self._name = self.disk.open(f"{self.directory}/{PARTITION_METADATA}")
             files.append(self._name)
         replacements = [(self.disk, self._snapshot_path(offset), content) for offset, content in self._pending.items()]
+        indexes = [(one, content) for one in self.rebuilt if (content := one.aborted.replacement()) is not None]
+        replacements += [(self.disk, one.aborted.path, content) for one, content in indexes]
         epochs = self.epochs.encode() if self.epochs.dirty and self.segments else None
         if epochs is not None:
             replacements.append((self.disk, f"{self.directory}/{LEADER_EPOCHS}", epochs))
@@ -510,7 +596,8 @@ class PartitionLog:
         self._flush_ms = now_ms
         self._unsynced_file = False
         cut = self._generation != self._durable_generation
-        return Flush(self.log_end_offset, files, replacements, self._generation, tuple(self._pending), epochs, cut)
+        snapshots = tuple(self._pending)
+        return Flush(self.log_end_offset, files, replacements, self._generation, snapshots, epochs, tuple(indexes), cut)
 
     def flushed(self, flush: Flush) -> None:
         """The sync of `flush` is done. One that is never done leaves everything for the next."""
@@ -522,6 +609,10 @@ class PartitionLog:
             return
         self._durable_generation = flush.generation
         self.shortened.clear()
+        for segment, content in flush.indexes:
+            segment.aborted.replaced(content)
+        if self.rebuilt:
+            self.rebuilt = [segment for segment in self.rebuilt if segment.aborted.rebuilt]
         if flush.epochs is not None and flush.epochs == self.epochs.encode():
             self.epochs.dirty = False
         self.recovery_point = max(self.recovery_point, flush.offset)
@@ -534,6 +625,15 @@ class PartitionLog:
         for offset in flush.snapshots:
             if offset not in self._pending and offset not in self.snapshots:
                 self.disk.remove(self._snapshot_path(offset))
+        for segment, _ in flush.indexes:
+            here = next((one for one in self.segments if one.base_offset == segment.base_offset), None)
+            if here is None:
+                self.disk.remove(segment.aborted.path)
+            elif here is not segment:
+                if not here.aborted.in_memory:
+                    here.aborted.rebuild(self.built_again(here))
+                here.aborted.rewrite()
+                self.rebuilt.append(here)
 
     def mark_flushed_to(self, offset: int) -> None:
         """At the start: everything below is on the disk already."""
@@ -577,7 +677,7 @@ class PartitionLog:
             return None
         place = self._segment_of(offset)
         segment = self.segments[place]
-        known = segment is self.active or self._have_index(segment)
+        known = segment is self.active or (self._have_index(segment) and segment.aborted.in_memory)
         if known and self.producers.can_truncate(offset):
             return None
         start = max((one for one in (*self.snapshots, *self._pending) if one <= offset), default=-1)
@@ -632,11 +732,15 @@ class PartitionLog:
         self.indexes.forget(self.active)
         if prepared is not None and prepared.segment_index is not None and self.active.index is None:
             self.active.keep_index(prepared.segment_index)
+        if prepared is not None and prepared.aborted is not None:
+            self.active.aborted.keep(prepared.aborted)
         end = self.active.truncate(offset)
         if end < self.log_start_offset:
             # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.
             return jobs + self.truncate_fully(self.log_start_offset)
         self.shortened.append(self.active)
+        if self.active.aborted.exists:
+            self._cut_aborted(self.active, end)
         self._ends_at(end)
         self.epochs.truncate_end(end)
         if prepared is not None:
@@ -644,6 +748,14 @@ class PartitionLog:
         elif not self.producers.truncate(end):
             self.rebuild_producers()
         return jobs
+
+    def _cut_aborted(self, segment: Segment, end_offset: int) -> None:
+        try:
+            segment.aborted.truncate(end_offset, self.log_end_offset)
+        except CorruptTransactionIndex:
+            segment.aborted.rebuild(self.built_again(segment))
+            if segment not in self.rebuilt:
+                self.rebuilt.append(segment)
 
     def _take_prepared(self, prepared: Prepared) -> None:
         before, self.producers = self.producers, prepared.producers
@@ -686,16 +798,24 @@ class PartitionLog:
             self.disk.remove(self._snapshot_path(snapshot))
         self._pending = {s: content for s, content in self._pending.items() if s <= offset}
 
-    def rebuild_producers(self, now_ms: int = -1, otherwise: int = 0) -> None:
-        """Producer state from the newest sound snapshot and the batches behind it; blocking.
+    def rebuild_producers(self, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:
+        """Producer state from the newest sound snapshot and the batches behind it; blocking. Where these begin.
 
-        Without a snapshot the batches from `otherwise` on tell all there is.
+        Without a snapshot the batches from `otherwise` on tell all there is. `indexed`: what they say of aborted
+        transactions is added. Where the last segment begins without a snapshot, the next flush writes one.
         """
         before = self.producers
         self.producers, start = self._newest_snapshot(max(otherwise, self.log_start_offset))
         if start < self.log_end_offset:
-            learn(self.segments_from(start), start, producers=self.producers, now_ms=now_ms)
+            *before_last, last = self.segments_from(start)
+            learn(before_last, start, producers=self.producers, now_ms=now_ms, indexed=indexed)
+            if before_last and last.base_offset not in self.snapshots:
+                self._pending.setdefault(
+                    last.base_offset, self.producers.snapshot()
+                )  # a kill has lost what the roll kept
+            learn([last], start, producers=self.producers, now_ms=now_ms, indexed=indexed)
         self.producers.heard(before, now_ms)
+        return start
 
     def _newest_snapshot(self, otherwise: int) -> tuple[Producers, int]:
         for offset in sorted({*self.snapshots, *self._pending}, reverse=True):

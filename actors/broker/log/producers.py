@@ -9,7 +9,15 @@ This file alone decides whether a batch is new, a repetition or out of order. Ru
    OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known here may begin with any sequence.
 4. What a leader has accepted a follower does not judge: it only remembers.
 5. A producer silent for `producer.id.expiration.ms` is forgotten, judged by the later of its last record's timestamp and
-   the time of the append; where that is not known, of the start.
+   the time of the append; where that is not known, of the start. One with an open transaction never is.
+6. A transactional batch opens a transaction, where its producer has none open; a marker ends it. While one is open, batches
+   of the producer that are not transactional are INVALID_TXN_STATE.
+7. A marker with an older producer epoch is INVALID_PRODUCER_EPOCH, one with an older coordinator epoch is
+   TRANSACTION_COORDINATOR_FENCED. In transaction version 2 the producer's epoch rises with each end of a transaction
+   (KIP-890, part 2), so a marker must have a higher epoch than the producer; below that, the same is enough. In version 2 a
+   marker with the same epoch is a repetition, and is written once more, if no transaction is open or the epoch cannot rise.
+   A marker without an open transaction is written: it fences and tells the coordinator epoch.
+8. After a marker with a higher epoch the producer begins with sequence 0.
 
 The `<offset>.snapshot` file holds the state up to that offset in Apache Kafka's form, big-endian:
 
@@ -23,25 +31,34 @@ they come back from the log where the scan reaches them:
 
     count int32 | rows, 32 bytes each:
     producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
+
+Behind these, and only then, come the transactions that had ended and whose marker was not known to be replicated:
+
+    count int32 | rows, 24 bytes each:
+    first offset int64, last offset int64, producer id int64
 """
 
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from actors.broker.log.markers import CONTROL, TRANSACTIONAL, Marker
+from actors.broker.log.transactions import Ended, Transactions
 from actors.ports import Buffer
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records.batch import Header
 
 BATCHES_KEPT = 5
 SEQUENCE_MAX = 2**31 - 1
-CONTROL = 0x20
-TRANSACTIONAL = 0x10
+EPOCH_MAX = 2**15 - 1
+EPOCH_RISES_FROM = 2
+"""First transaction version in which the producer's epoch rises with each end of a transaction."""
 
 _HEAD = struct.Struct(">hIi")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _COUNT = struct.Struct(">i")
 _BEFORE = struct.Struct(">qiqiq")
+_ENDED = struct.Struct(">qqq")
 
 
 class ProducerFault(ValueError):
@@ -60,6 +77,18 @@ class InvalidProducerEpoch(ProducerFault):
     """A newer incarnation of the producer has written here."""
 
     code = 47
+
+
+class InvalidTransactionState(ProducerFault):
+    """A batch outside of the transaction that its producer has open."""
+
+    code = 48
+
+
+class CoordinatorFenced(ProducerFault):
+    """A newer leader of the transaction coordinator's partition has written a marker here."""
+
+    code = 52
 
 
 class InvalidProducerBatches(ProducerFault):
@@ -103,10 +132,12 @@ class Producer:
 class Producers:
     """All producers of one log. Invariant: holds every batch below the log's end and none above."""
 
-    __slots__ = ("by_id",)
+    __slots__ = ("by_id", "transactions")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Producer] = {}
+        self.transactions = Transactions()
+        """Invariant: its open ones are those of `by_id`."""
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -122,25 +153,51 @@ class Producers:
         if epoch > producer.epoch:
             if first != 0:
                 raise OutOfOrderSequence(f"producer {header.producer_id} begins epoch {epoch} with sequence {first}")
-            return None
-        if not producer.batches:
-            return None
-        last = _advance(first, header.last_offset_delta)
-        for batch in producer.batches:
-            if batch.first_sequence == first and batch.last_sequence == last:
-                return batch
-        expected = _advance(producer.batches[-1].last_sequence, 1)
-        if first != expected:
-            raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first}, expected {expected}")
+        elif not producer.batches:
+            if first != 0:
+                raise OutOfOrderSequence(f"producer {header.producer_id} begins behind a marker with sequence {first}")
+        else:
+            last = _advance(first, header.last_offset_delta)
+            for batch in producer.batches:
+                if batch.first_sequence == first and batch.last_sequence == last:
+                    return batch
+            expected = _advance(producer.batches[-1].last_sequence, 1)
+            if first != expected:
+                raise OutOfOrderSequence(f"producer {header.producer_id} sent sequence {first}, expected {expected}")
+        if producer.transaction_offset >= 0 and not header.attributes & TRANSACTIONAL:
+            raise InvalidTransactionState(f"producer {header.producer_id} has a transaction open")
         return None
 
-    def append(self, header: Header, now_ms: int, marker_epoch: int = -1) -> None:
-        """Remember a batch that is now in the log; batches without a producer are ignored.
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int
+    ) -> None:
+        """Judge a marker of a transaction coordinator (rule 7). Raises InvalidProducerEpoch, CoordinatorFenced."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            return
+        known = producer.epoch
+        stale = producer_epoch < known
+        if producer_epoch == known and transaction_version >= EPOCH_RISES_FROM:
+            stale = producer.transaction_offset >= 0 and known < EPOCH_MAX
+        if stale:
+            raise InvalidProducerEpoch(f"producer {producer_id} has epoch {known}, the marker {producer_epoch}")
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise CoordinatorFenced(
+                f"a coordinator of epoch {producer.coordinator_epoch} has ended a transaction of producer {producer_id}, "
+                f"the marker is of epoch {coordinator_epoch}"
+            )
 
-        `marker_epoch`: the coordinator epoch inside a transaction marker, when `header` is one and the caller read it.
+    def append(self, header: Header, now_ms: int, marker: Marker | None = None) -> Ended | None:
+        """Remember a batch that is now in the log; batches without a producer are ignored. The transaction that it has
+        ended, if any.
+
+        `marker`: what a control batch says. One that says nothing, as after compaction, changes nothing.
         """
         if header.producer_id < 0:
-            return
+            return None
+        control = header.attributes & CONTROL
+        if control and marker is None:
+            return None
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
@@ -149,23 +206,28 @@ class Producers:
             producer.batches.clear()
         producer.timestamp = header.max_timestamp
         producer.touched_ms = now_ms
-        if header.attributes & CONTROL:
+        if control:
+            assert marker is not None
+            producer.coordinator_epoch = max(producer.coordinator_epoch, marker.coordinator_epoch)
+            if producer.transaction_offset < 0:
+                return None
             producer.transaction_offset = -1
-            producer.coordinator_epoch = max(producer.coordinator_epoch, marker_epoch)
-            return
-        last = _advance(header.base_sequence, header.last_offset_delta)
-        batches = producer.batches
-        if len(batches) == BATCHES_KEPT:
-            del batches[0]
-        batches.append(
-            Remembered(header.base_sequence, last, header.last_offset, header.last_offset_delta, header.max_timestamp)
-        )
+            return self.transactions.end(header.producer_id, header.last_offset)
+        first = header.base_sequence
+        if first >= 0:  # a coordinator of groups commits offsets in a transaction without sequence numbers
+            batches = producer.batches
+            if len(batches) == BATCHES_KEPT:
+                del batches[0]
+            last, delta = _advance(first, header.last_offset_delta), header.last_offset_delta
+            batches.append(Remembered(first, last, header.last_offset, delta, header.max_timestamp))
         if header.attributes & TRANSACTIONAL and producer.transaction_offset < 0:
             producer.transaction_offset = header.base_offset
+            self.transactions.begin(header.producer_id, header.base_offset)
+        return None
 
     def can_truncate(self, offset: int) -> bool:
         """Whether `truncate` would leave enough."""
-        return all(
+        return not self.transactions.ended and all(
             one.transaction_offset < 0
             and one.coordinator_epoch < 0
             and one.batches
@@ -175,7 +237,9 @@ class Producers:
 
     def truncate(self, offset: int) -> bool:
         """Forget batches at or above `offset`; False: what remains is not enough, build the state from the log."""
-        if any(p.transaction_offset >= 0 or p.coordinator_epoch >= 0 for p in self.by_id.values()):
+        if self.transactions.ended or any(
+            p.transaction_offset >= 0 or p.coordinator_epoch >= 0 for p in self.by_id.values()
+        ):
             return False
         for producer in self.by_id.values():
             batches = producer.batches
@@ -207,13 +271,10 @@ class Producers:
             known = before.by_id.get(producer_id)
             producer.touched_ms = max(producer.touched_ms, now_ms, -1 if known is None else known.touched_ms)
 
-    def open_transaction_offset(self) -> int:
-        """First offset of the oldest open transaction, -1 without one."""
-        return min((p.transaction_offset for p in self.by_id.values() if p.transaction_offset >= 0), default=-1)
-
     def clear(self) -> None:
         """Forget everything."""
         self.by_id.clear()
+        self.transactions.clear()
 
     def snapshot(self) -> bytes:
         """The bytes of a snapshot file."""
@@ -223,7 +284,13 @@ class Producers:
             for producer_id, producer in self.by_id.items()
             for batch in producer.batches[:-1]
         ]
-        body = b"".join((_COUNT.pack(len(rows)), *rows, *((_COUNT.pack(len(before)), *before) if before else ())))
+        ended = [_ENDED.pack(*one) for one in sorted(self.transactions.ended)]
+        parts = [_COUNT.pack(len(rows)), *rows]
+        if before or ended:
+            parts += [_COUNT.pack(len(before)), *before]
+        if ended:
+            parts += [_COUNT.pack(len(ended)), *ended]
+        body = b"".join(parts)
         return struct.pack(">hI", 1, crc32c(body)) + body
 
     @classmethod
@@ -244,12 +311,17 @@ class Producers:
         for row in _ENTRY.iter_unpack(view[_HEAD.size : end]):
             _restore(state.by_id, row)
         if len(view) > end:
-            _restore_before(state.by_id, view[end:])
+            end += _restore_before(state.by_id, view[end:])
+        ended = _restore_ended(view[end:]) if len(view) > end else []
+        open = {id: one.transaction_offset for id, one in state.by_id.items() if one.transaction_offset >= 0}
+        state.transactions.restore(open, ended)
         return state
 
     def equals(self, other: "Producers") -> bool:
         """Whether both would judge every next batch alike; tests compare with it."""
-        return _plain(self.by_id.items()) == _plain(other.by_id.items())
+        mine, others = self.transactions, other.transactions
+        same = mine.open == others.open and sorted(mine.ended) == sorted(others.ended)
+        return same and _plain(self.by_id.items()) == _plain(other.by_id.items())
 
 
 def _advance(sequence: int, count: int) -> int:
@@ -283,16 +355,32 @@ def _restore(by_id: dict[int, Producer], row: tuple[int, ...]) -> None:
         producer.batches.append(_remembered(sequence, offset, delta, timestamp))
 
 
-def _restore_before(by_id: dict[int, Producer], view: memoryview) -> None:
-    """The batches before each producer's last. Raises CorruptSnapshot."""
-    count = _COUNT.unpack_from(view)[0] if len(view) >= _COUNT.size else -1
-    if len(view) != _COUNT.size + count * _BEFORE.size:
-        raise CorruptSnapshot(f"{len(view)} bytes do not hold {count} earlier batches")
-    for producer_id, sequence, offset, delta, timestamp in _BEFORE.iter_unpack(view[_COUNT.size :]):
+def _restore_before(by_id: dict[int, Producer], view: memoryview) -> int:
+    """The batches before each producer's last; how many bytes they take. Raises CorruptSnapshot."""
+    count, rows = _table(view, _BEFORE.size, "earlier batches")
+    for producer_id, sequence, offset, delta, timestamp in _BEFORE.iter_unpack(rows):
         batches = by_id[producer_id].batches if producer_id in by_id else []
         if not 0 < len(batches) < BATCHES_KEPT:
             raise CorruptSnapshot(f"producer {producer_id} has no last batch, or more than {BATCHES_KEPT}")
         batches.insert(-1, _remembered(sequence, offset, delta, timestamp))
+    return _COUNT.size + count * _BEFORE.size
+
+
+def _restore_ended(view: memoryview) -> list[Ended]:
+    """The transactions that had ended. Raises CorruptSnapshot."""
+    count, rows = _table(view, _ENDED.size, "ended transactions")
+    if len(view) != _COUNT.size + count * _ENDED.size:
+        raise CorruptSnapshot(f"bytes behind {count} ended transactions")
+    return [Ended(*row) for row in _ENDED.iter_unpack(rows)]
+
+
+def _table(view: memoryview, row_bytes: int, what: str) -> tuple[int, memoryview]:
+    """A count, and the rows behind it. Raises CorruptSnapshot."""
+    count = _COUNT.unpack_from(view)[0] if len(view) >= _COUNT.size else -1
+    end = _COUNT.size + count * row_bytes
+    if count < 0 or len(view) < end:
+        raise CorruptSnapshot(f"{len(view)} bytes do not hold {count} {what}")
+    return count, view[_COUNT.size : end]
 
 
 def _plain(items: Iterable[tuple[int, Producer]]) -> dict[int, tuple[object, ...]]:

@@ -12,7 +12,9 @@ This file alone decides what is believed. Rules:
    the next flush: no log needs room to be opened.
 5. A segment under the name `.swap` is whole, and takes the place of all that begin inside it. One under `.cleaned` is not,
    and goes.
-6. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
+6. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
+   others a file that is not sound is.
+7. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
    offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
 """
 
@@ -21,10 +23,11 @@ from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
 from actors.broker.log.epochs import EpochCache
-from actors.broker.log.history import learn
+from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import SNAPSHOT, PartitionLog
 from actors.broker.log.segment import CLEANED, DELETED, INDEX, LOG, NO_LIMIT, SWAP, TIME_INDEX, Segment
+from actors.broker.log.transaction_index import TRANSACTION_INDEX, CorruptTransactionIndex
 from actors.config import TopicSettings
 from actors.ports import Disk, DiskFull
 from fastpath.records.batch import CorruptBatch
@@ -55,6 +58,8 @@ class Recovered(NamedTuple):
     log: PartitionLog
     cuts: tuple[Cut, ...]
     scanned_bytes: int
+    rebuilt: tuple[str, ...] = ()
+    """Sentences about indexes of aborted transactions that were damaged."""
 
 
 def recover(
@@ -78,13 +83,15 @@ def recover(
     log = PartitionLog(disk, directory, settings, topic_id, log_start_offset, indexes)
     log.cleaned_offset = max(log.cleaned_offset, cleaned_offset)
     _finish_swaps(log)
-    bases = _tidy(log)
+    bases, aborting = _tidy(log)
     if not bases:
         if log_start_offset > 0:
             log.truncate_fully(log_start_offset, now_ms)
         return Recovered(log, (), 0)
     for base in bases:
         log.segments.append(Segment(disk, directory, base, settings.index_interval_bytes, now_ms))
+        if base in aborting:
+            log.segments[-1].aborted.claim()
     cuts, scanned = _scan(log, NO_LIMIT if clean else recovery_point)
     log.active = log.segments[-1]
     log.active.learn_first_timestamp()
@@ -96,11 +103,14 @@ def recover(
     log.recovery_point = log.log_end_offset if clean and not cuts else min(recovery_point, log.log_end_offset)
     log.mark_flushed_to(log.recovery_point)
     log.checkpointed_offset = min(recovery_point, log.recovery_point)
+    indexed: Indexed = {}
+    learnt = NO_LIMIT
     try:
-        _learn(log, clean, recovery_point, now_ms)
+        learnt = _learn(log, clean, recovery_point, now_ms, indexed)
     except CorruptBatch as error:
         log.damaged = error.reason
-    return Recovered(log, tuple(cuts), scanned)
+    unsure = NO_LIMIT if clean and not cuts else min(recovery_point, log.segments[-1].base_offset)
+    return Recovered(log, tuple(cuts), scanned, tuple(_index_aborted(log, unsure, learnt, indexed)))
 
 
 def _finish_swaps(log: PartitionLog) -> None:
@@ -119,7 +129,7 @@ def _finish_swaps(log: PartitionLog) -> None:
         for name in names:
             if (
                 name[:20].isdecimal()
-                and name[20:] in (LOG, INDEX, TIME_INDEX)
+                and name[20:] in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
                 and base <= int(name[:20]) < max(end, base + 1)
             ):
                 log.disk.remove(f"{log.directory}/{name}")
@@ -127,9 +137,10 @@ def _finish_swaps(log: PartitionLog) -> None:
         swap.close()
 
 
-def _tidy(log: PartitionLog) -> list[int]:
-    """Remove what a crash left half done; base offsets of the segments, rising. Notes the producer snapshots."""
-    bases, others = [], []
+def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
+    """Remove what a crash left half done; base offsets of the segments, rising, and of those with an index of aborted
+    transactions. Notes the producer snapshots."""
+    bases, others, aborting = [], [], set()
     for name in log.disk.names(log.directory):
         stem, dot, ending = name.partition(".")
         if name.endswith(LEFTOVERS):
@@ -138,13 +149,15 @@ def _tidy(log: PartitionLog) -> list[int]:
             bases.append(int(stem))
         elif stem.isdecimal() and dot + ending == SNAPSHOT:
             log.snapshots.append(int(stem))
-        elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX):
+        elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX, TRANSACTION_INDEX):
             others.append((int(stem), name))
+            if ending == TRANSACTION_INDEX[1:]:
+                aborting.add(int(stem))
     for base, name in others:
         if base not in bases:
             log.disk.remove(f"{log.directory}/{name}")
     log.snapshots.sort()
-    return sorted(bases)
+    return sorted(bases), aborting
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
@@ -192,8 +205,9 @@ def _learn_below(log: PartitionLog) -> None:
         log.epochs.assign(epoch, start)
 
 
-def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> None:
-    """Leader epochs and producers, from files and batches."""
+def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int, indexed: Indexed) -> int:
+    """Leader epochs and producers, from files and batches. From where on the batches have said what they know of aborted
+    transactions, which is in `indexed`."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
     unsure = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
     try:
@@ -218,8 +232,35 @@ def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> 
     if epochs_from < log.log_end_offset:
         learn(log.segments_from(epochs_from), epochs_from, epochs=log.epochs)
         log.epochs.truncate_start(log.log_start_offset)  # the log may begin inside a batch
-    # Without any snapshot there was no producer when the segment of the recovery point began: a roll writes one.
+    # Without any snapshot there was no producer when the segment of the last flushed batch began: a roll writes one, with
+    # the flush that comes after it.
     log.drop_snapshots_above(log.log_end_offset)
     if clean and not log.snapshots:
-        return
-    log.rebuild_producers(now_ms, log.segments_from(unsure)[0].base_offset)
+        return NO_LIMIT
+    return log.rebuild_producers(now_ms, log.segments_from(unsure - 1)[0].base_offset, indexed)
+
+
+def _index_aborted(log: PartitionLog, unsure: int, learnt: int, indexed: Indexed) -> list[str]:
+    """Find the aborted transactions of each segment: in its file, or, of what reaches offset `unsure` or has no sound file,
+    in the batches. Of segments from `learnt` on `indexed` has what these say. Sentences about files that are not sound."""
+    reports = []
+    ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
+    for segment, end in zip(log.segments, ends, strict=True):
+        index, sound = segment.aborted, True
+        if index.exists:
+            try:
+                index.found(end_offset=end, active=segment is log.active)
+            except CorruptTransactionIndex as error:
+                sound = False
+                reports.append(f"{index.path} is damaged, and is built again: {error}")
+        if not sound or (end > unsure and (index.exists or segment in indexed)):
+            try:
+                entries = indexed.get(segment, []) if segment.base_offset >= learnt else log.built_again(segment)
+            except CorruptBatch as error:
+                log.damaged = log.damaged or error.reason
+                entries = []
+            if index.rebuild(entries):
+                log.rebuilt.append(segment)
+        if index.exists:
+            log.aborting.append(segment)
+    return reports

@@ -1,6 +1,6 @@
 """One segment of a partition's log: `<base offset>.log` with its `.index` and `.timeindex`.
 
-This file alone touches those three files. Rules:
+This file alone touches those three files; `transaction_index.py` has the fourth, which few segments have. Rules:
 
 1. The log file holds batches byte for byte as they were sent or fetched; nothing here makes an object per record.
 2. The indexes live in memory and reach their files when the segment is flushed, sealed or closed. They can always be
@@ -14,6 +14,8 @@ This file alone touches those three files. Rules:
 from collections.abc import Callable
 from typing import NamedTuple
 
+from actors.broker.log.transaction_index import TRANSACTION_INDEX, TransactionIndex
+from actors.broker.log.transactions import NO_LIMIT as NO_LIMIT
 from actors.ports import Disk, File
 from fastpath.records.indexes import TIME_ENTRY_SIZE, CorruptIndex, OffsetIndex, SegmentIndex, TimeIndex, span
 
@@ -21,8 +23,6 @@ LOG, INDEX, TIME_INDEX, DELETED = ".log", ".index", ".timeindex", ".deleted"
 CLEANED, SWAP = ".cleaned", ".swap"
 """Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
 HEADER_BYTES = 61
-NO_LIMIT = 1 << 62
-"""Above every offset."""
 SCAN_BYTES = 1 << 20
 """How much of a file a scan holds at a time; more only where a single batch is larger."""
 
@@ -63,7 +63,7 @@ class Segment:
     """
 
     __slots__ = (
-        "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
+        "aborted", "appended_ms", "base_offset", "created_ms", "directory", "disk", "first_timestamp", "index", "index_file",
         "interval_bytes", "last_timestamp", "log", "suffix", "time_file",
     )  # fmt: skip
 
@@ -85,6 +85,7 @@ class Segment:
         self.index: SegmentIndex | None = None
         self.index_file: File | None = None
         self.time_file: File | None = None
+        self.aborted = TransactionIndex(disk, self.path(TRANSACTION_INDEX), base_offset)
         self.first_timestamp = -1
         """Largest timestamp of the first batch, ms; -1 while not known."""
         self.last_timestamp: int | None = None
@@ -105,6 +106,7 @@ class Segment:
         if self.log.size:
             self.log.truncate(0)
         self._cut_index_files(self.index)
+        self.aborted.begin()
 
     # -- appends ------------------------------------------------------------------------------------------------------
 
@@ -377,6 +379,9 @@ class Segment:
             if self.disk.exists(path):
                 self.disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
+        index = self.aborted.delete(DELETED)
+        if index is not None:
+            paths.append(index)
         self.suffix += DELETED
         if close:
             self.close()
@@ -393,3 +398,4 @@ class Segment:
         for file in (self.log, self.index_file, self.time_file):
             if file is not None:
                 file.close()
+        self.aborted.close()

@@ -25,6 +25,8 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
+from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Api, Call
 from actors.node.runtime.runtime import Runtime
@@ -72,6 +74,8 @@ class BrokerContext(Context):
     produced: Order
     sessions: Sessions
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    verification: TransactionVerification
     topics: TopicCreation
     producer_ids: ProducerIds
     suspected_leaders: SuspectedLeaders
@@ -105,6 +109,8 @@ class BrokerContext(Context):
             role.produced,
             role.sessions,
             role.groups,
+            role.transactions,
+            role.verification,
             role.topics,
             role.producer_ids.ids,
             role.suspected_leaders,

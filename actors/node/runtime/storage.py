@@ -22,3 +22,5 @@ class Storage(NamedTuple):
     """16 bytes each, from meta.properties."""
     paths: Sequence[str]
     """Where each is, for sentences to the operator."""
+    transaction_version: int = 0
+    """`transaction.version` that the first leader writes into an empty log; 0 writes none."""

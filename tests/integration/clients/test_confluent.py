@@ -226,12 +226,3 @@ def test_records_are_deleted_up_to_an_offset(cluster: Any, admin: AdminClient, n
     reader.assign([TopicPartition(name, 0, 0)])
     assert [record.offset() for record in consume(reader, 6)] == [4, 5, 6, 7, 8, 9]
     reader.close()
-
-
-def test_a_transactional_producer_is_told_at_once_that_there_are_no_transactions(cluster: Any, name: str) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name, "log_level": 0})
-    with pytest.raises(KafkaException) as raised:
-        producer.init_transactions(SECONDS)
-    error = raised.value.args[0]
-    assert error.fatal()
-    assert "transactions are not supported" in error.str()

@@ -112,3 +112,26 @@ def test_kafka_dump_log_reads_the_segments_of_a_running_broker(java: Any, cluste
     assert len(logs) == 3
     text = java.run(f"{ADMIN}DumpLogSegments", "--print-data-log", "--files", ",".join(map(str, logs)))
     assert text.count("payload: one") == 3 and text.count("payload: two") == 3 and "isvalid: false" not in text
+
+
+def test_kafka_transactions_describes_producers_and_writes_markers(java: Any, cluster: Any, name: str) -> None:
+    """What it needs of a partition (KIP-664). A console consumer that reads committed records passes over the marker."""
+
+    def transactions(*arguments: str) -> str:
+        return tool(java, cluster, f"{ADMIN}TransactionsCommand", *arguments)
+
+    create(java, cluster, name)
+    produce(java, cluster, name, "one\ntwo\n", "--sync")
+    partition = ("--topic", name, "--partition", "0")
+    header, row = transactions("describe-producers", *partition).strip().splitlines()
+    assert header.split()[:2] == ["ProducerId", "ProducerEpoch"]
+    producer, epoch, coordinator_epoch, sequence, _, began = row.split()
+    assert (epoch, coordinator_epoch, sequence, began) == ("0", "-1", "1", "None")
+    marker = ("--producer-id", producer, "--producer-epoch", "0", "--coordinator-epoch", "3")
+    transactions("abort", *partition, *marker)
+    assert transactions("describe-producers", *partition).strip().splitlines()[1].split()[:3] == [producer, "0", "3"]
+    produce(java, cluster, name, "three\n", "--sync")
+    committed = ("--isolation-level", "read_committed", "--from-beginning", "--max-messages", "3")
+    assert console(java, cluster, "--topic", name, *committed).split() == ["one", "two", "three"]
+    shown = ("--formatter-property", "print.offset=true", "--partition", "0", "--offset", "2", "--max-messages", "1")
+    assert console(java, cluster, "--topic", name, *shown).split() == ["Offset:3", "three"]

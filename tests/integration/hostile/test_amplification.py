@@ -91,6 +91,9 @@ REQUESTS = {
     "DescribeLogDirs": (2, lambda: again(
         "DescribeLogDirs", "topics", "DescribableLogDirTopic", topic=TOPIC, partitions=[0]
     )),
+    "DescribeProducers": (0, lambda: again(
+        "DescribeProducers", "topics", "TopicRequest", name=TOPIC, partition_indexes=[0]
+    )),
     "Fetch": (12, lambda: again(
         "Fetch", "topics", "FetchTopic", topic=TOPIC,
         partitions=[message("FetchRequest").FetchPartition(partition=0, partition_max_bytes=1 << 20)],

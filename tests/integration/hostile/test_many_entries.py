@@ -129,6 +129,15 @@ BROKER: dict[str, tuple[str, int, int, Body]] = {
         "DescribeLogDirs", 2, 900_000,
         _of("DescribeLogDirs", "topics", "DescribableLogDirTopic", {"partitions": ("", {})}, topic="t"),
     ),
+    "DescribeProducers": (
+        "DescribeProducers", 0, 900_000,
+        _of("DescribeProducers", "topics", "TopicRequest", {"partition_indexes": ("", {})}, name="t"),
+    ),
+    "WriteTxnMarkers": (
+        "WriteTxnMarkers", 1, 300_000,
+        _of("WriteTxnMarkers", "markers", "WritableTxnMarker",
+            {"topics": ("WritableTxnMarkerTopic", {"name": "t", "partition_indexes": [0]})}, producer_id=1),
+    ),
     "JoinGroup": (
         "JoinGroup", 9, 2_000_000, _of("JoinGroup", "protocols", "JoinGroupRequestProtocol", {}, name="p"),
     ),
@@ -178,6 +187,8 @@ LONG: dict[str, tuple[str, int, int]] = {
     "AlterPartitionReassignments": ("AlterPartitionReassignments", 0, 99_000),
     "AlterReplicaLogDirs": ("AlterReplicaLogDirs", 2, 66_000),
     "DescribeLogDirs": ("DescribeLogDirs", 2, 99_000),
+    "DescribeProducers": ("DescribeProducers", 0, 99_000),
+    "WriteTxnMarkers": ("WriteTxnMarkers", 1, 66_000),
     "SyncGroup": ("SyncGroup", 5, 99_000),
     "LeaveGroup": ("LeaveGroup", 5, 99_000),
 }

@@ -20,6 +20,9 @@ Key = tuple[bytes, int]
 WithoutRot = Callable[[str, str], AbstractContextManager[bool]]
 
 
+CONTROL = 0x20
+
+
 class Committed:
     """The committed batches of one partition."""
 
@@ -139,7 +142,7 @@ class CommittedData:
         if header.base_offset < committed.end and not committed.hides(header.base_offset):
             raise Violation(self.name, self._differs(process, partition, header))
         committed.batches[header.base_offset] = header.last_offset + 1, content
-        if self._hooks.record and not partition.topic.startswith("__"):
+        if self._hooks.record and not partition.topic.startswith("__") and not header.attributes & CONTROL:
             for record in batches.records(content):
                 for function in self._hooks.record:
                     function(partition.topic, partition.topic_id, partition.number, header, record)

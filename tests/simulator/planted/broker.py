@@ -255,7 +255,7 @@ def group_offsets_acknowledged_before_commit() -> Sequence[Patch]:
 @mistake()
 def group_offsets_not_loaded() -> Sequence[Patch]:
     """A new coordinator does not read what the old one wrote."""
-    return [instead(Coordinator, "load", lambda self, partition, epoch, records: [])]
+    return [instead(Coordinator, "load", lambda self, partition, epoch, records, producer_id=-1: [])]
 
 
 @mistake("groups")

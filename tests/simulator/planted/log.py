@@ -42,7 +42,7 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
     """What was cut off still counts as stored: its repetition is acknowledged and never written."""
     return [
         instead(Producers, "truncate", lambda producers, offset: True),
-        instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0: None),
+        instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise),
     ]
 
 
@@ -85,9 +85,9 @@ def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
     """A restarted replica remembers the producers of its last snapshot only."""
     rebuild = PartitionLog.rebuild_producers
 
-    def shallow(log: PartitionLog, now_ms: int = -1, otherwise: int = 0) -> None:
+    def shallow(log: PartitionLog, now_ms: int = -1, otherwise: int = 0, indexed: Any = None) -> int:
         with instead(log_of, "learn", lambda *args, **more: None):
-            rebuild(log, now_ms, otherwise)
+            return rebuild(log, now_ms, otherwise)
 
     return [instead(PartitionLog, "rebuild_producers", shallow)]
 

@@ -100,7 +100,7 @@ class Wires:
     ) -> None:
         lab = self.node.lab
         target = lab.nodes[address[1] - 9000]
-        if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split:
+        if target.id in lab.dead or frozenset((target.id, self.node.id)) in lab.split or name in lab.lost:
             lab.later.append(lambda: then(ChannelError("lost", "cut")))
             return
         lab.fetches += 1
@@ -242,6 +242,8 @@ class Lab:
         """Brokers that neither reach the controller nor pull metadata."""
         self.dead: set[int] = set()
         self.split: set[frozenset[int]] = set()
+        self.lost: set[str] = set()
+        """APIs whose requests between brokers are lost."""
         self.controller_up = True
         self.hold_controller: list[Callable[[], None]] | None = None
         """A list: answers of the controller stay in it instead of arriving."""
@@ -379,8 +381,8 @@ class Lab:
         topics = []
         for topic in request.topics:
             self.commit(
-                ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")),
-                ops.PartitionsSet(topic.name.encode().ljust(16, b"\1"), [0], [[node.id]], [[node.id]]),
+                ops.TopicSet(topic.name, topic.name.encode().ljust(16, b"\1")[:16]),
+                ops.PartitionsSet(topic.name.encode().ljust(16, b"\1")[:16], [0], [[node.id]], [[node.id]]),
             )
             topics.append(kind.CreatableTopicResult(name=topic.name))
         return kind(topics=topics)

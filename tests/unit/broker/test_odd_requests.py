@@ -66,30 +66,29 @@ def test_a_produced_batch_counts_from_zero_and_has_its_sequence() -> None:
     assert lab.partition(1).log.log_end_offset == 0
 
 
-SENTENCE = "transactions are not supported: leave transactional.id out"
-
-
-@pytest.mark.parametrize(
-    "version, error",
-    [
-        (2, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (4, ErrorCode.INVALID_REQUEST),
-        (6, ErrorCode.INVALID_REQUEST),
-    ],
-)
-def test_who_looks_for_a_coordinator_of_transactions_is_told_not_to_try_again(version: int, error: ErrorCode) -> None:
+@pytest.mark.parametrize("version", [2, 4, 6])
+def test_who_looks_for_a_coordinator_of_transactions_gets_its_topic_made(version: int) -> None:
+    lab = Lab(2, {"transaction.state.log.num.partitions": "3"})
     request = message("FindCoordinatorRequest")(key="tx", key_type=1, coordinator_keys=["tx"] if version >= 4 else [])
-    reply = Lab(1).call(1, "FindCoordinator", version, request).reply
+    reply = lab.call(1, "FindCoordinator", version, request).reply
     (found,) = reply.coordinators if version >= 4 else (reply,)
-    assert (found.error_code, found.error_message, found.node_id) == (error, SENTENCE, -1)
-    assert not error.retriable
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    lab.settle()
+    (wish,) = [request for _, name, request in lab.asked if name == "CreateTopics"]
+    (topic,) = wish.topics
+    settings = {one.name: one.value for one in topic.configs}
+    assert (topic.name, topic.num_partitions, topic.replication_factor) == ("__transaction_state", 3, 2)
+    assert settings["cleanup.policy"] == "compact" and settings["min.insync.replicas"] == "2"
+    reply = lab.call(1, "FindCoordinator", version, request).reply
+    (found,) = reply.coordinators if version >= 4 else (reply,)
+    assert (found.error_code, found.node_id) == (ErrorCode.NONE, 1)
 
 
-def test_a_transactional_id_gets_no_producer_id_and_no_hope() -> None:
-    request = message("InitProducerIdRequest")(transactional_id="tx", transaction_timeout_ms=1000)
-    reply = Lab(1).call(1, "InitProducerId", 4, request).reply
-    assert reply.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert reply.producer_id == -1
+@pytest.mark.parametrize("key, key_type", [("", 1), ("s", 2), ("x", 9)])
+def test_who_looks_for_a_coordinator_that_cannot_be_is_told_not_to_try_again(key: str, key_type: int) -> None:
+    request = message("FindCoordinatorRequest")(key_type=key_type, coordinator_keys=[key])
+    (found,) = Lab(1).call(1, "FindCoordinator", 6, request).reply.coordinators
+    assert found.error_code == ErrorCode.INVALID_REQUEST and not ErrorCode.INVALID_REQUEST.retriable
 
 
 def test_a_missing_topic_that_is_named_twice_is_made_once() -> None:

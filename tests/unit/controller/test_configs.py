@@ -306,6 +306,25 @@ def test_r631_218_never_back(upgrade_type):
     assert reply.error_code == 95 and reply.error_message and c.ops == []
 
 
+def test_the_transaction_version_goes_up_and_down_where_everybody_supports_it():
+    c = upgradable()
+    assert "Broker 1" in update(c, ("transaction.version", 2, 1)).error_message and c.ops == []
+    c = Cluster(level=2, brokers=1)
+    feature = message("v28:BrokerHeartbeatRequest").Feature
+    both = (("metadata.format", 1, 2), ("transaction.version", 0, 2))
+    c.beat(
+        1, features=[feature(name=n, min_supported_version=low, max_supported_version=high) for n, low, high in both]
+    )
+    for id in (1002, 1003):
+        report(c.state, id, -1, both, c.now)
+    assert update(c, ("transaction.version", 3, 1)).error_code == 95
+    assert update(c, ("transaction.version", 2, 1)).error_code == 0
+    assert c.ops == [FeatureSet("transaction.version", 2)]
+    assert update(c, ("transaction.version", 0, 1)).error_code == 95 and c.ops == []
+    assert update(c, ("transaction.version", 0, 2)).error_code == 0
+    assert c.ops == [FeatureSet("transaction.version", 0)]
+
+
 @pytest.mark.parametrize("feature, level, upgrade_type, code", [
     ("metadata.format", 3, 1, 95), ("metadata.format", -1, 1, 95), ("no.such", 1, 1, 95), ("metadata.format", 2, 9, 42),
     ("no.such", 0, 1, 0), ("metadata.format", 0, 2, 95),

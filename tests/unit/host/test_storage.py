@@ -60,9 +60,18 @@ def test_meta_properties(tmp_path: Path) -> None:
         "cluster.id": CLUSTER,
         "rayft.metadata.family": "drafts",
         "rayft.metadata.format": "2",
+        "rayft.transaction.version": "2",
         "broker.id": "1",
         "node.id": "1",
     }
+
+
+def test_storage_of_software_without_transactions_says_no_version_of_them(tmp_path: Path) -> None:
+    format(broker(tmp_path))
+    assert storage.check(broker(tmp_path))[0].transaction_version == 2
+    file = tmp_path / "meta.properties"
+    file.write_text(file.read_text().replace("rayft.transaction.version=2\n", ""))
+    assert storage.check(broker(tmp_path))[0].transaction_version == 0
 
 
 def test_a_combined_node_has_two_ids_and_no_node_id(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ class Host:
             }
         )
         self.broker = None
-        storage: Any = SimpleNamespace(cluster_id="c", format_level=level, family="drafts")
+        storage: Any = SimpleNamespace(cluster_id="c", format_level=level, family="drafts", transaction_version=0)
         self.lines: list[str] = []
         log: Any = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)
         self.runtime = Runtime(config, Seeded(), log)

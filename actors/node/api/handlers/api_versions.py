@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
+from actors.metadata.features import TRANSACTION_VERSION, TRANSACTION_VERSIONS
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import TABLE, rpc
 from actors.node.runtime.answers import Answer, Done
@@ -20,7 +21,9 @@ from actors.wire.messages import message
 
 KEY = 18
 NAMED_FROM = 3
-FEATURES = (("metadata.format", 1, 2),)
+FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS))
+FROM_0 = 4
+"""Clients of older versions take a feature that begins at level 0 for a damaged answer."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -47,6 +50,7 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
+                if low > 0 or call.api_version >= FROM_0
             ],
             finalized_features_epoch=epoch,
             finalized_features=[

@@ -1,12 +1,13 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
 Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
-followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only.
+followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only. With
+isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were aborted (KIP-98).
 
 Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
 
-Skipped: transactions (the last stable offset is the high watermark), quotas.
+Skipped: quotas.
 
 Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
 OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
@@ -17,6 +18,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from itertools import islice
 from typing import Any
 
+from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
@@ -65,7 +67,11 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
             if old is not opened.session:
                 context.sessions.close(old)
                 context.replicas.end_session(old)
-    reader = Reader(replica, broker_epoch, replica >= 0 or call.api_version < RACK_FROM, now_ms)
+    committed_only = replica < 0 and request.isolation_level == READ_COMMITTED
+    if committed_only is not opened.session.committed_only:
+        opened.session.isolate(committed_only)
+    leader_only = replica >= 0 or call.api_version < RACK_FROM
+    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
@@ -167,7 +173,7 @@ def _forgotten(request: Any, uses_ids: bool) -> Iterator[tuple[bytes | str, int]
 class _Reply:
     """An answer that is being put together."""
 
-    __slots__ = ("moved", "sent", "topics")
+    __slots__ = ("long", "moved", "sent", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[bytes | str, Any] = {}
@@ -175,6 +181,8 @@ class _Reply:
         """Brokers that lead what the fetcher has asked here."""
         self.sent: list[Entry] = []
         """What is dirty again behind the rest: until the fetcher names its new position, it may have thrown this away."""
+        self.long: list[tuple[Any, Sequence[tuple[int, int]]]] = []
+        """Partitions whose aborted transactions are more than a slice, and have only their first slice yet."""
 
 
 class _Fetch:
@@ -251,7 +259,9 @@ class _Fetch:
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
                 self._context.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
-                self._found = {one.entry: (one.entry.fetch_offset, one.below, one.records) for one in looks if one.size}
+                self._found = {
+                    one.entry: (one.entry.fetch_offset, one.below, one.records) for one in (*looks, found) if one.size
+                }
                 return Later(found.cold, self._warming(entry, expired, promised))
             looks.append(found)
             total += found.size
@@ -281,12 +291,18 @@ class _Fetch:
                     yield
                     if session.epoch != self._epoch:
                         return Done(_RESPONSE(session_id=session.id))
+        for data, aborted in reply.long:
+            for begin in range(ENTRIES_A_SLICE, len(aborted), ENTRIES_A_SLICE):
+                yield
+                if session.epoch != self._epoch:
+                    return Done(_RESPONSE(session_id=session.id))
+                data.aborted_transactions += _aborted(aborted[begin : begin + ENTRIES_A_SLICE])
         return self._done(reply)
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
-            entry.warm = None  # it is of the topic that had the name before
+            entry.warm = entry.aborted = None  # it is of the topic that had the name before
             self._context.replicas.attach(entry)
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
@@ -308,7 +324,12 @@ class _Fetch:
                 return self.attempt(expired)  # retention was faster
             if isinstance(result, FileNotFoundError) and log.layout != layout:
                 return self.attempt(expired)  # the cleaner was
-            if isinstance(result, Read):
+            if isinstance(result, AbortedFound):
+                for one in result.rebuilt:
+                    where = one.segment.aborted.path
+                    self._context.runtime.log.warning(f"{where} is damaged, and is built again: {one.reason}")
+                entry.aborted = result
+            elif isinstance(result, Read):
                 self._found[entry] = offset, result.next_offset, result.data
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
@@ -335,7 +356,12 @@ class _Fetch:
                 topic = topics.get(entry.topic)
                 if topic is None:
                     topic = topics[entry.topic] = self._topic(entry.topic)
-                topic.partitions.append(_partition_data(found, self._committed_only))
+                data = _partition_data(found, self._committed_only)
+                topic.partitions.append(data)
+                if found.aborted:
+                    data.aborted_transactions += _aborted(found.aborted[:ENTRIES_A_SLICE])
+                    if len(found.aborted) > ENTRIES_A_SLICE:
+                        reply.long.append((data, found.aborted))
                 if found.error in MOVED:
                     reply.moved[found.leader] = None
             entry.sent_high_watermark, entry.sent_log_start = found.high_watermark, found.log_start
@@ -378,7 +404,7 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
         partition_index=found.entry.number,
         error_code=found.error,
         high_watermark=found.high_watermark,
-        last_stable_offset=found.high_watermark,
+        last_stable_offset=found.last_stable,
         log_start_offset=found.log_start,
         records=found.records or b"",
         aborted_transactions=[] if committed_only else None,
@@ -388,3 +414,10 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
     if found.error in MOVED:
         data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
     return data
+
+
+def _aborted(some: Sequence[tuple[int, int]]) -> list[Any]:
+    return [
+        _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in some
+    ]

@@ -1,16 +1,15 @@
 """FindCoordinator (10), versions 0 to 6.
 
-Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once.
-`__consumer_offsets` is created on the first request, as Kafka does; until a leader of the group's partition is known the
-answer is COORDINATOR_NOT_AVAILABLE. Transactions and share groups do not exist here: INVALID_REQUEST with a sentence, as for
-key types that are unknown, because who is told that no coordinator is available asks again until its patience ends. Of a
-transaction's coordinator up to version 3: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with the same sentence, because librdkafka,
-which asks in version 2, asks again after every other error; Java's producer would not show the sentence with that one.
+Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once. `__consumer_offsets` and
+`__transaction_state` are created on the first request that needs them, as Kafka does; until a leader of the key's partition
+is known the answer is COORDINATOR_NOT_AVAILABLE. Share groups do not exist here: INVALID_REQUEST with a sentence, as for
+key types that are unknown, because who is told that no coordinator is available asks again until its patience ends. An
+empty transactional id: INVALID_REQUEST.
 """
 
 from typing import Any
 
-from actors.metadata.topic_names import OFFSETS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -22,7 +21,6 @@ from actors.wire.messages import message
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED = 4
 NOT_HERE = {
-    TRANSACTION: "transactions are not supported: leave transactional.id out",
     SHARE: "share groups are not supported: use a consumer group",
 }
 """Key types of Kafka's that nothing coordinates here."""
@@ -35,8 +33,6 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(context, request.key_type, request.key, call.listener_name)
-        if request.key_type == TRANSACTION:
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return Done(
             Response(error_code=error, error_message=_text(error, request.key_type), node_id=id, host=host, port=port)
         )
@@ -61,13 +57,17 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
 
 def _find(context: BrokerContext, key_type: int, key: str, listener: str) -> tuple[ErrorCode, int, str, int]:
     image = context.cache.image
-    if key_type != GROUP:
+    if key_type == GROUP:
+        name, number = OFFSETS_TOPIC, context.groups.machine.partition_of(key)
+    elif key_type == TRANSACTION and key:
+        name, number = TRANSACTIONS_TOPIC, context.transactions.machine.partition_of(key)
+    else:
         return ErrorCode.INVALID_REQUEST, -1, "", -1
-    topic = image.topic(OFFSETS_TOPIC)
+    topic = image.topic(name)
     if topic < 0:
-        context.topics.create([OFFSETS_TOPIC])
+        context.topics.create([name])
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
-    row = image.partition(topic, context.groups.machine.partition_of(key))
+    row = image.partition(topic, number)
     leader = image.leader(row) if row >= 0 else -1
     endpoint = context.cache.endpoint(leader, listener)
     if endpoint is None:

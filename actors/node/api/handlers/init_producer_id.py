@@ -1,19 +1,23 @@
-"""InitProducerId (22), versions 0 to 5: an id for an idempotent producer.
+"""InitProducerId (22), versions 0 to 5: a producer id, or the next epoch of a transactional id.
 
-Behaviour: ids come from blocks that the controller gives to this broker; until the first block is here a request waits a
-moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). A transactional id is refused for good:
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, after which no client asks again (librdkafka does after nearly all others).
+Behaviour: without a transactional id any broker gives an id, out of blocks that the controller gives to it; until the first
+block is here a request waits a moment, then COORDINATOR_LOAD_IN_PROGRESS (clients try again). With one its coordinator
+answers when the raised epoch is committed. An open transaction is aborted first: CONCURRENT_TRANSACTIONS until that is
+done.
 
-Version notes: 3 and 4 carry the producer's old id and epoch, which mean nothing without transactions, but have to stand
-together.
+Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which stand together; without a transactional id
+they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable
+in Apache Kafka 4.3.1 too and is not served.
 
-Errors: INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_LOAD_IN_PROGRESS.
-
-Skipped: transactions.
+Errors: INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS,
+INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more memory for transactional
+ids), UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
 from typing import Any
 
+from actors.broker.transactions.coordinator import Producer
+from actors.broker.transactions.rules import Init
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Parked
@@ -22,17 +26,40 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 WAIT_MS = 1000
+RECOVERS_FROM = 3
+FENCED_FROM = 4
 
 
 @rpc(22, "InitProducerId", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 def init_producer_id(context: BrokerContext, request: Any, call: Call) -> Answer:
-    """Give the next id."""
+    """Give the next id, or the next epoch."""
     if request.transactional_id is not None:
-        named = bool(request.transactional_id)
-        return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if named else ErrorCode.INVALID_REQUEST))
+        return _transactional(context, request, call)
     if (request.producer_id >= 0) is not (request.producer_epoch >= 0):
         return Done(_reply(ErrorCode.INVALID_REQUEST))
     return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)
+
+
+def _transactional(context: BrokerContext, request: Any, call: Call) -> Answer:
+    transactions, version = context.transactions, call.api_version
+    recovers = version >= RECOVERS_FROM
+    init = Init(
+        request.transaction_timeout_ms,
+        request.producer_id if recovers else -1,
+        request.producer_epoch if recovers else -1,
+    )
+
+    def reply(verdict: Producer) -> Any:
+        error = verdict.error
+        if error is ErrorCode.PRODUCER_FENCED and version < FENCED_FROM:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        return _reply(error, verdict.id, verdict.epoch)
+
+    return transactions.ask(
+        call.connection,
+        lambda ticket: transactions.machine.init(request.transactional_id, ticket, init, context.runtime.now),
+        reply,
+    )
 
 
 def _give(context: BrokerContext, deadline_ms: int, expired: bool) -> Answer:
@@ -40,13 +67,11 @@ def _give(context: BrokerContext, deadline_ms: int, expired: bool) -> Answer:
         return Close("this broker is fenced")
     producer_id = context.producer_ids.take()
     if producer_id is not None:
-        return Done(_reply(ErrorCode.NONE, producer_id))
+        return Done(_reply(ErrorCode.NONE, producer_id, 0))
     if expired:
         return Done(_reply(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
     return Parked([context.producer_ids.key], deadline_ms, lambda late: _give(context, deadline_ms, late))
 
 
-def _reply(error: ErrorCode, producer_id: int = -1) -> Any:
-    return message("InitProducerIdResponse")(
-        error_code=error, producer_id=producer_id, producer_epoch=0 if producer_id >= 0 else -1
-    )
+def _reply(error: ErrorCode, producer_id: int = -1, producer_epoch: int = -1) -> Any:
+    return message("InitProducerIdResponse")(error_code=error, producer_id=producer_id, producer_epoch=producer_epoch)

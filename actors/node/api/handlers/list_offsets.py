@@ -1,9 +1,9 @@
 """ListOffsets (2), versions 1 to 11: offsets by time, and the ends of a log.
 
-Behaviour: the end is the high watermark for consumers and the log end for replicas and for the debugging consumer (-2), who
-may ask followers too. After a change of leader the end and
-offsets by time wait until the high watermark has reached where the new one began (KIP-207). Searches that read batches run
-in a thread.
+Behaviour: the end is the high watermark for consumers, with isolation_level=1 the last stable offset (KIP-98), and the log
+end for replicas and for the debugging consumer (-2), who may ask followers too. Nothing at or above it is found by time.
+After a change of leader the end and offsets by time wait until the high watermark has reached where the new one began
+(KIP-207). Searches that read batches run in a thread.
 
 Version notes: 2 isolation level, 4 leader epoch, 5 OFFSET_NOT_AVAILABLE, 7 largest timestamp (-3), 8 and 9 tiers (-4, -5),
 10 timeout, 11 earliest pending upload.
@@ -32,6 +32,7 @@ from actors.wire.messages import message
 
 CONSUMER, DEBUGGER = -1, -2
 NOT_AVAILABLE_FROM = 5
+READ_COMMITTED = 1
 SPECIAL_FROM = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 """First version of each place that has a negative number instead of a time."""
 
@@ -71,7 +72,7 @@ def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
                 data.error_code = ErrorCode.INVALID_REQUEST
                 continue
             try:
-                found = _find(context, topic.name, one, request.replica_id, call.api_version)
+                found = _find(context, topic.name, one, request, call.api_version)
             except Refused as refused:
                 data.error_code = refused.code
                 continue
@@ -85,7 +86,8 @@ def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Later(job, lambda results: _searched(response, searches, results), WorkKind.RECORDS)
 
 
-def _find(context: BrokerContext, topic: str, one: Any, replica: int, version: int) -> Any:
+def _find(context: BrokerContext, topic: str, one: Any, request: Any, version: int) -> Any:
+    replica = request.replica_id
     partition = context.replicas.get(topic, one.partition_index)
     if partition is None:
         raise Refused(context.lookups.absent(topic, one.partition_index))
@@ -93,6 +95,8 @@ def _find(context: BrokerContext, topic: str, one: Any, replica: int, version: i
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     partition.check_epoch(one.current_leader_epoch, leader_only=replica != DEBUGGER)
     upper = partition.high_watermark if replica == CONSUMER else partition.log.log_end_offset
+    if replica == CONSUMER and request.isolation_level == READ_COMMITTED:
+        upper = partition.last_stable_offset
     if (
         replica == CONSUMER
         and partition.leads

@@ -1,11 +1,12 @@
 """OffsetFetch (9), versions 1 to 10.
 
-Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (nothing is unstable here
-while there are no transactions); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
+Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (a partition with offsets in
+an open transaction says UNSTABLE_OFFSET_COMMIT, KIP-447); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
 Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
 thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
 
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS; a partition without a committed offset says -1 and no error.
+Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says
+-1 and no error.
 """
 
 from collections.abc import Generator, Sequence
@@ -21,8 +22,10 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-GROUPS, TOPIC_IDS = 8, 10
+STABLE, GROUPS, TOPIC_IDS = 7, 8, 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
+UNSTABLE = CommittedOffset(-1, -1, "", -2)
+"""In place of an offset that an open transaction may replace."""
 
 
 @rpc(9, "OffsetFetch", range(1, 11), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
@@ -39,6 +42,7 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
             version,
             Response.OffsetFetchResponseTopic,
             Response.OffsetFetchResponsePartition,
+            stable=version >= STABLE and request.require_stable,
         )
         return Done(Response(topics=topics, error_code=error))
     groups = []
@@ -50,6 +54,7 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
             version,
             Response.OffsetFetchResponseTopics,
             Response.OffsetFetchResponsePartitions,
+            stable=request.require_stable,
         )
         groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error))
     return Done(Response(groups=groups))
@@ -68,7 +73,14 @@ def _by_group(request: Any) -> dict[str, list[Any] | None]:
 
 
 def _group(
-    context: BrokerContext, group_id: str, topics: Sequence[Any] | None, version: int, Topic: Any, Partition: Any
+    context: BrokerContext,
+    group_id: str,
+    topics: Sequence[Any] | None,
+    version: int,
+    Topic: Any,
+    Partition: Any,
+    *,
+    stable: bool,
 ) -> Generator[None, None, tuple[ErrorCode, list[Any]]]:
     """The error of a group, and its topics as far as they are asked for."""
     image = context.cache.image
@@ -77,6 +89,12 @@ def _group(
     error = ErrorCode.NONE
     if not isinstance(found_or_error, ErrorCode):
         offsets = found_or_error
+        unstable = context.groups.machine.unstable(group_id) if stable else ()
+        if unstable:
+            offsets = {
+                **offsets,
+                **dict.fromkeys((key for key in unstable if topics is not None or key in offsets), UNSTABLE),
+            }
     elif version >= 2:
         return found_or_error, []
     else:
@@ -120,7 +138,7 @@ def _group(
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=topic_error,
+                    error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if committed is UNSTABLE else topic_error,
                 )
             )
             if pace.over():

@@ -5,26 +5,33 @@ acks=1 answers then, with flush.messages=1 once they are on this broker's disk; 
 maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection
 on an error. A repeated idempotent batch is answered with the original's offset once that is committed, whatever acks says.
 
-Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 13 topic ids. zstd needs 7.
+A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
+transaction (`roles/broker/transaction_verification.py`); later Produce requests of the connection wait behind it.
 
-Skipped: transactions, a broker-side change of the compression type, quotas.
+Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader
+adds the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
+
+Skipped: a broker-side change of the compression type, quotas.
 
 Errors: INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
 NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, INVALID_TOPIC_EXCEPTION, CORRUPT_MESSAGE, INVALID_RECORD,
 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TIMESTAMP, INVALID_TXN_STATE,
-OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR.
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED (a transactional batch without a transactional id, as Apache Kafka answers it),
+OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR, TRANSACTION_ABORTABLE, CONCURRENT_TRANSACTIONS,
+INVALID_PRODUCER_ID_MAPPING.
 """
 
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from actors.broker import admission
-from actors.broker.admission import CODECS, Claims, Refused
+from actors.broker.admission import CODECS, TRANSACTIONAL, Claims, Refused
 from actors.broker.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.inspections import BATCH_COST_MAX, Inspection, rest
+from actors.node.roles.broker.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
@@ -35,6 +42,7 @@ from actors.wire.messages import message
 
 IDS_FROM = 13
 LEADER_FROM = 10
+ABORTABLE_FROM, ADDS_FROM = 11, 12
 JUDGED = frozenset(
     (
         ErrorCode.INVALID_RECORD,
@@ -82,8 +90,8 @@ def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
-    if context.produced.free(call.connection) and _plain(request):
-        return go_on(_appended(context, request, call, {}))
+    if request.transactional_id is None and context.produced.free(call.connection) and _plain(request):
+        return go_on(_appended(context, request, call, {}, None))
     return _Request(context, request, call).begin()
 
 
@@ -99,9 +107,10 @@ def _plain(request: Any) -> bool:
 
 
 class _Request:
-    """A request whose compressed batches are looked at first; when all are judged, it is appended."""
+    """A request whose compressed batches are looked at first, and whose partitions must be in a transaction, if the batches
+    are of one; when all are judged, it is appended."""
 
-    __slots__ = ("_call", "_context", "_request", "_verdicts")
+    __slots__ = ("_call", "_check", "_context", "_request", "_verdicts")
 
     def __init__(self, context: BrokerContext, request: Any, call: Call) -> None:
         self._context = context
@@ -109,6 +118,8 @@ class _Request:
         self._call = call
         self._verdicts: dict[int, Inspection | Refused] = {}
         """Of each compressed batch, by the id of its part of the request."""
+        self._check: Check | None = None
+        """What the coordinator was asked; None: nothing."""
 
     def begin(self) -> Answer:
         """Begin at once, unless a Produce request of this connection waits: then behind that one."""
@@ -119,11 +130,12 @@ class _Request:
         return self._wait()
 
     def _first(self) -> Steps:
-        """Append at once, unless a batch needs a thread: then later requests of the connection wait."""
+        """Append at once, unless a batch needs a thread or a coordinator: then later requests of the connection wait."""
         left = yield from self._inspect()
-        if left:
+        yield from self._verify()
+        if left or self._check is not None:
             self._context.produced.enter(self._call.connection, self)
-            return Later(rest(left), self._inspected, WorkKind.RECORDS)
+            return self._judge(left)
         return (yield from self._append())
 
     def _wait(self) -> Answer:
@@ -134,11 +146,19 @@ class _Request:
 
     def _next(self) -> Steps:
         left = yield from self._inspect()
-        if left:
-            return Later(rest(left), self._inspected, WorkKind.RECORDS)
+        yield from self._verify()
+        if left or self._check is not None:
+            return self._judge(left)
         return (yield from self._finish())
 
-    def _inspected(self, result: object) -> Answer:
+    def _judge(self, left: list[Inspection]) -> Answer:
+        if left:
+            return Later(rest(left), lambda result: self._verified(False), WorkKind.RECORDS)
+        return self._verified(False)
+
+    def _verified(self, expired: bool) -> Answer:
+        if self._check is not None and self._check.left:
+            return Parked([self._check.key], FAR_MS, self._verified)
         return go_on(self._finish())
 
     def _finish(self) -> Steps:
@@ -149,6 +169,27 @@ class _Request:
             return (yield from self._append())
         finally:
             self._context.produced.leave(self._call.connection, self)
+
+    def _verify(self) -> Generator[None, None, None]:
+        """Ask the coordinator for the partitions of the request's batches, as far as they are not in the transaction yet."""
+        request, version = self._request, self._call.api_version
+        if not request.transactional_id:
+            return
+        questions, pace = [], Pace()
+        for topic in request.topic_data:
+            if not topic.partition_data and pace.over():
+                yield
+            for one in topic.partition_data:
+                if pace.over():
+                    yield
+                try:
+                    name = topic.topic_id if version >= IDS_FROM else topic.name
+                    partition, claims = _admitted(self._context, name, one, request, version)
+                except Refused:
+                    continue  # the append says why
+                if claims.attributes & TRANSACTIONAL:
+                    questions.append(_question(one, partition, claims))
+        self._check = self._context.verification.begin(request.transactional_id, _client(version), questions)
 
     def _inspect(self) -> Generator[None, None, list[Inspection]]:
         """Look at every compressed batch, as far as the turn allows; those that a thread has to finish."""
@@ -177,10 +218,24 @@ class _Request:
         return left
 
     def _append(self) -> Steps:
-        return _appended(self._context, self._request, self._call, self._verdicts)
+        return _appended(self._context, self._request, self._call, self._verdicts, self._check)
 
 
-def _appended(context: BrokerContext, request: Any, call: Call, verdicts: dict[int, Inspection | Refused]) -> Steps:
+def _question(one: Any, partition: Partition, claims: Claims) -> Question:
+    return Question(id(one), partition, claims.producer_id, claims.producer_epoch)
+
+
+def _client(version: int) -> Client:
+    return Client(adds=version >= ADDS_FROM, aborts=version >= ABORTABLE_FROM)
+
+
+def _appended(
+    context: BrokerContext,
+    request: Any,
+    call: Call,
+    verdicts: dict[int, Inspection | Refused],
+    check: Check | None,
+) -> Steps:
     acks, version = request.acks, call.api_version
     response = _RESPONSE()
     pending: list[_Pending] = []
@@ -196,7 +251,7 @@ def _appended(context: BrokerContext, request: Any, call: Call, verdicts: dict[i
         response.responses.append(answer)
         for one in topic.partition_data:
             try:
-                data = _append(context, name, one, request, version, verdicts, pending)
+                data = _append(context, name, one, request, version, verdicts, check, pending)
                 failed = failed or data.error_code != ErrorCode.NONE
             except Refused as refused:
                 failed = True
@@ -228,6 +283,7 @@ def _append(
     request: Any,
     version: int,
     verdicts: dict[int, Inspection | Refused],
+    check: Check | None,
     pending: list[_Pending],
 ) -> Any:
     acks, records = request.acks, one.records
@@ -238,6 +294,8 @@ def _append(
         if claims.attributes & CODECS:
             found = verdicts[id(one)]
             admission.believe(records, found.verdict if isinstance(found, Inspection) else found)
+        if claims.attributes & TRANSACTIONAL:
+            context.verification.admit(_question(one, partition, claims), check, _client(version))
         appended = context.appends.append(partition, records, client=True)
     except Refused as refused:
         if refused.code not in JUDGED:

@@ -36,19 +36,49 @@ class Appends:
         """`Partition.append`, after which `grown` is due. Raises Refused; once this process
         ends, always: the last flush of its logs has begun, or there is none."""
         if self._storage.closing:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")
+            raise _stops()
         try:
             appended = partition.append(data, self._runtime.now.wall_ms, client=client)
-        except Refused as refused:
-            if refused.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                self._no_room(partition)
-            raise
-        except DiskFailed as error:
-            self._storage.append_failed(self._replicas, partition, error)
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed") from None
+        except (Refused, DiskFailed) as error:
+            raise self._failed(partition, error) from None
         if self._replicas.full:
             self._replicas.full.pop(partition, None)
         return appended
+
+    def end_transaction(
+        self,
+        partition: Partition,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+    ) -> Appended:
+        """`Partition.end_transaction`, as acks=all; the rest as `append`."""
+        if self._storage.closing:
+            raise _stops()
+        partition.admit(-1)
+        wall_ms = self._runtime.now.wall_ms
+        try:
+            return partition.end_transaction(
+                producer_id,
+                producer_epoch,
+                commit,
+                coordinator_epoch,
+                wall_ms,
+                transaction_version=transaction_version,
+            )
+        except (Refused, DiskFailed) as error:
+            raise self._failed(partition, error) from None
+
+    def _failed(self, partition: Partition, error: Refused | DiskFailed) -> Refused:
+        """What a failed append means for this broker; the answer to who has asked for it."""
+        if isinstance(error, DiskFailed):
+            self._storage.append_failed(self._replicas, partition, error)
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of the leader of {partition!r} failed")
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            self._no_room(partition)
+        return error
 
     def grown(self, partition: Partition) -> None:
         """A led partition has taken in a batch."""
@@ -117,3 +147,7 @@ class Appends:
             replicas.handed_over_ms[partition] = now_ms
             replicas.full[partition] = partition.leader_epoch
             self._lifecycle.hurry(self._runtime.now)
+
+
+def _stops() -> Refused:
+    return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker stops")

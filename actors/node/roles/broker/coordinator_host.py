@@ -24,6 +24,7 @@ from actors.wire.errors import ErrorCode
 from fastpath.records import batch
 
 NEVER_MS = 1 << 62
+TRANSACTIONAL = 0x10
 CODES = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -44,6 +45,10 @@ class Write(Protocol):
     def token(self) -> int: ...
     @property
     def records(self) -> Sequence[tuple[bytes, bytes | None]]: ...
+    @property
+    def producer(self) -> tuple[int, int] | None:
+        """Producer id and epoch of the transaction that they belong to, if they belong to one."""
+        ...
 
 
 class Machine(Loadable, Protocol):
@@ -195,7 +200,14 @@ class CoordinatorHost:
             self._coordinated.carry_out()
 
     def _append(self, write: Write) -> None:
-        builder = batch.Builder(timestamp_ms=self._runtime.now.wall_ms)
+        wall_ms = self._runtime.now.wall_ms
+        if write.producer is None:
+            builder = batch.Builder(timestamp_ms=wall_ms)
+        else:
+            id, epoch = write.producer
+            builder = batch.Builder(
+                attributes=TRANSACTIONAL, producer_id=id, producer_epoch=epoch, timestamp_ms=wall_ms
+            )
         for key, value in write.records:
             builder.append(key, value)
         data = builder.build()

@@ -13,6 +13,7 @@ What this file alone decides: which failure ends a loading, and which is tried a
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from actors.broker.log import markers
 from actors.broker.partition import Partition
 from actors.broker.reading import read_internal
 from actors.broker.replicas import Replicas
@@ -23,7 +24,7 @@ from fastpath.records import batch
 
 SLICE_BYTES = 1 << 18
 RETRY_MS = 1000
-CONTROL = 0x20
+TRANSACTIONAL, CONTROL = markers.TRANSACTIONAL, markers.CONTROL
 
 
 class Loadable(Protocol):
@@ -34,8 +35,13 @@ class Loadable(Protocol):
         """By partition; a shard has the leader `epoch` that it was loaded in."""
         ...
 
-    def load(self, partition: int, epoch: int, records: Any) -> list[str]:
-        """Take in records of the log; what cannot be understood in them."""
+    def load(self, partition: int, epoch: int, records: Any, producer_id: int) -> list[str]:
+        """Take in records of the log; what cannot be understood in them. `producer_id`: whose transaction they belong to;
+        -1: they belong to none."""
+        ...
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """Take in that the producer's transaction ends here."""
         ...
 
 
@@ -91,10 +97,14 @@ class Loading:
         headers = batch.headers(data)
         for header in headers:
             if header.attributes & CONTROL:
+                marker = markers.read(data, header.position)
+                if marker is not None:
+                    self._machine.load_end(self._partition.number, self._epoch, header.producer_id, marker.commit)
                 continue
+            producer_id = header.producer_id if header.attributes & TRANSACTIONAL else -1
             records = ((record.key, record.value) for record in batch.records(data, header.position))
             try:
-                strange = self._machine.load(self._partition.number, self._epoch, records)
+                strange = self._machine.load(self._partition.number, self._epoch, records, producer_id)
             except batch.CorruptBatch as error:
                 strange = [error.reason]
             for reason in strange:

@@ -4,7 +4,7 @@
 alone decides in which order that happens. It counts the syncs of followed partitions, for `replication.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from actors.broker.lifecycle import Lifecycle
@@ -33,7 +33,7 @@ class Gathered:
         storage: BrokerStorage,
         lifecycle: Lifecycle,
         appends: Appends,
-        coordinators: Leaderships,
+        coordinators: Sequence[Leaderships],
     ) -> None:
         self._runtime = runtime
         self._replicas = replicas
@@ -57,10 +57,12 @@ class Gathered:
         while replicas.moved:
             partition, part = replicas.moved.pop(0)
             if part is Became.LEADER:
-                self._coordinators.became_leader(partition.topic, partition.number, partition.leader_epoch)
+                for one in self._coordinators:
+                    one.became_leader(partition.topic, partition.number, partition.leader_epoch)
             elif not partition.removed or replicas.get(partition.topic, partition.number) is None:
                 # A snapshot tells of a namesake before it tells that this one is gone.
-                self._coordinators.resigned(partition.topic, partition.number)
+                for one in self._coordinators:
+                    one.resigned(partition.topic, partition.number)
         if replicas.flushes:
             flushes, replicas.flushes = replicas.flushes, []
             for flush in flushes:

@@ -78,6 +78,12 @@ class GroupCoordinator:
         self.machine.forget_topic(topic)
         self.drain()
 
+    def transaction_ended(self, partition: int, producer_id: int, commit: bool) -> None:
+        """A marker in a partition of `__consumer_offsets` that this broker leads is committed: what the producer has
+        committed there in the transaction counts from now on, or never. It may be told twice of one marker."""
+        self.machine.transaction_ended(partition, producer_id, commit)
+        self.drain()
+
     def tick(self, now: Now) -> None:
         """Time."""
         machine, deadlines = self.machine, self.machine.deadlines

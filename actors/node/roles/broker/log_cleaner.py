@@ -109,6 +109,8 @@ class LogCleaner:
             log = partition.log
             if not log.settings.compact or len(log.segments) < 2:
                 continue
+            if log.aborting:  # its indexes of aborted transactions would have to be written anew with the segments
+                continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
             look = cleanable(log, self._stable(partition), now.wall_ms)
@@ -131,8 +133,7 @@ class LogCleaner:
     @staticmethod
     def _stable(partition: Partition) -> int:
         """Above it nothing is cleaned: it may be cut, or its transaction aborted."""
-        transaction = partition.log.producers.open_transaction_offset()
-        return min(partition.high_watermark, transaction) if transaction >= 0 else partition.high_watermark
+        return partition.last_stable_offset
 
     # ---- one cleaning
 

@@ -1,8 +1,8 @@
 """The broker of a node: it has the parts that are in the files beside this one, and fixes the order in which they act. What
 happens in each step is decided there.
 
-replay what was committed -> replicas follow -> heartbeat, lag, retention, groups -> (requests) -> flushes, what cannot be
-read -> AlterIsr -> fetches
+replay what was committed -> replicas follow -> heartbeat, lag, retention, groups, transactions -> (requests) -> flushes,
+what cannot be read -> AlterIsr -> fetches
 """
 
 from typing import Any
@@ -37,6 +37,8 @@ from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
+from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
+from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.node.roles.broker.unreadable import Unreadable
 from actors.node.runtime.calls import Listener
 from actors.node.runtime.runtime import Runtime
@@ -82,7 +84,12 @@ class BrokerRole:
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
-        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self.groups)
+        self.transactions = TransactionCoordinator(
+            runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
+        )
+        self.verification = TransactionVerification(runtime, channels, self.cache)
+        coordinators = (self.groups, self.transactions)
+        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, coordinators)
         self.replication = Replication(
             runtime,
             channels,
@@ -140,6 +147,7 @@ class BrokerRole:
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
         self.groups.count_partitions()
+        self.transactions.count_partitions()
         self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
@@ -162,6 +170,7 @@ class BrokerRole:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
         self.groups.count_partitions()
+        self.transactions.count_partitions()
         if self._started and not self.applier.caught_up:
             self.applier.catch_up(self._image_deltas.whole)
         self.gathered.run()
@@ -190,6 +199,7 @@ class BrokerRole:
             self.cleaner.tick(now)
             self._snapshots.tick(self.cache.image, now)
         self.groups.tick(now)
+        self.transactions.tick(now)
         self.gathered.run()
 
     def end(self) -> None:
@@ -207,6 +217,7 @@ class BrokerRole:
         if not self._started:
             return FAR_MS
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
+        due = min(due, self.transactions.deadline_ms())
         if self.storage.in_use:
             due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:

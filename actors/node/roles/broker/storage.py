@@ -224,6 +224,8 @@ class BrokerStorage:
         self._counts[self._directories.index(directory)] += 1
         for cut in recovered.cuts:
             self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
+        for report in recovered.rebuilt:
+            self._runtime.log.warning(report)
         log = recovered.log
         if log.damaged is not None:
             self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")

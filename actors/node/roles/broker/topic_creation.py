@@ -5,9 +5,9 @@ log, and whoever needs the topic asks again. This file alone decides what such a
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from actors.metadata.topic_names import OFFSETS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import TOPICS_KEY, MetadataCache
 from actors.node.runtime.runtime import Runtime
@@ -15,6 +15,28 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 TIMEOUT_MS = 30_000
+
+
+class _Internal(NamedTuple):
+    """How the settings of an internal topic are called."""
+
+    partitions: str
+    factor: str
+    segment_bytes: str
+
+
+INTERNAL = {
+    OFFSETS_TOPIC: _Internal(
+        "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes"
+    ),
+    TRANSACTIONS_TOPIC: _Internal(
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+    ),
+}
+"""Topics of coordinators."""
+MIN_ISR = "transaction.state.log.min.isr"
 
 
 class TopicCreation:
@@ -55,7 +77,8 @@ class TopicCreation:
         """A topic as this broker's settings want it. What they do not say (-1) the controller's own settings decide."""
         kind = message("CreateTopicsRequest")
         value, given = self._runtime.config.value, self._runtime.config.given
-        if name != OFFSETS_TOPIC:
+        internal = INTERNAL.get(name)
+        if internal is None:
             return kind.CreatableTopic(
                 name=name,
                 num_partitions=value("num.partitions") if "num.partitions" in given else -1,
@@ -63,17 +86,20 @@ class TopicCreation:
                     value("default.replication.factor") if "default.replication.factor" in given else -1
                 ),
             )
-        factor = value("offsets.topic.replication.factor")
-        if "offsets.topic.replication.factor" not in given:  # no fenced broker is given a replica
+        factor = value(internal.factor)
+        if internal.factor not in given:  # no fenced broker is given a replica
             factor = max(1, min(factor, len(self._cache.image.unfenced_brokers())))
-        settings = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(value("offsets.topic.segment.bytes")),
-        }
+        settings = {"cleanup.policy": "compact"}
+        if name == TRANSACTIONS_TOPIC:
+            settings["compression.type"] = "uncompressed"
+            settings["min.insync.replicas"] = str(value(MIN_ISR) if MIN_ISR in given else min(value(MIN_ISR), factor))
+            settings["unclean.leader.election.enable"] = "false"
+        else:
+            settings["compression.type"] = "producer"
+        settings["segment.bytes"] = str(value(internal.segment_bytes))
         return kind.CreatableTopic(
             name=name,
-            num_partitions=value("offsets.topic.num.partitions"),
+            num_partitions=value(internal.partitions),
             replication_factor=factor,
             configs=[kind.CreatableTopicConfig(name=key, value=text) for key, text in settings.items()],
         )

@@ -27,6 +27,7 @@ from actors.controller.state import METADATA_FORMAT, Operation, Result, State
 from actors.controller.unregistration import turn_ended
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
+from actors.metadata.features import TRANSACTION_VERSION
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, FeatureSet, Op
 from actors.node.net.channels import Channels
@@ -62,6 +63,7 @@ class ControllerRole:
         self._channels = channels
         self._quorum = quorum
         self._format_level = storage.format_level
+        self._transaction_version = storage.transaction_version
         self.image = Image()
         """Active: at the log end. Standby: at the high watermark."""
         self.soft = Soft()
@@ -150,7 +152,10 @@ class ControllerRole:
         self._controllers = self._quorum_ids()
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
         if self.image.feature(METADATA_FORMAT) == 0:
-            self._apply(Result([FeatureSet(METADATA_FORMAT, level)], None))
+            first = [FeatureSet(METADATA_FORMAT, level)]
+            if self._transaction_version:
+                first.append(FeatureSet(TRANSACTION_VERSION, self._transaction_version))
+            self._apply(Result(first, None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))

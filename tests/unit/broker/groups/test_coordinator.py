@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from actors.broker.groups.coordinator import Coordinator, Settings, java_hash
+from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.records import (
     CommittedOffset,
@@ -15,6 +15,7 @@ from actors.broker.groups.records import (
     read,
 )
 from actors.broker.groups.state import GroupState
+from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 

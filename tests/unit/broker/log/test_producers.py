@@ -14,6 +14,7 @@ from actors.broker.log.producers import (
     OutOfOrderSequence,
     Producers,
 )
+from actors.broker.log.transactions import NO_LIMIT
 from fastpath.bytes.crc32c import crc32c
 from fastpath.records import batch
 from tests.simulator.disk import VirtualDisk, VirtualFile
@@ -183,6 +184,32 @@ def test_rolls_and_clean_stops_write_snapshots() -> None:
     assert again.producers.equals(log.producers)
 
 
+def test_a_kill_behind_a_roll_forgets_no_producer() -> None:
+    """All was flushed before the roll, and its snapshot is not written yet."""
+    log = new(segment_bytes=200)
+    send(log, 0)
+    send(log, 1)
+    flush(log)
+    put(log, build())
+    assert [segment.base_offset for segment in log.segments] == [0, 2] and log.recovery_point == 2
+    again = reopen(log).log
+    assert again.producers.equals(log.producers)
+    assert send(again, 1).duplicate
+
+
+def test_a_kill_between_a_roll_and_its_flush_forgets_no_producer() -> None:
+    """The snapshot that the roll kept for the next flush is gone, and the next flush is of another process."""
+    log = new(segment_bytes=200)
+    send(log, 0)
+    send(log, 1)
+    put(log, build())
+    log = reopen(log).log
+    flush(log)
+    assert log.recovery_point == 3
+    again = reopen(log).log
+    assert send(again, 1).duplicate
+
+
 def test_any_batch_in_flight_can_be_sent_again_after_a_clean_restart() -> None:
     """A client whose answers were lost repeats all five, the oldest first."""
     log = new()
@@ -278,13 +305,13 @@ def test_a_flush_outrun_by_a_truncation_leaves_no_snapshot_behind() -> None:
 def test_transactions_leave_their_mark_in_the_snapshot() -> None:
     log = new()
     send(log, 0, 2, attributes=0x10)
-    assert log.producers.open_transaction_offset() == 0
+    assert log.producers.transactions.oldest_open == 0
     assert Producers.parse(log.producers.snapshot()).by_id[9].transaction_offset == 0
     assert log.producers.expire(1 << 60, 1) == 0
     marker = batch.Builder(base_offset=2, attributes=0x30, producer_id=9, producer_epoch=0, timestamp_ms=5)
     marker.append(b"\0\0\0\1", b"\0\0\0\0\0\7", 5)
     log.append_fetched(marker.build(), 0)
-    assert log.producers.open_transaction_offset() == -1
+    assert log.producers.transactions.oldest_open == NO_LIMIT
     assert log.producers.by_id[9].coordinator_epoch == 7
     assert reopen(log, recovery_point=0).log.producers.by_id[9].coordinator_epoch == 7
 

@@ -1,0 +1,112 @@
+"""Offsets that producers have committed in transactions which are still open (KIP-98, KIP-447).
+
+One partition of `__consumer_offsets` in the memory of its coordinator. This file alone decides what becomes of them. Rules:
+
+1. They are no committed offsets until the marker of the producer's transaction says commit; an abort forgets them.
+2. A key is unstable from when an offset of a transaction is written for it until that transaction ends, also where the write
+   failed: the log may hold it.
+3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it.
+"""
+
+from typing import NamedTuple
+
+from actors.broker.groups.records import CommittedOffset
+
+Key = tuple[str, int]
+"""(topic, partition)"""
+
+
+class _Entry(NamedTuple):
+    """What was written for a key. `committed` None: nothing that may become visible."""
+
+    order: int
+    committed: CommittedOffset | None
+
+
+class TransactionalOffsets:
+    """Of one partition. `order` counts all offsets that are written to it, as they come in the log."""
+
+    def __init__(self) -> None:
+        self.order = 0
+        self._open: dict[int, dict[tuple[str, Key], _Entry]] = {}
+        """Producer id -> (group, key) -> entry. Invariant: no producer is without an entry."""
+        self._unstable: dict[str, dict[Key, int]] = {}
+        """Group -> key -> how many open transactions have written for it."""
+
+    def __bool__(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._open)
+
+    def next(self) -> int:
+        """The place in the log of what is written now."""
+        self.order += 1
+        return self.order
+
+    def wrote(self, producer_id: int, group: str, key: Key, order: int, committed: CommittedOffset | None) -> None:
+        """A producer writes an offset in its transaction. `committed` None: a removal, which nobody writes so."""
+        entries = self._open.setdefault(producer_id, {})
+        present = entries.get((group, key))
+        if present is None:
+            keys = self._unstable.setdefault(group, {})
+            keys[key] = keys.get(key, 0) + 1
+        entries[group, key] = _Entry(order, committed)
+
+    def failed(self, producer_id: int, group: str, key: Key, order: int) -> None:
+        """That write has failed. The log may hold it, so the key stays unstable."""
+        entries = self._open.get(producer_id, {})
+        entry = entries.get((group, key))
+        if entry is not None and entry.order == order:
+            entries[group, key] = _Entry(order, None)
+
+    def set(self, group: str, key: Key, order: int) -> None:
+        """A value, or a removal, that was written at `order` is visible now: what is older never is."""
+        if key not in self._unstable.get(group, ()):
+            return
+        for entries in self._open.values():
+            entry = entries.get((group, key))
+            if entry is not None and entry.order < order:
+                entries[group, key] = _Entry(entry.order, None)
+
+    def ended(self, producer_id: int, commit: bool) -> list[tuple[str, Key, int, CommittedOffset]]:
+        """The producer's transaction has ended: what is visible from now on, as (group, key, order, value)."""
+        entries = self._open.pop(producer_id, {})
+        for group, key in entries:
+            keys = self._unstable[group]
+            keys[key] -= 1
+            if not keys[key]:
+                del keys[key]
+                if not keys:
+                    del self._unstable[group]
+        if not commit:
+            return []
+        return [
+            (group, key, entry.order, entry.committed)
+            for (group, key), entry in entries.items()
+            if entry.committed is not None
+        ]
+
+    def unstable(self, group: str) -> dict[Key, int]:
+        """Keys of a group for which open transactions have written. Not to be changed."""
+        return self._unstable.get(group, {})
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted: nothing that was written for it becomes visible."""
+        for entries in self._open.values():
+            for (group, key), entry in entries.items():
+                if key[0] == topic:
+                    entries[group, key] = _Entry(entry.order, None)
+
+    def forget_group(self, group: str) -> None:
+        """A group was deleted, with all that was written for it."""
+        for key in self._unstable.get(group, ()):
+            self.set(group, key, self.order + 1)
+
+    def check(self) -> None:
+        """Assert the invariants; called after each step in tests."""
+        counts: dict[str, dict[Key, int]] = {}
+        for entries in self._open.values():
+            assert entries
+            for group, key in entries:
+                keys = counts.setdefault(group, {})
+                keys[key] = keys.get(key, 0) + 1
+        assert counts == self._unstable

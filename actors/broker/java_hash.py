@@ -1,0 +1,10 @@
+"""Java's String.hashCode, by which Apache Kafka places a group or a transactional id in the partitions of its topic."""
+
+
+def java_hash(text: str) -> int:
+    """Over UTF-16 code units, 32 bits, signed."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(data), 2):
+        value = (value * 31 + (data[index] << 8 | data[index + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value

@@ -1,0 +1,555 @@
+"""The coordinator of the transactional ids whose partition of `__transaction_state` this broker leads.
+
+It alone decides which ids exist, when they may be asked for (a partition must be loaded first), and in which order a step is
+written, visible and answered: written, committed to the partition's high watermark, then both. What a step is,
+`rules.py` decides. Rules:
+
+1. A partition is loaded from its log after leadership is gained, in slices; until then COORDINATOR_LOAD_IN_PROGRESS.
+2. After leadership is lost nothing of the partition is kept, and whoever waits hears NOT_COORDINATOR.
+3. Of an id one step at a time is on its way. A step whose write fails has not happened; the log may say otherwise, but
+   nobody was told, and the next step follows it in the log.
+4. Markers leave when the prepared end is committed, and again after each load. The end is complete, and written so, when
+   each partition has its marker. A write of that which fails is tried again.
+5. A client's request for the next transaction waits for the end of the one before, `PATIENCE_MS` at most, where Apache
+   Kafka answers CONCURRENT_TRANSACTIONS at once: the client would wait for longer than the markers take.
+6. An open transaction that is older than its timeout is aborted with a raised epoch. An id that has been at rest for
+   `transactional.id.expiration.ms` is removed.
+7. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
+   POLICY_VIOLATION. An id has 32,767 bytes at most, as every string of a request.
+
+Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
+a write's end with `written` and that of markers with `marked`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from actors.broker.java_hash import java_hash
+from actors.broker.transactions import rules
+from actors.broker.transactions.records import FLEXIBLE, Record, read, record
+from actors.broker.transactions.rules import End, Fence, Init
+from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Held, Shard
+from actors.broker.transactions.state import (
+    AT_REST,
+    NO_EPOCH,
+    NO_ID,
+    PREPARED,
+    State,
+    TopicPartition,
+    Transaction,
+    created,
+)
+from actors.ports import Now
+from actors.wire.errors import ErrorCode, WireError
+
+FAR_MS = 1 << 62
+IDS_BYTES_MAX = 256 << 20
+RETRY_MS = 100
+"""After a write of a complete end that failed."""
+PATIENCE_MS = 100
+HELD_MAX = 5
+"""Requests of an id that wait."""
+EXPIRED_A_TICK = 500
+"""Ids that are looked at, for whether they have expired, in one turn."""
+
+
+class Settings(NamedTuple):
+    """`transaction.*` of the broker. `partitions`: how many `__transaction_state` will have; see `resized`."""
+
+    partitions: int
+    timeout_ms_max: int
+    expiration_ms: int
+    abort_interval_ms: int
+    expire_interval_ms: int
+
+
+class Write(NamedTuple):
+    """Records for one partition of `__transaction_state`; report the end with `written(token, error, now)`."""
+
+    token: int
+    partition: int
+    records: Sequence[Record]
+    producer: tuple[int, int] | None = None
+    """Of the batch: none, the coordinator's records belong to no transaction."""
+
+
+class Producer(NamedTuple):
+    """The verdict of InitProducerId and EndTxn."""
+
+    error: ErrorCode
+    id: int = NO_ID
+    epoch: int = NO_EPOCH
+
+
+class Added(NamedTuple):
+    """The verdict of AddPartitionsToTxn."""
+
+    error: ErrorCode
+
+
+class Ending(NamedTuple):
+    """A prepared end whose markers are to be written. Each leads to one call of `marked`, or to none at all when this
+    coordinator was replaced."""
+
+    shard: Shard
+    entry: Entry
+    transaction: Transaction
+
+    @property
+    def commit(self) -> bool:
+        """Commit, else abort."""
+        return self.transaction.state is State.PREPARE_COMMIT
+
+
+class _Pending(NamedTuple):
+    """A write on its way."""
+
+    shard: Shard
+    then: Callable[[ErrorCode, Now], None]
+
+
+class Coordinator:
+    """All shards of one broker."""
+
+    def __init__(self, settings: Settings, take_id: rules.TakeId, version: Callable[[], int]) -> None:
+        """`take_id`: a producer id that nobody has, None while none is here. `version`: `transaction.version` now."""
+        self.settings = settings
+        self.partitions = settings.partitions
+        """Partitions of `__transaction_state`: where each id is found."""
+        self.shards: dict[int, Shard] = {}
+        self.answers: list[tuple[int, Producer | Added]] = []
+        self.writes: list[Write] = []
+        self.endings: list[Ending] = []
+        self._take_id = take_id
+        self._version = version
+        self._pending: dict[int, _Pending] = {}
+        self._next_token = 0
+        self._held: deque[tuple[int, Entry]] = deque()
+        """Ids with requests that wait, and until when, the next one first."""
+        self._retries: list[tuple[int, Ending]] = []
+        """Ends whose completion could not be written, and when to try again."""
+        self._abort_ms = self._expire_ms = -1
+        self._suspects: deque[tuple[Shard, str]] = deque()
+        """Ids that are still to be looked at for whether they have expired."""
+
+    # ---- which partition
+
+    def partition_of(self, id: str) -> int:
+        """As Apache Kafka: Java's string hash without its sign bit, modulo the number of partitions."""
+        return (java_hash(id) & 0x7FFFFFFF) % self.partitions
+
+    def shard_of(self, id: str) -> Shard | ErrorCode:
+        """The loaded shard of an id, or why there is none."""
+        shard = self.shards.get(self.partition_of(id))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def resized(self, partitions: int | None) -> list[tuple[int, int]]:
+        """`__transaction_state` has so many partitions; None: there is none, and the settings say how many it will have.
+
+        Ids are in other places then: what is led is lost, to be gained anew; (partition, epoch) of each."""
+        partitions = self.settings.partitions if partitions is None else partitions
+        if partitions == self.partitions:
+            return []
+        led = [(shard.partition, shard.epoch) for shard in self.shards.values()]
+        for partition, _ in led:
+            self.lost(partition)
+        self.partitions = partitions
+        return led
+
+    # ---- leadership and loading
+
+    def gained(self, partition: int, epoch: int) -> None:
+        """This broker leads the partition now; its log is to be loaded."""
+        self.lost(partition)
+        self.shards[partition] = Shard(partition, epoch)
+
+    def lost(self, partition: int) -> None:
+        """It does so no more."""
+        shard = self.shards.pop(partition, None)
+        if shard is None:
+            return
+        for token, pending in sorted(self._pending.items()):
+            if pending.shard is shard:
+                del self._pending[token]
+                pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+        for entry in shard.entries.values():
+            self._wake(entry, Now(0, 0))
+
+    def load(
+        self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
+    ) -> list[str]:
+        """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
+
+        Damaged records are passed over: a sentence about each. So is a value of a later version, but its id is refused."""
+        shard = self.shards.get(partition)
+        strange: list[str] = []
+        if shard is None or shard.epoch != epoch or shard.loaded:
+            return strange
+        for key, value in records:
+            try:
+                line = read(key, value)
+            except WireError as error:
+                strange.append(str(error))
+                continue
+            if line is not None:
+                shard.take(line)
+                if line.strange:
+                    strange.append(line.strange)
+        return strange
+
+    def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
+        """A marker: none is written to this topic, and it would mean nothing."""
+
+    def loaded(self, partition: int, epoch: int) -> None:
+        """The whole log has been replayed; the shard serves, and goes on with the ends that were prepared."""
+        shard = self.shards.get(partition)
+        if shard is None or shard.epoch != epoch:
+            return
+        shard.loaded = True
+        for entry in shard.entries.values():
+            if entry.transaction.state in PREPARED:
+                self._mark(shard, entry)
+
+    # ---- requests
+
+    def init(self, id: str, ticket: int, request: Init, now: Now) -> None:
+        """InitProducerId of a transactional id; the verdict, a Producer, comes out of `answers`."""
+        found = self._entry(id)
+        error: ErrorCode | None = None
+        if not id or (request.producer_id == NO_ID) is not (request.producer_epoch == NO_EPOCH):
+            error = ErrorCode.INVALID_REQUEST
+        elif not 0 < request.timeout_ms <= self.settings.timeout_ms_max:
+            error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        elif isinstance(found, ErrorCode):
+            error = found
+        if error is not None:
+            self._answer(ticket, error)
+            return
+        assert not isinstance(found, ErrorCode)
+        shard, entry = found
+        if entry is None:
+            if not self._has_room(ENTRY_BYTES + len(id)):
+                self._answer(ticket, ErrorCode.POLICY_VIOLATION)
+                return
+            producer_id = self._take_id()
+            if producer_id is None:
+                self._answer(ticket, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+                return
+            entry = Entry(id, created(producer_id, request.timeout_ms, now.wall_ms))
+            shard.put(entry)
+        if entry.pending is not None:
+            self._answer(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
+            return
+        following = rules.init(entry.transaction, request, self._take_id, now.wall_ms)
+        if isinstance(following, Fence):
+            # The client asks again, and gets the epoch after the one that fences the producer before it.
+            self._fence(
+                shard,
+                entry,
+                following,
+                lambda code: self._answer(
+                    ticket, ErrorCode.CONCURRENT_TRANSACTIONS if code is ErrorCode.NONE else code
+                ),
+                now,
+            )
+        elif isinstance(following, ErrorCode):
+            self._answer(ticket, following)
+        else:
+            made = following
+            self._step(
+                shard,
+                entry,
+                made,
+                lambda error, now: self._answer(ticket, error, made.producer_id, made.producer_epoch),
+            )
+
+    def add(
+        self,
+        id: str,
+        ticket: int,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[TopicPartition],
+        client_version: int,
+        now: Now,
+        *,
+        patient: bool = False,
+    ) -> None:
+        """AddPartitionsToTxn, and AddOffsetsToTxn with the group's partition; the verdict, an Added, comes out of
+        `answers`. `patient`: it may wait for the end of the transaction before."""
+        found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
+        if isinstance(found, ErrorCode):
+            self.answers.append((ticket, Added(found)))
+            return
+        shard, entry = found
+        code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if entry is not None:
+            code = rules.producer_error(entry.transaction, producer_id, producer_epoch)
+            if code is ErrorCode.NONE and entry.pending is not None:
+                code = ErrorCode.CONCURRENT_TRANSACTIONS
+        following: Transaction | ErrorCode = code
+        if entry is not None and code is ErrorCode.NONE:
+            following = rules.add(entry.transaction, partitions, client_version, now.wall_ms)
+        if entry is None or isinstance(following, ErrorCode):
+            if patient and entry is not None and following is ErrorCode.CONCURRENT_TRANSACTIONS and _ends(entry):
+                args = id, ticket, producer_id, producer_epoch, partitions, client_version
+                if self._hold(entry, now, lambda now: self.add(*args, now)):
+                    return
+            assert isinstance(following, ErrorCode)
+            self.answers.append((ticket, Added(following)))
+        elif not self._has_room(PARTITION_BYTES * (len(following.partitions) - len(entry.transaction.partitions))):
+            self.answers.append((ticket, Added(ErrorCode.POLICY_VIOLATION)))
+        else:
+            self._step(shard, entry, following, lambda error, now: self.answers.append((ticket, Added(error))))
+
+    def verify(
+        self, id: str, producer_id: int, producer_epoch: int, partitions: Sequence[TopicPartition]
+    ) -> ErrorCode | list[ErrorCode]:
+        """AddPartitionsToTxn with VerifyOnly: the error of each partition, or one for all."""
+        found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
+        if isinstance(found, ErrorCode):
+            return found
+        entry = found[1]
+        if entry is None:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        code = rules.producer_error(entry.transaction, producer_id, producer_epoch)
+        if code is not ErrorCode.NONE:
+            return code
+        return rules.verify(entry.transaction, partitions)
+
+    def end(self, id: str, ticket: int, request: End, now: Now) -> None:
+        """EndTxn; the verdict, a Producer, comes out of `answers`. Its id and epoch are those of the next transaction."""
+        found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
+        if isinstance(found, ErrorCode):
+            self._answer(ticket, found)
+            return
+        shard, entry = found
+        if entry is None:
+            self._answer(ticket, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return
+        self._end(shard, entry, request, lambda code, id, epoch: self._answer(ticket, code, id, epoch), now)
+
+    # ---- admin
+
+    def describe(self, id: str) -> Transaction | ErrorCode:
+        """The transaction of an id; TRANSACTIONAL_ID_NOT_FOUND, or why this broker cannot tell."""
+        found = self._entry(id) if id else ErrorCode.INVALID_REQUEST
+        if isinstance(found, ErrorCode):
+            return found
+        entry = found[1]
+        if entry is None or entry.pending is State.DEAD:
+            return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        return entry.transaction
+
+    def listed(self) -> list[tuple[str, Transaction]]:
+        """Every id of every loaded shard, save those that are being removed, in their order of arrival."""
+        return [
+            (entry.id, entry.transaction)
+            for shard in self.shards.values()
+            if shard.loaded
+            for entry in shard.entries.values()
+            if entry.pending is not State.DEAD
+        ]
+
+    def loading(self) -> bool:
+        """Whether some shard cannot answer yet."""
+        return any(not shard.loaded for shard in self.shards.values())
+
+    # ---- markers
+
+    def marked(self, ending: Ending, now: Now) -> None:
+        """Each partition of a prepared end has its marker, or is gone: write that it is complete."""
+        shard, entry = ending.shard, ending.entry
+        if not self._current(ending) or entry.pending is not None:
+            return
+
+        def written(error: ErrorCode, now: Now) -> None:
+            if error is ErrorCode.NONE:
+                self._wake(entry, now)
+            elif self._current(ending):
+                self._retries.append((now.mono_ms + RETRY_MS, ending))
+
+        self._step(shard, entry, rules.completed(entry.transaction, now.wall_ms), written)
+
+    def stands(self, ending: Ending) -> bool:
+        """Whether an end still is this coordinator's to carry out."""
+        return self._current(ending)
+
+    # ---- time and writes
+
+    def tick(self, now: Now) -> None:
+        """Transactions that are over their time, ids that have expired, completions to write again."""
+        due = [ending for due_ms, ending in self._retries if due_ms <= now.mono_ms]
+        if due:
+            self._retries = [one for one in self._retries if one[0] > now.mono_ms]
+            for ending in due:
+                self.marked(ending, now)
+        while self._held and self._held[0][0] <= now.mono_ms:
+            entry = self._held.popleft()[1]
+            if entry.held and entry.held[0].until_ms <= now.mono_ms:
+                self._wake(entry, now)
+        if not self.shards:
+            self._abort_ms = self._expire_ms = -1
+            return
+        if self._abort_ms < 0:
+            self._abort_ms = now.mono_ms + self.settings.abort_interval_ms
+            self._expire_ms = now.mono_ms + self.settings.expire_interval_ms
+        if now.mono_ms >= self._abort_ms:
+            self._abort_ms = now.mono_ms + self.settings.abort_interval_ms
+            self._abort_timed_out(now)
+        if now.mono_ms >= self._expire_ms:
+            self._expire_ms = now.mono_ms + self.settings.expire_interval_ms
+            self._suspects.extend((shard, id) for shard in self.shards.values() if shard.loaded for id in shard.entries)
+        if self._suspects:
+            self._expire(now)
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do."""
+        due_ms = min((due_ms for due_ms, _ in self._retries), default=FAR_MS)
+        if self._held:
+            due_ms = min(due_ms, self._held[0][0])
+        if self._suspects:
+            return 0
+        if self.shards:
+            due_ms = min(due_ms, self._abort_ms, self._expire_ms)
+        return due_ms
+
+    def written(self, token: int, error: ErrorCode, now: Now) -> None:
+        """A write is committed, or failed."""
+        pending = self._pending.pop(token, None)
+        if pending is not None:
+            pending.then(error, now)
+
+    # ---- inside
+
+    def _entry(self, id: str) -> tuple[Shard, Entry | None] | ErrorCode:
+        shard = self.shard_of(id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        if id in shard.strange:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return shard, shard.entries.get(id)
+
+    def _has_room(self, size: int) -> bool:
+        return sum(shard.bytes for shard in self.shards.values()) + size <= IDS_BYTES_MAX
+
+    def _answer(self, ticket: int, error: ErrorCode, id: int = NO_ID, epoch: int = NO_EPOCH) -> None:
+        verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)
+        self.answers.append((ticket, verdict))
+
+    def _fence(self, shard: Shard, entry: Entry, fence: Fence, then: Callable[[ErrorCode], None], now: Now) -> None:
+        request = End(entry.transaction.producer_id, fence.producer_epoch, False, self._version(), own=True)
+        self._end(shard, entry, request, lambda code, id, epoch: then(code), now)
+
+    def _end(
+        self, shard: Shard, entry: Entry, request: End, then: Callable[[ErrorCode, int, int], None], now: Now
+    ) -> None:
+        present = entry.transaction
+        following = rules.end(present, request, self._take_id, now.wall_ms) if entry.pending is None else None
+        if following is None:
+            error = rules.producer_error(present, request.producer_id, request.producer_epoch)
+            then(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error, NO_ID, NO_EPOCH)
+            return
+        if isinstance(following, ErrorCode):
+            then(following, present.producer_id, present.producer_epoch)
+            return
+
+        def written(error: ErrorCode, now: Now) -> None:
+            if error is not ErrorCode.NONE:
+                then(error, NO_ID, NO_EPOCH)
+                return
+            after = rules.completed(entry.transaction, now.wall_ms)
+            then(ErrorCode.NONE, after.producer_id, after.producer_epoch)
+            self._mark(shard, entry)
+
+        self._step(shard, entry, following, written)
+
+    def _hold(self, entry: Entry, now: Now, again: Callable[[Now], None]) -> bool:
+        """Let a request wait; False: too many do."""
+        if len(entry.held) >= HELD_MAX:
+            return False
+        until_ms = now.mono_ms + PATIENCE_MS
+        entry.held.append(Held(until_ms, again))
+        self._held.append((until_ms, entry))
+        return True
+
+    def _wake(self, entry: Entry, now: Now) -> None:
+        """Ask for all that waits for the end of a transaction."""
+        held, entry.held = entry.held, []
+        for one in held:
+            one.again(now)
+
+    def _mark(self, shard: Shard, entry: Entry) -> None:
+        self.endings.append(Ending(shard, entry, entry.transaction))
+
+    def _current(self, ending: Ending) -> bool:
+        return (
+            self.shards.get(ending.shard.partition) is ending.shard
+            and ending.shard.entries.get(ending.entry.id) is ending.entry
+            and ending.entry.transaction is ending.transaction
+        )
+
+    def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Callable[[ErrorCode, Now], None]) -> None:
+        """Write the next value of an id; it holds, and `then` hears, once it is committed."""
+
+        def written(error: ErrorCode, now: Now) -> None:
+            entry.pending = None
+            if error is ErrorCode.NONE:
+                shard.set(entry, following)
+            then(error, now)
+
+        entry.pending = following.state
+        version = FLEXIBLE if self._version() >= 1 else 0
+        self._write(shard, [record(entry.id, following, version)], written)
+
+    def _write(self, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]) -> None:
+        self._next_token += 1
+        self._pending[self._next_token] = _Pending(shard, then)
+        self.writes.append(Write(self._next_token, shard.partition, records))
+
+    def _abort_timed_out(self, now: Now) -> None:
+        for shard in self.shards.values():
+            if not shard.loaded:
+                continue
+            for id in list(shard.open):
+                entry = shard.entries[id]
+                transaction = entry.transaction
+                if entry.pending is None and transaction.started_ms + transaction.timeout_ms < now.wall_ms:
+                    fence = rules.fence(transaction)
+                    self._fence(shard, entry, fence, lambda code: None, now)
+
+    def _expire(self, now: Now) -> None:
+        expired: dict[Shard, list[Entry]] = {}
+        oldest_ms = now.wall_ms - self.settings.expiration_ms
+        for _ in range(min(EXPIRED_A_TICK, len(self._suspects))):
+            shard, id = self._suspects.popleft()
+            entry = shard.entries.get(id)
+            if (
+                self.shards.get(shard.partition) is shard
+                and entry is not None
+                and entry.pending is None
+                and entry.transaction.state in AT_REST
+                and entry.transaction.updated_ms <= oldest_ms
+            ):
+                expired.setdefault(shard, []).append(entry)
+        for shard, entries in expired.items():
+            self._remove(shard, entries)
+
+    def _remove(self, shard: Shard, entries: Sequence[Entry]) -> None:
+        def written(error: ErrorCode, now: Now) -> None:
+            for entry in entries:
+                entry.pending = None
+                if error is ErrorCode.NONE:
+                    shard.drop(entry.id)
+
+        for entry in entries:
+            entry.pending = State.DEAD
+        self._write(shard, [record(entry.id, None, 0) for entry in entries], written)
+
+
+def _ends(entry: Entry) -> bool:
+    """Whether the present transaction is being ended, so that the next one can begin soon."""
+    return entry.transaction.state in PREPARED or entry.pending in PREPARED

@@ -1,0 +1,255 @@
+"""What a request makes of a transaction: the next value, or the error that the client gets (KIP-98, 360, 890).
+
+This file alone decides that. It changes nothing and writes nothing. Rules:
+
+1. While a step is being written, nothing else begins: CONCURRENT_TRANSACTIONS. The client asks again.
+2. InitProducerId raises the epoch, so that the producer before is fenced. With the producer id and epoch that the client
+   has (KIP-360) it is refused if a newer producer has come, and repeated without a raise if the answer was lost.
+3. An open transaction is aborted first, with an epoch that nobody is told: the client asks again and gets the one after.
+4. Before the last epoch of a producer id is given out, a new producer id takes its place.
+5. From transaction version 2 on each end raises the epoch (KIP-890), so a batch or an end that comes late carries an
+   epoch that has passed. An end that is repeated is known by the epoch one below the present one.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from actors.broker.transactions.state import (
+    AT_REST,
+    EPOCH_MAX,
+    NO_EPOCH,
+    NO_ID,
+    NO_TIME_MS,
+    PREPARED,
+    State,
+    TopicPartition,
+    Transaction,
+    used_up,
+)
+from actors.wire.errors import ErrorCode
+
+EPOCH_RAISED_FROM = 2
+"""Transaction version from which each end raises the epoch."""
+TakeId = Callable[[], int | None]
+"""A producer id that nobody has; None: none is here yet."""
+
+
+class Init(NamedTuple):
+    """InitProducerId of a transactional id. `producer_id`, `producer_epoch`: what the client has, both NO_ID without."""
+
+    timeout_ms: int
+    producer_id: int = NO_ID
+    producer_epoch: int = NO_EPOCH
+
+    @property
+    def recovers(self) -> bool:
+        """The client names the producer that it was."""
+        return self.producer_id != NO_ID
+
+
+class Fence(NamedTuple):
+    """The open transaction is to be aborted first, by an end with this epoch."""
+
+    producer_epoch: int
+
+
+def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> Transaction | Fence | ErrorCode:
+    """The value to write; or the fence that comes first; or PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
+    COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
+    if request.recovers and not _was(present, request):
+        return ErrorCode.PRODUCER_FENCED
+    if present.state in PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if present.state is State.ONGOING:
+        return fence(present)
+    if present.epochs_used_up and (not request.recovers or request.producer_epoch == present.producer_epoch):
+        producer_id = take_id()
+        if producer_id is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        last = present.producer_epoch if request.recovers else NO_EPOCH
+        return _initialised(present, request, wall_ms, producer_id, 0, last)
+    if not request.recovers:
+        epoch, last = present.producer_epoch + 1, NO_EPOCH
+    elif present.producer_epoch in (NO_EPOCH, request.producer_epoch):
+        epoch, last = present.producer_epoch + 1, present.producer_epoch
+    elif request.producer_epoch == present.last_epoch:
+        epoch, last = present.producer_epoch, present.last_epoch
+    else:
+        return ErrorCode.PRODUCER_FENCED
+    return _initialised(present, request, wall_ms, present.producer_id, epoch, last)
+
+
+def fence(present: Transaction) -> Fence:
+    """The end that aborts an open transaction against its producer's will."""
+    return Fence(min(present.producer_epoch + 1, EPOCH_MAX))
+
+
+def _was(present: Transaction, request: Init) -> bool:
+    """Whether the producer that the client names may go on: it is the present one, or the one whose epochs were used up,
+    or none was given out yet."""
+    return (
+        present.producer_epoch == NO_EPOCH
+        or request.producer_id == present.producer_id
+        or (request.producer_id == present.previous_id and used_up(request.producer_epoch))
+    )
+
+
+def _initialised(
+    present: Transaction, request: Init, wall_ms: int, producer_id: int, epoch: int, last_epoch: int
+) -> Transaction:
+    return present.step(
+        State.EMPTY,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        last_epoch=last_epoch,
+        timeout_ms=request.timeout_ms,
+        partitions=frozenset(),
+        started_ms=NO_TIME_MS,
+        updated_ms=wall_ms,
+    )
+
+
+def producer_error(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
+    """Whether a producer is the present one of the transactional id."""
+    if present.producer_id != producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if present.producer_epoch != producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.NONE
+
+
+def add(
+    present: Transaction, partitions: frozenset[TopicPartition], client_version: int, wall_ms: int
+) -> Transaction | ErrorCode:
+    """The transaction with more partitions. NONE: it has them. CONCURRENT_TRANSACTIONS: it is being ended."""
+    if present.state in PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    if present.state is State.ONGOING and partitions <= present.partitions:
+        return ErrorCode.NONE
+    return present.step(
+        State.ONGOING,
+        partitions=present.partitions | partitions,
+        started_ms=wall_ms if present.state in AT_REST else present.started_ms,
+        updated_ms=wall_ms,
+        client_version=client_version,
+    )
+
+
+def verify(present: Transaction, partitions: Iterable[TopicPartition]) -> ErrorCode | list[ErrorCode]:
+    """Whether each partition is in the open transaction: NONE or TRANSACTION_ABORTABLE of each; or one error for all."""
+    if present.state in PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return [ErrorCode.NONE if one in present.partitions else ErrorCode.TRANSACTION_ABORTABLE for one in partitions]
+
+
+class End(NamedTuple):
+    """EndTxn. `client_version`: the transaction version of the request; `own`: the coordinator itself aborts, with the
+    epoch of a `Fence`."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    client_version: int
+    own: bool = False
+
+
+class _Outcome(NamedTuple):
+    """Of an end in a state that has no open transaction. `abort`: an abort without partitions begins."""
+
+    code: ErrorCode
+    abort: bool = False
+
+
+_NONE = _Outcome(ErrorCode.NONE)
+_BAD = _Outcome(ErrorCode.INVALID_TXN_STATE)
+_WAIT = _Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+_FENCED = _Outcome(ErrorCode.PRODUCER_FENCED)
+_ABORT = _Outcome(ErrorCode.NONE, True)
+
+ENDS_BEFORE_2: dict[State, tuple[_Outcome, _Outcome]] = {
+    State.EMPTY: (_BAD, _BAD),
+    State.PREPARE_COMMIT: (_WAIT, _BAD),
+    State.PREPARE_ABORT: (_BAD, _WAIT),
+    State.COMPLETE_COMMIT: (_NONE, _BAD),
+    State.COMPLETE_ABORT: (_BAD, _NONE),
+}
+"""State -> what (a commit, an abort) is answered, up to transaction version 1. An end may be repeated with its epoch."""
+
+ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
+    (State.EMPTY, False): (_BAD, _ABORT),
+    (State.EMPTY, True): (_FENCED, _FENCED),
+    (State.PREPARE_COMMIT, False): (_FENCED, _FENCED),
+    (State.PREPARE_COMMIT, True): (_WAIT, _BAD),
+    (State.PREPARE_ABORT, False): (_FENCED, _FENCED),
+    (State.PREPARE_ABORT, True): (_BAD, _WAIT),
+    (State.COMPLETE_COMMIT, False): (_BAD, _ABORT),
+    (State.COMPLETE_COMMIT, True): (_NONE, _BAD),
+    (State.COMPLETE_ABORT, False): (_BAD, _ABORT),
+    (State.COMPLETE_ABORT, True): (_BAD, _NONE),
+}
+"""(state, whether the epoch is that of a request before) -> what (a commit, an abort) is answered, from version 2 on."""
+
+
+def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
+    """The prepared end to write. NONE: it has ended so already. Else INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+    CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
+    raised = request.client_version >= EPOCH_RAISED_FROM
+    overflowed = raised and _overflowed(present, request)
+    if present.producer_id != request.producer_id and not overflowed:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    again = overflowed or (raised and not request.own and present.producer_epoch == request.producer_epoch + 1)
+    if not request.own and not again and request.producer_epoch != present.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if present.state is not State.ONGOING:
+        outcomes = ENDS[present.state, again] if raised else ENDS_BEFORE_2[present.state]
+        outcome = outcomes[0 if request.commit else 1]
+        return _prepared(present, request, take_id, wall_ms) if outcome.abort else outcome.code
+    if again:
+        return ErrorCode.PRODUCER_FENCED
+    return _prepared(present, request, take_id, wall_ms)
+
+
+def _overflowed(present: Transaction, request: End) -> bool:
+    """The end before used up the epochs of that producer id, and its answer, the next id, was lost."""
+    return (
+        present.previous_id == request.producer_id
+        and request.producer_epoch == EPOCH_MAX - 1
+        and present.producer_epoch == 0
+    )
+
+
+def _prepared(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
+    """The marker of the end has the raised epoch, so that the partitions refuse what the epoch before sends later."""
+    epoch, last, next_id = request.producer_epoch, present.last_epoch, NO_ID
+    if request.own:
+        last = NO_EPOCH
+    if request.client_version >= EPOCH_RAISED_FROM:
+        last = epoch
+        if used_up(epoch):
+            taken = take_id()
+            if taken is None:
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            next_id = taken
+        epoch = min(epoch + 1, EPOCH_MAX)
+    return present.step(
+        State.PREPARE_COMMIT if request.commit else State.PREPARE_ABORT,
+        producer_epoch=epoch,
+        last_epoch=last,
+        next_id=next_id,
+        started_ms=present.started_ms if present.state is State.ONGOING else wall_ms,
+        updated_ms=wall_ms,
+        client_version=request.client_version,
+    )
+
+
+def completed(present: Transaction, wall_ms: int) -> Transaction:
+    """What a prepared end becomes when each partition has its marker."""
+    overflows = present.client_version >= EPOCH_RAISED_FROM and present.next_id != NO_ID
+    return present.step(
+        State.COMPLETE_COMMIT if present.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT,
+        producer_id=present.next_id if overflows else present.producer_id,
+        producer_epoch=0 if overflows else present.producer_epoch,
+        next_id=NO_ID,
+        partitions=frozenset(),
+        updated_ms=wall_ms,
+    )

@@ -1,0 +1,105 @@
+"""One partition of `__transaction_state` in the memory of its coordinator: transactional ids, and what is on its way.
+
+It alone decides what memory counts as used. Invariant: `entries` has what is committed, and nothing until `loaded`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from actors.broker.transactions.records import Line
+from actors.broker.transactions.state import AT_REST, State, Transaction
+from actors.ports import Now
+
+ENTRY_BYTES = 700
+"""What a transactional id takes, besides its name."""
+PARTITION_BYTES = 250
+"""What a partition of a transaction takes."""
+
+
+class Held(NamedTuple):
+    """A request that waits. `again` asks once more, and waits no more."""
+
+    until_ms: int
+    again: Callable[[Now], None]
+
+
+class Entry:
+    """A transactional id. `pending`: the state that is being written; nothing else may begin meanwhile.
+    `held`: requests for the next transaction that wait for the end of this one."""
+
+    __slots__ = ("held", "id", "pending", "transaction")
+
+    def __init__(self, id: str, transaction: Transaction) -> None:
+        self.id = id
+        self.transaction = transaction
+        self.pending: State | None = None
+        self.held: list[Held] = []
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes, about."""
+        return ENTRY_BYTES + len(self.id) + PARTITION_BYTES * len(self.transaction.partitions)
+
+
+class Shard:
+    """One partition that this broker leads, in one leader epoch: the coordinator epoch of its markers."""
+
+    def __init__(self, partition: int, epoch: int) -> None:
+        self.partition = partition
+        self.epoch = epoch
+        self.loaded = False
+        self.entries: dict[str, Entry] = {}
+        self.strange: dict[str, str] = {}
+        """Ids whose last record cannot be read here, and why: kept in the log, and refused."""
+        self.open: dict[str, None] = {}
+        """Ids of which a transaction is open: those whose time may run out."""
+        self.bytes = 0
+        """Memory that the entries take, about."""
+
+    def take(self, line: Line) -> None:
+        """A record of the log."""
+        self.strange.pop(line.id, None)
+        if line.transaction is None:
+            self.drop(line.id)
+            if line.strange:
+                self.strange[line.id] = line.strange
+        elif (entry := self.entries.get(line.id)) is None:
+            self.put(Entry(line.id, line.transaction))
+        else:
+            self.set(entry, line.transaction)
+
+    def put(self, entry: Entry) -> None:
+        """A new id."""
+        self.entries[entry.id] = entry
+        self.bytes += entry.bytes
+        self._note(entry)
+
+    def set(self, entry: Entry, transaction: Transaction) -> None:
+        """What is committed of an id."""
+        self.bytes -= entry.bytes
+        entry.transaction = transaction
+        self.bytes += entry.bytes
+        self._note(entry)
+
+    def drop(self, id: str) -> None:
+        """An id is gone."""
+        entry = self.entries.pop(id, None)
+        if entry is not None:
+            self.bytes -= entry.bytes
+            self.open.pop(id, None)
+
+    def _note(self, entry: Entry) -> None:
+        if entry.transaction.state is State.ONGOING:
+            self.open[entry.id] = None
+        else:
+            self.open.pop(entry.id, None)
+
+    def check(self) -> None:
+        """Assert the invariants; called after each step in tests."""
+        assert self.bytes == sum(entry.bytes for entry in self.entries.values())
+        ongoing = {id for id, entry in self.entries.items() if entry.transaction.state is State.ONGOING}
+        assert set(self.open) == ongoing
+        for entry in self.entries.values():
+            transaction = entry.transaction
+            assert transaction.state not in (State.DEAD, State.PREPARE_EPOCH_FENCE)
+            assert not (transaction.state in AT_REST and transaction.partitions)

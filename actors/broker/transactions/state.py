@@ -1,0 +1,112 @@
+"""What a transactional id is: its producer, the state of its transaction, and which state may follow which.
+
+This file alone decides which steps are legal. What a request makes of a state is in `rules.py`. Rules:
+
+1. A `Transaction` is a value. A step makes a new one; it holds once its record is committed.
+2. A state follows only those that `PREVIOUS` names. PREPARE_EPOCH_FENCE is never written: it names an abort that the
+   coordinator itself begins with a raised epoch.
+3. Up to transaction version 1 only an Ongoing transaction is ended. From version 2 on an abort may end one that has no
+   partition: the client need not know whether a batch has arrived.
+"""
+
+import enum
+from typing import Any, NamedTuple
+
+NO_ID = -1
+NO_EPOCH = -1
+NO_TIME_MS = -1
+EPOCH_MAX = 2**15 - 1
+
+TopicPartition = tuple[str, int]
+
+
+class State(enum.Enum):
+    """States of a transaction: number in the record, and the name that Kafka's tools show."""
+
+    EMPTY = 0, "Empty"
+    ONGOING = 1, "Ongoing"
+    PREPARE_COMMIT = 2, "PrepareCommit"
+    PREPARE_ABORT = 3, "PrepareAbort"
+    COMPLETE_COMMIT = 4, "CompleteCommit"
+    COMPLETE_ABORT = 5, "CompleteAbort"
+    DEAD = 6, "Dead"
+    PREPARE_EPOCH_FENCE = 7, "PrepareEpochFence"
+
+    def __init__(self, number: int, shown: str) -> None:
+        self.number = number
+        self.shown = shown
+
+
+BY_NUMBER = {state.number: state for state in State}
+BY_NAME = {state.shown: state for state in State}
+
+COMPLETE = frozenset((State.COMPLETE_COMMIT, State.COMPLETE_ABORT))
+PREPARED = frozenset((State.PREPARE_COMMIT, State.PREPARE_ABORT))
+AT_REST = COMPLETE | {State.EMPTY}
+"""No transaction is open, and none is being ended."""
+COMPLETION = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
+
+PREVIOUS: dict[State, frozenset[State]] = {
+    State.EMPTY: AT_REST,
+    State.ONGOING: AT_REST | {State.ONGOING},
+    State.PREPARE_COMMIT: frozenset((State.ONGOING,)),
+    State.PREPARE_ABORT: AT_REST | {State.ONGOING, State.PREPARE_EPOCH_FENCE},
+    State.COMPLETE_COMMIT: frozenset((State.PREPARE_COMMIT,)),
+    State.COMPLETE_ABORT: frozenset((State.PREPARE_ABORT,)),
+    State.DEAD: AT_REST,
+    State.PREPARE_EPOCH_FENCE: frozenset((State.ONGOING,)),
+}
+"""State -> states that it may follow."""
+
+
+class IllegalStep(AssertionError):
+    """A mistake in the rules: a state that may not follow the present one."""
+
+
+class Transaction(NamedTuple):
+    """A transactional id as its last record says. Times are wall milliseconds, NO_TIME_MS without one."""
+
+    producer_id: int
+    producer_epoch: int
+    """NO_EPOCH: the id was just made, and nothing is written of it yet."""
+    last_epoch: int
+    """The epoch before the present one, of which a request may be repeated; NO_EPOCH: none. It is not in the record."""
+    previous_id: int
+    """Producer id of the record before."""
+    next_id: int
+    """Producer id that takes over when the transaction has ended, because the epochs of the present one are used up."""
+    timeout_ms: int
+    state: State
+    partitions: frozenset[TopicPartition]
+    """Invariant: empty where no transaction is open, save while an abort without partitions is on its way."""
+    started_ms: int
+    """When the open transaction, or else the last one, began."""
+    updated_ms: int
+    client_version: int
+    """Transaction version of the client that took the last step: 0, or 2 where each end raises the epoch."""
+
+    @property
+    def epochs_used_up(self) -> bool:
+        """No epoch is left to give to a producer: the last one is kept for fencing it."""
+        return used_up(self.producer_epoch)
+
+    def step(self, state: State, **changes: Any) -> "Transaction":
+        """The same with another state and other fields. Raises IllegalStep."""
+        if self.state not in PREVIOUS[state]:
+            raise IllegalStep(f"{state.shown} cannot follow {self.state.shown}")
+        found = self._replace(state=state, previous_id=self.producer_id, **changes)
+        if found.producer_id < 0 or (found.producer_epoch < 0 and state is not State.DEAD):
+            raise IllegalStep(f"{state.shown} without a producer: id {found.producer_id}, epoch {found.producer_epoch}")
+        return found
+
+
+def used_up(epoch: int) -> bool:
+    """Whether a producer with this epoch cannot get another one under the same id."""
+    return epoch >= EPOCH_MAX - 1
+
+
+def created(producer_id: int, timeout_ms: int, wall_ms: int) -> Transaction:
+    """A transactional id that was not known before."""
+    return Transaction(
+        producer_id, NO_EPOCH, NO_EPOCH, NO_ID, NO_ID, timeout_ms, State.EMPTY, frozenset(), NO_TIME_MS, wall_ms, 0
+    )

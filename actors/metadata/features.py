@@ -1,0 +1,7 @@
+"""Names of features that brokers look up in the image, beside the `metadata.format` of the dialects."""
+
+TRANSACTION_VERSION = "transaction.version"
+"""0: as before KIP-890. 1: `__transaction_state` has values of version 1. 2: each end of a transaction raises the epoch, and
+leaders add their partitions themselves."""
+TRANSACTION_VERSIONS = (0, 2)
+"""Levels of it that this software supports."""

@@ -1,0 +1,151 @@
+"""AddPartitionsToTxn (24), versions 0 to 5: partitions that a transaction is about to write to (KIP-98, KIP-890).
+
+Behaviour: all partitions of a transaction are added, or none: where one does not exist, the others are told
+OPERATION_NOT_ATTEMPTED. Answered when the record of the transaction is committed.
+
+Version notes: 0 to 3 are a client's, with one transaction. 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. 4 and 5
+are a broker's, with several transactions, each of which is to be added to or only verified (TRANSACTION_ABORTABLE for a
+partition that is not in it); a client that asks with them is served alike. Of a transaction that is named twice the first
+counts.
+
+Errors, of each partition: UNKNOWN_TOPIC_OR_PARTITION, OPERATION_NOT_ATTEMPTED, INVALID_REQUEST,
+INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from actors.broker.transactions.state import TopicPartition
+from actors.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done, joined
+from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+BATCHED_FROM = 4
+FENCED_FROM = 2
+VERSION_2 = 2
+CLASSIC = 0
+
+
+class _Transaction(NamedTuple):
+    """One transaction of a request."""
+
+    id: str
+    producer_id: int
+    producer_epoch: int
+    verify_only: bool
+    partitions: Sequence[TopicPartition]
+
+
+@rpc(24, "AddPartitionsToTxn", range(0, 6), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@in_slices
+def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Add, or verify."""
+    batched = call.api_version >= BATCHED_FROM
+    if batched:
+        named = [
+            (one.transactional_id, one.producer_id, one.producer_epoch, one.verify_only, one.topics)
+            for one in request.transactions
+        ]
+    else:
+        named = [
+            (
+                request.v3_and_below_transactional_id,
+                request.v3_and_below_producer_id,
+                request.v3_and_below_producer_epoch,
+                False,
+                request.v3_and_below_topics,
+            )
+        ]
+    pace = Pace()
+    transactions: dict[str, _Transaction] = {}
+    for id, producer_id, producer_epoch, verify_only, topics in named:
+        partitions: dict[TopicPartition, None] = {}
+        for topic in topics:
+            for number in topic.partitions:
+                partitions[topic.name, number] = None
+                if pace.over():
+                    yield
+            if pace.over():
+                yield
+        transactions.setdefault(id, _Transaction(id, producer_id, producer_epoch, verify_only, list(partitions)))
+    answers: list[Answer] = []
+    for one in transactions.values():
+        answers.append(_one(context, one, call, batched))
+        if pace.over(1 + len(one.partitions)):
+            yield
+    if not batched:
+        return joined(answers, lambda replies: _classic(replies[0], call.api_version))
+    return joined(answers, _batched)
+
+
+def _one(context: BrokerContext, one: _Transaction, call: Call, batched: bool) -> Answer:
+    """The reply is (transaction, error of each partition)."""
+    machine = context.transactions.machine
+    if not batched or not one.verify_only:
+        codes = [_place_error(context, partition, batched) for partition in one.partitions]
+        if any(code is not ErrorCode.NONE for code in codes):
+            return Done(
+                (one, [ErrorCode.OPERATION_NOT_ATTEMPTED if code is ErrorCode.NONE else code for code in codes])
+            )
+    if one.verify_only:
+        found = machine.verify(one.id, one.producer_id, one.producer_epoch, one.partitions)
+        return Done((one, [found] * len(one.partitions) if isinstance(found, ErrorCode) else found))
+    return context.transactions.ask(
+        call.connection,
+        lambda ticket: machine.add(
+            one.id,
+            ticket,
+            one.producer_id,
+            one.producer_epoch,
+            frozenset(one.partitions),
+            VERSION_2 if batched else CLASSIC,
+            context.runtime.now,
+            patient=not batched,  # a broker asks for many transactions at once, and tries by itself
+        ),
+        lambda verdict: (one, [verdict.error] * len(one.partitions)),
+    )
+
+
+def _place_error(context: BrokerContext, partition: TopicPartition, batched: bool) -> ErrorCode:
+    """A client writes to no internal topic; the group coordinator adds its own partition (TxnOffsetCommit 5)."""
+    image = context.cache.image
+    topic, number = partition
+    if topic in INTERNAL_TOPICS and not (batched and topic == OFFSETS_TOPIC):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    row = image.topic(topic)
+    if row < 0 or image.partition(row, number) < 0:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
+
+
+def _results(kind: Any, one: _Transaction, codes: Sequence[ErrorCode]) -> list[Any]:
+    topics: dict[str, list[Any]] = {}
+    for (topic, number), code in zip(one.partitions, codes, strict=True):
+        topics.setdefault(topic, []).append(
+            kind.AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+        )
+    return [kind.AddPartitionsToTxnTopicResult(name=name, results_by_partition=parts) for name, parts in topics.items()]
+
+
+def _classic(reply: tuple[_Transaction, Sequence[ErrorCode]], version: int) -> Any:
+    kind = message("AddPartitionsToTxnResponse")
+    one, codes = reply
+    if version < FENCED_FROM:
+        codes = [ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code for code in codes]
+    return kind(results_by_topic_v3_and_below=_results(kind, one, codes))
+
+
+def _batched(replies: list[tuple[_Transaction, Sequence[ErrorCode]]]) -> Any:
+    kind = message("AddPartitionsToTxnResponse")
+    return kind(
+        results_by_transaction=[
+            kind.AddPartitionsToTxnResult(transactional_id=one.id, topic_results=_results(kind, one, codes))
+            for one, codes in replies
+        ]
+    )

@@ -1,0 +1,49 @@
+"""DescribeTransactions (65), version 0: transactional ids that this broker coordinates (KIP-664).
+
+Behaviour: an id is shown once, however often it is named.
+Errors, of each id: INVALID_REQUEST (empty), NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND,
+UNSUPPORTED_VERSION (later software wrote the id's record).
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Lane, Listener
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(65, "DescribeTransactions", range(0, 1), listeners=(Listener.CLIENT,), lane=Lane.DATA)
+@in_slices
+def describe_transactions(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Show transactions."""
+    kind = message("DescribeTransactionsResponse")
+    reply = kind()
+    pace = Pace()
+    for id in dict.fromkeys(request.transactional_ids):
+        found = context.transactions.machine.describe(id)
+        if isinstance(found, ErrorCode):
+            reply.transaction_states.append(kind.TransactionState(transactional_id=id, error_code=found))
+            partitions = 0
+        else:
+            topics: dict[str, list[int]] = {}
+            for topic, number in sorted(found.partitions):
+                topics.setdefault(topic, []).append(number)
+            partitions = len(found.partitions)
+            reply.transaction_states.append(
+                kind.TransactionState(
+                    transactional_id=id,
+                    transaction_state=found.state.shown,
+                    transaction_timeout_ms=found.timeout_ms,
+                    transaction_start_time_ms=found.started_ms,
+                    producer_id=found.producer_id,
+                    producer_epoch=found.producer_epoch,
+                    topics=[kind.TopicData(topic=name, partitions=numbers) for name, numbers in topics.items()],
+                )
+            )
+        if pace.over(1 + partitions):
+            yield
+    return Done(reply)

@@ -1,0 +1,31 @@
+"""A last stable offset is at most the high watermark, and falls only where that falls (KIP-98)."""
+
+from typing import Any
+
+from actors.broker.partition import Partition
+from tests.simulator.checkers.changed_replicas import Standing
+from tests.simulator.checkers.hooks import Violation
+
+
+class StableOffsets:
+    name = "stable_offsets_rise"
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[Partition, int]] = {}
+
+    def ended(self, process: Any) -> None:
+        """A new process begins with the high watermark of its checkpoint."""
+        self._seen.pop(process.name, None)
+
+    def changed(self, process: Any, partition: Partition, before: Standing) -> None:
+        """It moves only when the high watermark does, or the log's end."""
+        stable, high_watermark = partition.last_stable_offset, partition.high_watermark
+        seen = self._seen.setdefault(process.name, {})
+        known = seen.get(partition, 0)
+        seen[partition] = stable
+        if stable > high_watermark or (stable < known and high_watermark >= before.high_watermark):
+            raise Violation(
+                self.name,
+                f"{process.name} calls {stable} the last stable offset of {partition!r} after {known}, with the high "
+                f"watermark {high_watermark}",
+            )

@@ -1,0 +1,49 @@
+"""Regular expressions of clients: the answers of Python's `re`, without its time."""
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.node.api.patterns import PATTERN_CHARACTERS_MAX, Pattern, Refused
+
+ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\W", "x-y", "^", "$"])
+PATTERNS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map("".join),
+        st.tuples(inner, inner).map(lambda two: f"(?:{two[0]}|{two[1]})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "*?", "{0,2}"])).map(
+            lambda two: f"({two[0]}){two[1]}"
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(PATTERNS, st.text("abx-y1 \n", max_size=8))
+def test_it_matches_what_python_matches(pattern: str, text: str) -> None:
+    try:
+        expected = re.compile(pattern.replace("$", "\\Z"), re.ASCII).fullmatch(text) is not None
+    except re.error:
+        return
+    assert Pattern(pattern).fullmatch(text) is expected
+
+
+@pytest.mark.parametrize("pattern", ["(a*)*b", "(a|a)*b", "(a|aa)+b", "a*a*a*a*a*a*b", "(.*)(.*)(.*)x"])
+def test_no_expression_takes_long(pattern: str) -> None:
+    began_s = time.process_time()
+    assert not Pattern(pattern).fullmatch("a" * 30_000)
+    assert time.process_time() - began_s < 2
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", "[", "*", "a{2,1}", "(a)\\1", "(?=a)", "(?<!a)b", "(?i)a", "(?P<n>a)(?P=n)", "\\bq", "a{1001}", "(" * 400,
+     "(?:a{30}){40}", "a" * (PATTERN_CHARACTERS_MAX + 1)],
+)  # fmt: skip
+def test_what_is_refused(pattern: str) -> None:
+    with pytest.raises(Refused):
+        Pattern(pattern)
