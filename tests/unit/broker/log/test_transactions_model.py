@@ -198,4 +198,4 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactionMachine = TransactionMachine.TestCase
-TestTransactionMachine.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTransactionMachine.settings = hypothesis_settings(max_examples=250, stateful_step_count=50, deadline=None)
