@@ -153,7 +153,7 @@ def shape(seed: int) -> Shape:
         topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
     compacted = _compacted(seed)
     if compacted:
-        config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("1024", "100000"))}
+        config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("5000", "100000"))}
     return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
@@ -181,7 +181,9 @@ def _compacted(seed: int) -> tuple[Topic, ...]:
     choose = random.Random(f"{seed}-compaction")
     if seed < COMPACTED_FROM or choose.randrange(2):
         return ()
-    return (compacted_topic("k0", choose.choice((1, 2)), 3, choose.choice((600, 1_500, 6_000))),)
+    topic = compacted_topic("k0", choose.choice((1, 2)), 3, choose.choice((600, 1_500, 6_000)))
+    # Cleaned when it is worth it, or a world of two minutes would do little else.
+    return (topic._replace(configs={**topic.configs, "min.cleanable.dirty.ratio": "0.4"}),)
 
 
 class Simulation:
