@@ -370,7 +370,7 @@ def test_the_group_coordinator_hears_of_a_committed_marker(monkeypatch: pytest.M
     lab.topic([1, 2, 3], name="__consumer_offsets", topic_id=GROUPS_ID, partitions=2)
     lab.topic([1, 2, 3])
     heard: list[tuple[int, int, bool]] = []
-    groups = lab.nodes[1].context.groups  # type: ignore[union-attr]
+    groups = lab.broker(1).groups
     monkeypatch.setattr(groups, "transaction_ended", lambda *told: heard.append(told), raising=True)
     lab.dead |= {2, 3}
     pending = markers(lab, 9, True, topic="__consumer_offsets", numbers=(1,))
