@@ -1,13 +1,14 @@
-"""What can happen to metadata: immutable values that mean the same in every dialect.
+"""Ops: the changes of metadata, as immutable values that mean the same in every dialect.
 
 This file alone decides the vocabulary between the controller (which returns ops), the dialects (which write them as
 records and read them back) and the image (which replays them). It knows neither record types nor levels.
 
 Rules:
 
-1. An op says what is so afterwards, never how it was decided.
-2. Partitions travel as blocks (fastpath.image.blocks), one row a record; everything else is one op a record.
-3. Topics and partitions are named by topic id: rows of an image never leave their process.
+1. An op states the result of a change, never how it was decided.
+2. Partitions travel as blocks (fastpath.image.blocks), one row for each record. For everything else one op is one
+   record.
+3. Topics and partitions are named by topic id, because rows of an image have no meaning outside their process.
 
 KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
 """
@@ -18,15 +19,16 @@ from typing import NamedTuple, Self
 from fastpath.image.blocks import NOTHING, Block, Extra, State
 
 UNCHANGED = -2
-"""A leader that stays as it is."""
+"""The leader does not change."""
 
 NO_UUID = bytes(16)
 
 
 class CorruptMetadata(ValueError):
-    """Metadata that cannot be: a record out of place, or bytes that are no record. Final: the reader stops here.
+    """Metadata that is not valid: a record that cannot follow those before it, or bytes that are no record. The reader
+    cannot go on.
 
-    `offset` is that of the record, -1 when the bytes are in no log.
+    `offset` is that of the record, or -1 when the bytes are not in a log.
     """
 
     def __init__(self, offset: int, reason: str) -> None:
@@ -45,7 +47,7 @@ class EndPoint(NamedTuple):
 
 
 class BrokerSet(NamedTuple):
-    """Broker `id` is registered with this epoch; replaces an earlier registration as a whole."""
+    """Broker `id` is registered with this epoch. This replaces an earlier registration as a whole."""
 
     id: int
     epoch: int
@@ -53,18 +55,18 @@ class BrokerSet(NamedTuple):
     endpoints: tuple[EndPoint, ...] = ()
     rack: str | None = None
     features: tuple[tuple[str, int, int], ...] = ()
-    """(name, lowest, highest level supported)"""
+    """(name, lowest level, highest level) of each supported feature"""
     log_dirs: tuple[bytes, ...] = ()
     fenced: bool = False
-    """Levels 1 and 2 know no fenced registration: a broker that is in the image is not fenced."""
+    """Levels 1 and 2 have no fenced registration: there, a broker in the image is not fenced."""
     in_controlled_shutdown: bool = False
     cordoned_log_dirs: tuple[bytes, ...] = ()
     lease_ms: int = 0
-    """The longest lease that it may hold; 0: not known. Levels 1 and 2 only."""
+    """The longest lease that the broker may hold; 0: not known. Levels 1 and 2 only."""
 
 
 class BrokerChanged(NamedTuple):
-    """Parts of a registration change; None: stays. Released family only."""
+    """The parts of a registration that change. A part that is None stays. Released family only."""
 
     id: int
     epoch: int
@@ -77,7 +79,8 @@ class BrokerChanged(NamedTuple):
 class BrokerGone(NamedTuple):
     """The broker leaves the cluster and every ISR that has another member (A32).
 
-    `epoch`: of the registration that ends. Level 1 writes it, level 2 has no place for it; replay does not look at it.
+    `epoch` is that of the registration that ends. Level 1 writes it. Level 2 has no field for it. Replay does not use
+    it.
     """
 
     id: int
@@ -85,7 +88,8 @@ class BrokerGone(NamedTuple):
 
 
 class TopicSet(NamedTuple):
-    """The name belongs to the id. `deleting`: hidden, not served, the name still taken (A34, level 2)."""
+    """A topic id has this name. `deleting`: the topic is hidden and not served, and its name is still taken (A34, level
+    2)."""
 
     name: str
     id: bytes
@@ -95,7 +99,7 @@ class TopicSet(NamedTuple):
 class TopicGone(NamedTuple):
     """The topic, its partitions and its configurations are gone.
 
-    `name`: level 1 writes it and cannot do without; level 2 has no place for it; replay goes by the id.
+    `name`: level 1 writes it and needs it. Level 2 has no field for it. Replay uses the id.
     """
 
     id: bytes
@@ -103,10 +107,12 @@ class TopicGone(NamedTuple):
 
 
 class PartitionsSet:
-    """Partitions of one topic are these, as a whole: created, or replaced (start and end of a reassignment).
+    """The whole state of some partitions of one topic: they were created, or replaced (start and end of a
+    reassignment).
 
-    Columns have one entry a partition. `removing`, `adding`, `elr`, `last_known_elr` may be empty: nothing for any;
-    `recovery` may be empty: recovered. `directories`: log directory uuids in replica order, empty: not assigned.
+    Columns have one entry for each partition. `removing`, `adding`, `elr`, `last_known_elr` may be empty: no partition
+    has any. `recovery` may be empty: all are recovered. `directories`: log directory uuids in replica order; empty: not
+    assigned.
     """
 
     __slots__ = ("block",)
@@ -127,7 +133,8 @@ class PartitionsSet:
         elr: Sequence[Sequence[int]] = (),
         last_known_elr: Sequence[Sequence[int]] = (),
     ) -> None:
-        """`leader` left out: the first of the ISR in replica order, -1 if it is empty. `leader_epoch` left out: 0."""
+        """Without `leader`: the first of the ISR in replica order, or -1 if the ISR is empty. Without `leader_epoch`:
+        0."""
         self.block = block = Block()
         rare = bool(removing or adding or recovery or elr or last_known_elr)
         for i, number in enumerate(numbers):
@@ -156,7 +163,7 @@ class PartitionsSet:
 
     @classmethod
     def of(cls, block: Block) -> Self:
-        """An op around a block that is complete already: one topic, every row whole."""
+        """An op around a block that is complete already: it has one topic, and every row is whole."""
         assert block.topics_count == 1, "a PartitionsSet is about one topic"
         op = cls.__new__(cls)
         op.block = block
@@ -214,10 +221,10 @@ class PartitionsSet:
 
 
 class PartitionsChanged:
-    """Existing partitions, of any topics, change: ISR, leader and leader epoch together, rarely more.
+    """Changes of existing partitions, of any topics: ISR, leader and leader epoch together, rarely more.
 
     A leader epoch that is given is absolute. One that is not given (-1; released family) follows the rule of
-    PartitionChangeRecord: plus one where a leader is named, and the partition epoch plus one always.
+    PartitionChangeRecord: it rises by one where a leader is named. The partition epoch then always rises by one.
     """
 
     __slots__ = ("block",)
@@ -238,7 +245,7 @@ class PartitionsChanged:
         directories: Sequence[bytes] | None = None,
         extra: Extra | None = None,
     ) -> Self:
-        """A change of a single partition; what is left out stays."""
+        """A change of a single partition. What is not given stays."""
         block = Block()
         block.append(topic_id, number, replicas, isr, leader, leader_epoch, -1, directories, extra)
         return cls(block)
@@ -252,7 +259,7 @@ class PartitionsChanged:
         leader: Sequence[int],
         leader_epoch: Sequence[int],
     ) -> Self:
-        """Changes of many partitions; equal lengths."""
+        """Changes of many partitions. All sequences have the same length."""
         block = Block()
         for topic_id, number, members, leads, epoch in zip(topic_ids, numbers, isr, leader, leader_epoch, strict=True):
             block.append(topic_id, number, None, members, leads, epoch)
@@ -275,7 +282,7 @@ class PartitionsChanged:
 
 
 class ConfigSet(NamedTuple):
-    """One key of one resource (2 topic, 4 broker, name "": all brokers); value None removes it (A35)."""
+    """One key of one resource (2 topic, 4 broker, name "": all brokers). The value None removes it (A35)."""
 
     resource_type: int
     resource_name: str
@@ -299,8 +306,9 @@ class ProducerIdsSet(NamedTuple):
 
 
 class EntitySet(NamedTuple):
-    """Something that brokers and controllers keep but that no partition depends on: an access rule, a quota, SCRAM
-    credentials, a delegation token, a controller's registration. (kind, key) names it; `fields` is its record's."""
+    """An entity that brokers and controllers keep but that no partition depends on: an access rule, a quota, SCRAM
+    credentials, a delegation token, a controller's registration. (kind, key) names it. `fields` are those of its
+    record."""
 
     kind: str
     key: tuple[object, ...]
@@ -315,7 +323,7 @@ class EntityGone(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """Edges of a metadata transaction (KIP-868): what is between "begin" and "abort" never happened."""
+    """A boundary of a metadata transaction (KIP-868). What lies between "begin" and "abort" never happened."""
 
     edge: str
     """begin, end, abort"""
@@ -373,5 +381,5 @@ __all__ = [
 
 
 def records(op: Op) -> int:
-    """How many records an op is, hence how many offsets it takes."""
+    """The number of records that an op is written as, and hence the number of offsets that it takes."""
     return len(op) if isinstance(op, PartitionsSet | PartitionsChanged) else 1

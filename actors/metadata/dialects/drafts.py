@@ -1,8 +1,8 @@
 """What both levels of the drafts' family share: the frame, and records that are the same at both.
 
 This file alone decides how the drafts' records and rayft's extension records (A08) carry ops. What differs by level is
-data: a `Level`, one in v19.py and one in v28.py. Value: type uvarint, version uvarint, flexible body (A05); no frame
-version. KIP-631, "Record schemas"; R631-050 to R631-093.
+data: a `Level`, one in v19.py and one in v28.py. The value of a record is: type uvarint, version uvarint, flexible body
+(A05). There is no frame version. KIP-631, "Record schemas"; R631-050 to R631-093.
 
 | op | record |
 |---|---|
@@ -46,10 +46,10 @@ from actors.wire.messages import decode_exact, encode, message
 from fastpath.image.read_records import CorruptRecord, expand
 
 VERSION = 0
-"""All draft records have this version only."""
+"""The only version that the draft records have."""
 
 ENTITY_TYPES = {"acl": (5, 19), "scram": (11, 22), "quota": (14, 14), "token": (10, 26)}
-"""Kind -> record types that set and remove it."""
+"""Kind -> the record types that set and remove an entity of this kind."""
 
 
 LEVELS = {level.number: level for level in (v19.LEVEL, v28.LEVEL)}
