@@ -1,13 +1,15 @@
-"""The leader's proposal for another ISR: state machine of one partition (KIP-497; requirement rows T1 to T23).
+"""The leader's proposal of another ISR: the state machine of one partition (KIP-497; requirement rows T1 to T23).
 
-Only the controller changes an ISR; the leader asks. This file alone decides in which stage a proposal is and what an answer,
-a refusal or an update does to it. Rules:
+Only the controller changes an ISR; the leader proposes changes. This file alone decides in which stage a proposal is,
+and what an answer, a refusal or an update does to it. Rules:
 
-1. `maximal = isr | proposal.want`. The high watermark never passes a member of it (R497-23).
-2. At most one unsettled proposal a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
-3. Only an update with a *higher* version, an answer that carries committed state, or a refusal that can never be applied
-   ends a proposal. An update with the same version is a repetition and keeps it (T15).
-4. A move that the table does not have is a bug: AssertionError, and nothing has changed.
+1. `maximal = isr | proposal.want`. The high watermark never passes the log end of a member of it (R497-23).
+2. A partition has at most one unsettled proposal (R497-34). While queued, it may change or be dropped; once sent, it
+   may not (R497-35).
+3. Only three things end a proposal that was sent: an update with a *higher* version, an answer that carries committed
+   state, or a refusal after which the proposal can never be applied. An update with the same version is a repetition
+   and keeps it (T15).
+4. A move that the table does not have is a bug: it raises AssertionError and changes nothing.
 
 ```
             decide              flush               NONE (no state)
@@ -28,7 +30,7 @@ from actors.broker.followers import Follower
 
 
 class Stage(enum.Enum):
-    """Where a proposal is."""
+    """The stages of a proposal."""
 
     SETTLED = "settled"
     QUEUED = "Q"
@@ -62,7 +64,7 @@ class Event(enum.Enum):
 
 
 class Effect(enum.Enum):
-    """What a move does besides changing the stage."""
+    """What a move does, besides changing the stage."""
 
     WANT = "take the wanted set"
     SETTLE = "drop the proposal; maximal is the committed set again"
@@ -132,11 +134,11 @@ class Proposal:
 
     def __init__(self, base: int, want: frozenset[int], epochs: Mapping[int, int]) -> None:
         self.base = base
-        """Version that the proposal rests on."""
+        """The version of the ISR on which the proposal is based."""
         self.want = want
-        """The whole ISR asked for. Invariant once sent: differs from the committed one and never changes."""
+        """The whole proposed ISR. Invariant once sent: it differs from the committed one and never changes."""
         self.epochs = epochs
-        """Broker epoch of each member, from the fetch that made it eligible; -1 unknown."""
+        """Broker epoch of each member, from the fetch that made it eligible; -1: unknown."""
 
     def __repr__(self) -> str:
         return f"Proposal(base={self.base}, want={sorted(self.want)})"
@@ -156,17 +158,18 @@ class Isr:
         self.maximal = self.isr
         """Invariant: `isr | proposal.want`."""
         self.held_off: dict[int, int] = {}
-        """Replica -> monotonic ms before which it is not asked for again (T13)."""
+        """Replica -> monotonic ms before which it is not proposed again (T13)."""
         self._refused: frozenset[int] = frozenset()
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
-        """The set that the present state calls for (T1 to T4, T6). True when a new proposal is to be queued for sending."""
+        """Note the ISR that the present state calls for (T1 to T4, T6). True when a new proposal must be queued for
+        sending."""
         settled = self.stage is Stage.SETTLED
         self._move(Event.CONTENT if want == self.isr else Event.WANTED, want=want, epochs=epochs)
         return settled and self.stage is Stage.QUEUED
 
     def flushed(self) -> Proposal:
-        """T5: the proposal is handed to the network now."""
+        """T5: the proposal is sent now."""
         self._move(Event.FLUSH)
         assert self.proposal is not None and self.proposal.want != self.isr
         return self.proposal
@@ -174,14 +177,15 @@ class Isr:
     def answered(
         self, proposal: Proposal, event: Event, *, isr: Iterable[int] = (), version: int = -1, until_ms: int = 0
     ) -> Row:
-        """An answer, or its loss, for `proposal`. `isr` and `version` with APPLIED_STATE, `until_ms` with FINAL
-        (hold-off)."""
+        """An answer to `proposal`, or the loss of its request. `isr` and `version` belong to APPLIED_STATE, `until_ms`
+        (end of the hold-off) to FINAL."""
         return self._move(
             event if proposal is self.proposal else Event.FOREIGN, isr=isr, version=version, until_ms=until_ms
         )
 
     def updated(self, isr: Iterable[int], version: int, *, again: bool = False) -> Row:
-        """A committed update of a partition that is still led. `again`: under a higher leader epoch (T18)."""
+        """A committed update of a partition that this broker still leads. `again`: under a higher leader epoch
+        (T18)."""
         if version == self.version:
             event = Event.UPDATE_SAME
         elif version < self.version:
@@ -195,7 +199,7 @@ class Isr:
         return self._move(event)
 
     def broker_changed(self, replica: int) -> None:
-        """The registration of `replica` changed: a hold-off of it ends."""
+        """The registration of `replica` changed. This ends its hold-off."""
         self.held_off.pop(replica, None)
 
     def _move(
@@ -230,7 +234,7 @@ class Isr:
 
 
 class View(NamedTuple):
-    """What the decision about an ISR looks at; one turn's state of a led partition."""
+    """The state of a led partition in one turn, as far as decisions about its ISR need it."""
 
     me: int
     replicas: tuple[int, ...]
@@ -239,22 +243,23 @@ class View(NamedTuple):
     """Broker epoch of every broker that is registered and not fenced, in this leader's image."""
     log_end: int
     own_end: int
-    """The leader's own vote on the high watermark: its log end, or with flush.messages=1 what is durable."""
+    """The leader's own offset for the high watermark: its log end or, with flush.messages=1, its durable offset."""
     high_watermark: int
     epoch_start: int
-    """Log end at the start of the current leader epoch."""
+    """The log end at the start of the current leader epoch."""
     lag_ms_max: int
     mono_ms: int
 
 
 def eligible(view: View, follower: Follower) -> bool:
-    """R497-43 without the positions: registered, and its fetches carry the epoch of that registration."""
+    """R497-43 without the positions: the follower is registered, and its fetches carry the epoch of that
+    registration."""
     epoch = view.registered.get(follower.id)
     return epoch is not None and (follower.broker_epoch == epoch)
 
 
 def wanted(view: View, isr: Isr) -> frozenset[int]:
-    """The ISR that the present state calls for: R497-43 to join, R497-44 to leave."""
+    """The ISR that the present state calls for: replicas join by R497-43 and leave by R497-44."""
     want = set(isr.isr)
     for replica in view.replicas:
         follower = view.followers.get(replica)
@@ -269,7 +274,7 @@ def wanted(view: View, isr: Isr) -> frozenset[int]:
 
 
 def joins(view: View, isr: Isr, follower: Follower) -> bool:
-    """R497-43: this follower, outside the committed ISR, may be asked for."""
+    """R497-43: whether this follower, which is outside the committed ISR, may be proposed."""
     return (
         follower.log_end >= view.high_watermark
         and follower.log_end >= view.epoch_start
@@ -279,7 +284,8 @@ def joins(view: View, isr: Isr, follower: Follower) -> bool:
 
 
 def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
-    """Broker epoch that a proposal names for each member: of the fetch, where it is the registered one, else -1."""
+    """The broker epochs that a proposal names: those of the fetches, for members where it is also the registered
+    one."""
     return {
         replica: follower.broker_epoch
         for replica in want
@@ -288,10 +294,10 @@ def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
 
 
 def high_watermark(view: View, isr: Isr, min_insync: int) -> int:
-    """R497-23, -45, -53: the high watermark that the present state allows; never below the one that is.
+    """R497-23, -45, -53: the high watermark that the present state allows. It is never below the present one.
 
-    Lowest log end over the maximal ISR and over every replica that is caught up and may join; it stays where it is while
-    the committed ISR is smaller than min(`min_insync`, number of replicas).
+    It is the lowest log end over the maximal ISR and over every replica that is caught up and may join. While the
+    committed ISR is smaller than min(`min_insync`, number of replicas), it stays where it is.
     """
     if len(isr.isr) < min(min_insync, len(view.replicas)):
         return view.high_watermark
