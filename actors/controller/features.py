@@ -1,12 +1,13 @@
 """UpdateFeatures (57, KIP-584): the finalized level of `metadata.format` and of other features.
 
-What this file alone decides: which step of a feature is allowed. Rules:
+This file alone decides which change of a feature's level is allowed. Rules:
 
-1. A level goes up only when every registered broker and every controller of the quorum supports it (R631-091). Controllers
-   say what they support in their heartbeats; one that has not been heard of does not.
-2. `metadata.format` goes from 1 to 2, at one offset: what is written before it is of the old format (R631-092). It never
-   goes back: the log or a snapshot may hold what level 1 cannot say (R631-218). Levels above 2 are another family, and
-   storage is formatted for one of them (R631-219).
+1. A level goes up only when every registered broker and every controller of the quorum supports it (R631-091).
+   Controllers say what they support in their heartbeats. A controller that has sent none counts as not supporting the
+   level.
+2. `metadata.format` goes from 1 to 2, at one offset: records before it are of the old format (R631-092). It never goes
+   back, because the log or a snapshot may hold records that level 1 does not have (R631-218). Levels above 2 belong to
+   another family, and storage is formatted for one family (R631-219).
 3. All updates of a request are made, or none.
 """
 
@@ -21,7 +22,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 OURS: dict[str, tuple[int, int]] = {METADATA_FORMAT: (1, 2)}
-"""What this software supports."""
+"""The features and levels that this software supports."""
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
@@ -45,7 +46,7 @@ def update_features(state: State, request: Any, now: Now, random: Random) -> Res
             kind.UpdatableFeatureResult(feature=update.feature, error_code=int(code), error_message=text)
         )
     if first is not None:
-        # Every result stands beside the reason; nothing is changed.
+        # Every result names the first failure as the reason; nothing is changed.
         for result in reply.results:
             if result.error_code == 0:
                 result.error_code, result.error_message = int(first.code), f"Not tried: {first.text}"

@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): a broker is given up on purpose, its last copies too (A32, G-12)."""
+"""UnregisterBroker (64): an operator gives a broker up, also where it holds the last copy (A32, G-12)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from actors.wire.messages import message
 def unregister_broker(state: State, request: Any, now: Now, random: Random) -> Result:
     """UnregisterBrokerRequest. Errors: 102 BROKER_ID_NOT_REGISTERED; 7 REQUEST_TIMED_OUT if it takes too long.
 
-    A fenced broker has left the image; it counts as known as long as an ISR holds it."""
+    A fenced broker has left the image. It counts as known as long as an ISR holds it."""
     kind = message("UnregisterBrokerResponse")
     broker = request.broker_id
     known = state.image.broker(broker) is not None or state.image.counts(broker)[2] > 0
@@ -36,6 +36,6 @@ def unregister_broker(state: State, request: Any, now: Now, random: Random) -> R
 
 
 def turn_ended(soft: Soft) -> None:
-    """Whoever waited for a giving up that has ended has heard of it in this turn, unless the connection is gone: the next
-    request is a new one, about whatever is registered by then."""
+    """End of a turn. Every UnregisterBroker that waited for a broker that is gone has been answered in it, unless its
+    connection broke. So the set is cleared: a further request is about the registration that exists then."""
     soft.unregistered.intersection_update(soft.leaving)
