@@ -53,7 +53,8 @@ class Endpoint:
             self._server, self._thread = start_http_server(port, host or "0.0.0.0", registry)
         except OSError as error:
             raise PortTaken(
-                f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop whoever uses it, or write another."
+                f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop the process that "
+                f"uses it, or write another."
             ) from None
         self.port: int = self._server.server_port
 

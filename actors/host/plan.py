@@ -280,7 +280,8 @@ def reserve(host: str, port: int) -> socket.socket:
         sock.close()
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise PortTaken(
-            f"port {port} on {host or '*'} cannot be used ({why}): stop whoever uses it, or choose others with --port."
+            f"port {port} on {host or '*'} cannot be used ({why}): stop the process that uses it, or "
+            f"choose others with --port."
         ) from None
     return sock
 

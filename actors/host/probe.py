@@ -69,7 +69,7 @@ def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -
     """Ask each address until one knows a leader. Raises NoAnswer."""
     cls = message("DescribeQuorumRequest")
     request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
-    last = NoAnswer("there is nobody to ask")
+    last = NoAnswer("no address is known to ask")
     for address in addresses:
         try:
             reply = ask(address, "DescribeQuorum", request, 1, timeout_s)
@@ -92,7 +92,7 @@ def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -
 
 def partitions(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Partitions:
     """Count partitions as one broker's Metadata answer shows them. Raises NoAnswer."""
-    last = NoAnswer("there is nobody to ask")
+    last = NoAnswer("no address is known to ask")
     for address in addresses:
         try:
             reply = ask(address, "Metadata", message("MetadataRequest")(topics=None), 9, timeout_s)

@@ -300,7 +300,7 @@ def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
             yield one
 
     if path.suffix not in (".parquet", ".arrow", ".jsonl"):
-        raise ValueError(f"{path} ends with nothing that is known: write DIR.parquet, FILE.arrow or FILE.jsonl.")
+        raise ValueError(f"{path} has an unknown ending: write DIR.parquet, FILE.arrow or FILE.jsonl.")
     if path.exists():
         raise FileExistsError(f"{path} is there already: take another name, or remove it.")
     first = next(rows, None)
