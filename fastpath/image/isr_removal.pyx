@@ -1,9 +1,10 @@
-"""What a broker leaves behind, in bulk: for every partition whose ISR holds it, the ISR without it and the next leader.
+"""The removal of a broker from ISRs, in bulk: for every partition whose ISR holds it, the ISR without it and the next
+leader.
 
-What this file alone decides: how fast that is. The rule is `actors/controller/changes.py`'s, whose `leave` is the twin of
-the loop below: the leader stays while it is in the ISR, else the first usable replica of the ISR in the order of
-preference leads, else nobody. A row that needs more thought is not changed but listed: the sole member of an ISR, and
-rows with rare fields or with more than 32 replicas.
+This file alone decides how that is done fast. The rule is in `actors/controller/changes.py`, whose `leave` is the slow
+twin of the loop below: the leader stays while it is in the ISR; else the first usable replica of the ISR in the order
+of preference leads; else there is no leader. Some rows are not changed but listed for the caller: those whose ISR has
+the broker as its sole member, and those with rare fields or with more than 32 replicas.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -23,9 +24,9 @@ cdef bint _holds(const int32_t* ids, Py_ssize_t count, int32_t broker) noexcept 
 
 
 def departures(Columns columns, int32_t broker, usable, Py_ssize_t from_row, Py_ssize_t rows_max):
-    """(Block of changes, rows for the caller to judge, next row or -1 at the end), beginning at `from_row`.
+    """(Block of changes, list of rows for the caller to decide, next row or -1 at the end), beginning at `from_row`.
 
-    `usable`: ids of brokers that may lead. At most `rows_max` rows are changed or listed.
+    `usable`: ids of brokers that may lead. At most `rows_max` rows are changed or listed. Raises MemoryError.
     """
     cdef Block block = Block()
     cdef Table* table

@@ -1,6 +1,7 @@
-"""Metadata records in bulk: into batches without a Python object a record, and the frame of a record out of them.
+"""Metadata records in bulk: into batches without a Python object for each record, and the record frames for other
+callers.
 
-What this file alone decides: how batches of metadata are filled, and how PartitionRecord and IsrChangeRecord of the drafts
+This file alone decides how batches of metadata are filled, and how PartitionRecord and IsrChangeRecord of the drafts
 (KIP-631, types 2 and 4, version 0, flexible) lie in bytes:
 
     type uvarint, version uvarint
@@ -11,7 +12,7 @@ What this file alone decides: how batches of metadata are filled, and how Partit
 
 Arrays are compact: count + 1 as uvarint. fastpath/records/batch.pyx draws the batch.
 
-Rules: what walks over many partitions does so without the GIL; it takes the GIL back for a row with rare fields only.
+Rule: a walk over many partitions runs without the GIL. It takes the GIL back only for a row with rare fields.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -93,10 +94,10 @@ cdef inline uint8_t* store_tags(uint8_t* out, const Partition* p, int first) noe
 
 
 cdef class Writer:
-    """Batches of metadata records, one behind the other in one piece of memory, offsets counted from `base_offset`.
+    """Batches of metadata records, one after the other in one block of memory, with offsets counted from `base_offset`.
 
-    A batch is cut when the next record would take it past `bytes_max` bytes or `records_max` records, and by `cut()`.
-    Records between `begin()` and `end()` stay in one batch, however large that gets.
+    A batch ends when the next record would take it past `bytes_max` bytes or `records_max` records, and at `cut()`.
+    Records between `begin()` and `end()` stay in one batch, however large that becomes.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ cdef class Writer:
         return 0
 
     cdef uint8_t* open_record(self, Py_ssize_t value_size) except NULL nogil:
-        """Frame of a record; where its value goes. Null key, no headers, the batch's time."""
+        """Write the frame of a record: null key, no headers, the batch's time. Returns the place of its value."""
         cdef Py_ssize_t size, whole
         cdef uint8_t* out
         # 12: record attributes, time delta 0, null key, no headers, and the lengths at their longest
@@ -205,7 +206,7 @@ cdef class Writer:
         return 0
 
     cdef int move_group(self) except -1 nogil:
-        """End the batch before the open group and start the next one with the group."""
+        """End the batch before the open group, and start the next batch with the group."""
         cdef Py_ssize_t size = self.size - self.group_at, at = 0
         cdef RecordView record
         cdef uint8_t* copy = <uint8_t*>malloc(size + 1)
@@ -264,15 +265,15 @@ cdef class Writer:
     # ---- for Python
 
     def add(self, bytes value):
-        """One record with this value."""
+        """Add one record with this value."""
         self.put_value(<const uint8_t*><const char*>value, len(value))
 
     def add_partitions(self, Block block):
-        """A PartitionRecord for each row. Raises ValueError when a row is not whole."""
+        """Add a PartitionRecord for each row. Raises ValueError when a row is not whole."""
         self._add_block(block, True)
 
     def add_changes(self, Block block):
-        """An IsrChangeRecord for each row. Raises ValueError for a change that this record cannot say."""
+        """Add an IsrChangeRecord for each row. Raises ValueError for a change that this record cannot express."""
         self._add_block(block, False)
 
     def _add_block(self, Block block, bint whole):
@@ -312,7 +313,8 @@ cdef class Writer:
                     self.put_change(&p)
 
     cdef int _rare(self, Partition* p, object extra, int32_t* room, bint whole) except -1:
-        """The rare fields of an Extra into `p`; lists are kept in `room`. Empty lists are no tag in a whole record."""
+        """Copy the rare fields of an Extra into `p`. Lists are kept in `room`. In a whole record an empty list gets no
+        tag."""
         if extra.recovery is not None:
             p.recovery = extra.recovery
         p.removing, p.removing_size = room, into(extra.removing or (), room)
@@ -325,7 +327,7 @@ cdef class Writer:
         return 0
 
     def add_topic(self, View view, bytes topic_record, Py_ssize_t topic):
-        """A topic's record, then a PartitionRecord for each of its partitions as `view` has them, by number."""
+        """Add a topic's record, then a PartitionRecord for each of its partitions in `view`, by number."""
         cdef bytes chain = view.chains.get(topic), topic_id = view.topic_ids.get(topic)
         cdef const Extent* extents = <const Extent*><const char*>chain
         cdef Py_ssize_t extent_count = len(chain) // <Py_ssize_t>sizeof(Extent), e, row
@@ -377,7 +379,7 @@ cdef class Writer:
         return 0
 
     def begin(self):
-        """What follows stays in one batch, until `end`."""
+        """Begin an atomic group: its records stay in one batch, until `end`."""
         if self.group_at >= 0:
             raise ValueError("an atomic group is open already")
         self.group_at = self.size
@@ -385,11 +387,11 @@ cdef class Writer:
         self.group_offset = self.next_offset
 
     def end(self):
-        """The atomic group is complete."""
+        """End the atomic group."""
         self.group_at = -1
 
     def abandon(self):
-        """Drop what was added since `begin`."""
+        """Drop the records since `begin`."""
         if self.group_at < 0:
             raise ValueError("no atomic group is open")
         self.size = self.group_at
@@ -408,11 +410,11 @@ cdef class Writer:
 
     @property
     def bytes_written(self):
-        """Bytes so far, the open batch's included."""
+        """Bytes so far, with those of the open batch."""
         return self.size
 
     def batches(self):
-        """Ends the open batch; (base offset, last offset, bytes) of every batch."""
+        """End the open batch. Returns (base offset, last offset, bytes) of every batch."""
         self.cut()
         return [
             (self.cuts[i].base_offset, self.cuts[i].last_offset, (<char*>self.data)[self.cuts[i].start:self.cuts[i].end])
@@ -420,7 +422,7 @@ cdef class Writer:
         ]
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        """All batches so far, without a copy. While a buffer is in use nothing more can be added."""
+        """All batches so far, without a copy. While a buffer of them exists, no record can be added."""
         self.cut()
         PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
         self.exports += 1
