@@ -1,6 +1,6 @@
-"""A node believes only what voters have made: its leader is a voter, and every epoch was counted up by a voter that stood.
+"""A node accepts only leaders and epochs that voters made: its leader is a voter, and a voter stood for its epoch.
 
-Whoever sends other epochs and leaders, in whatever message, moves nobody.
+A peer that sends other epochs or leaders, in any message, changes no node's state.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ class BelievedLeaders:
         """The newest epoch for which a voter has stood."""
 
     def turned(self, process: Any) -> None:
-        """The leader and the epoch of this node."""
+        """Check the leader and the epoch of this node."""
         raft = process.node.quorum._raft
         if raft is None:
             return

@@ -1,8 +1,7 @@
 """Invariants I3, I5 and I6 of KIP-497 (docs/readings.md), on the committed metadata.
 
-I3: the version (the leader epoch at levels 1 and 2) never falls, and rises with every change. I5: an
-ISR is part of the replicas, without repetition, and has the leader in it. I6: who is fenced is in an ISR only as its last
-member.
+I3: the version (the leader epoch at levels 1 and 2) never falls, and rises with every change. I5: an ISR is a part of
+the replicas, without repetition, and contains the leader. I6: a fenced broker is in an ISR only as its last member.
 """
 
 from typing import Any
