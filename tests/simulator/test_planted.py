@@ -1,4 +1,5 @@
-"""The proof that the simulator of whole nodes would notice mistakes: each is planted, and caught by its recorded seed."""
+"""The proof that the simulator of whole nodes notices mistakes: each one is planted, and its recorded seed catches
+it."""
 
 import pytest
 
@@ -13,7 +14,7 @@ RECORDED = recorded()
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_planted_mistake_is_caught(name: str) -> None:
-    """By the recorded seed, and by the property that the record names."""
+    """The recorded seed catches it, by the recorded property."""
     catch = RECORDED[name]
     with planted(name):
         result = run(WORLDS[catch.world], catch.seed, catch.virtual_ms + 1000)
@@ -22,7 +23,7 @@ def test_planted_mistake_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("world, seed", sorted({(catch.world, catch.seed) for catch in RECORDED.values()}))
 def test_nothing_is_caught_without_a_mistake(world: str, seed: int) -> None:
-    """The worlds in which mistakes are caught are clean as long."""
+    """Without a mistake, the worlds in which mistakes are caught hold every property for as long."""
     catches = [catch for catch in RECORDED.values() if (catch.world, catch.seed) == (world, seed)]
     result = run(WORLDS[world], seed, max(catch.virtual_ms for catch in catches))
     assert result.checker in ("", TIME_IS_UP), result.text
@@ -30,7 +31,7 @@ def test_nothing_is_caught_without_a_mistake(world: str, seed: int) -> None:
 
 @pytest.mark.parametrize("world, seed", [("silence", 0), ("rotten", 9)])
 def test_what_these_worlds_have_found_stays_fixed(world: str, seed: int) -> None:
-    """The track record in docs/simulator.md says what it was."""
+    """The list in docs/simulator.md describes what was found."""
     result = run(WORLDS[world], seed)
     assert result.ok, result.text
 
