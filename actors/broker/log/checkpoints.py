@@ -1,12 +1,13 @@
 """Apache Kafka's checkpoint files: a version line "0", a line with the number of entries, then one entry a line.
 
-This file alone knows that form. One log directory has three of them with entries "topic partition offset":
+This file alone knows that form. One log directory has three such files with entries "topic partition offset":
 `recovery-point-offset-checkpoint` (everything below is on the disk), `replication-offset-checkpoint` (high watermarks)
-and `log-start-offset-checkpoint` (where deletion of records has come to). They are written whole, by replacement.
+and `log-start-offset-checkpoint` (up to where records are deleted). Each is replaced as a whole.
 
-They name a topic and not its id, so after a crash an entry may be of a deleted namesake. rayft keeps a fourth file in the
-same form, `topic-id-checkpoint` with entries "topic partition id", and replaces it last: an entry of the others counts
-where this one has the id of the partition's directory. Apache Kafka has no such file, and where it is missing all count.
+They name a topic and not its id, so after a crash an entry may belong to a deleted topic of the same name. rayft keeps
+a fourth file in the same form, `topic-id-checkpoint` with entries "topic partition id", and replaces it last. An entry
+of the other files counts only if this file has the topic id of the partition's directory. Apache Kafka has no such
+file; if it is missing, all entries count.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 class CorruptCheckpoint(ValueError):
-    """The file does not have the form above; whoever reads it goes on without."""
+    """The file does not have the form above. Its reader goes on without it."""
 
 
 def text(entries: Iterable[str]) -> bytes:

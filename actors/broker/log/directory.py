@@ -1,9 +1,9 @@
-"""A log directory: the names of what is in it, and the small files beside the partitions.
+"""A log directory: the names in it, and the small files beside the partitions.
 
 This file alone knows Apache Kafka's names:
 
     <topic>-<partition>/                        a partition's log
-    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: nobody knows of which topic)
+    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     three checkpoints, and one of rayft's own   see checkpoints.py
@@ -30,7 +30,7 @@ from actors.broker.log.checkpoints import (
 from actors.ports import Disk
 
 METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
-"""What the quorum keeps in the first log directory, in the drafts' and in the released form."""
+"""The directories of the quorum in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 STRAY = "stray"
@@ -54,7 +54,7 @@ class PartitionDirectory(NamedTuple):
 
 
 class Checkpointed(NamedTuple):
-    """What the checkpoints say of one partition; zeros where they say nothing."""
+    """The offsets of one partition in the checkpoints; zeros if they are missing."""
 
     recovery_point: int
     high_watermark: int
@@ -62,7 +62,7 @@ class Checkpointed(NamedTuple):
 
 
 class LogDirectory:
-    """What the small files of a log directory said at the start."""
+    """The content of a log directory's small files at the start."""
 
     __slots__ = (
         "_ids", "_written_ids", "broker_epoch", "clean", "disk", "faults", "high_watermarks", "log_starts",
@@ -70,21 +70,21 @@ class LogDirectory:
     )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
-        """Reads the checkpoints and takes the mark of a clean stop away. Start-up only; raises DiskFailed."""
+        """Reads the checkpoints and removes the mark of a clean stop. Start-up only; raises DiskFailed."""
         self.disk = disk
         self.faults: list[str] = []
         """Sentences about files that could not be read."""
         self.clean = disk.exists(CLEAN_SHUTDOWN)
-        """The last stop was clean: the logs need no scan."""
+        """Whether the last stop was clean, so that the logs need no scan."""
         self.broker_epoch = self._clean_epoch() if self.clean else -1
         """The broker epoch of that stop, -1 when unknown."""
         self.recovery_points = self._read(RECOVERY_POINTS, parse_offsets)
         self.high_watermarks = self._read(HIGH_WATERMARKS, parse_offsets)
         self.log_starts = self._read(LOG_STARTS, parse_offsets)
         self._ids = self._read(TOPIC_IDS, parse_ids) if disk.exists(TOPIC_IDS) else None
-        """Which topics the three are of; None: nobody has said."""
+        """The topics to which the three files belong; None: there is no such file."""
         self._written_ids = self._ids
-        """What the last `checkpoints` had, written or on its way."""
+        """The topic ids that were last given to be written."""
         disk.remove(CLEAN_SHUTDOWN)
 
     def _clean_epoch(self) -> int:
@@ -103,8 +103,8 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[PartitionDirectory]:
-        """Every directory of a partition, by name; other names (the metadata log among them) are left out, and so is what
-        has such a name and holds no file: it is somebody's own file, or has nothing of a topic's."""
+        """Every directory of a partition, by name. Other names (such as the metadata log) are left out. So is an entry
+        with such a name that holds no file: it is a user's own file, or has no data of a topic."""
         found = []
         for name in self.disk.names(""):
             parsed = parse_name(name)
@@ -116,7 +116,7 @@ class LogDirectory:
         return found
 
     def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:
-        """What the checkpoints say of a partition of that topic, and not of a namesake."""
+        """The checkpointed offsets of a partition of this topic id, and not of another topic of the same name."""
         if self._ids is not None and self._ids.get(partition) != topic_id:
             return Checkpointed(0, 0, 0)
         files = self.recovery_points, self.high_watermarks, self.log_starts
@@ -140,8 +140,8 @@ class LogDirectory:
         log_starts: Mapping[Partition, int],
         topic_ids: Mapping[Partition, bytes],
     ) -> list[Replacement]:
-        """The files with these contents, for a sync that keeps their order; a log start of 0 need not be listed. The ids
-        come last, and only if they are others than the last time."""
+        """The files with this content, for a sync that keeps their order. A log start of 0 may be left out. The ids
+        come last, and only if they have changed."""
         files = [
             (self.disk, RECOVERY_POINTS, encode_offsets(recovery_points)),
             (self.disk, HIGH_WATERMARKS, encode_offsets(high_watermarks)),
@@ -153,7 +153,7 @@ class LogDirectory:
         return files
 
     def forget_written(self) -> None:
-        """What `checkpoints` had may not have been written: the next have all of it."""
+        """The files that `checkpoints` returned may not have been written: next time it returns all of them."""
         self._written_ids = None
 
     def clean_shutdown(self, broker_epoch: int) -> Replacement:
@@ -182,7 +182,8 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
 
 
 def retired_name(topic: str, number: int, suffix: str, unique: bytes) -> str:
-    """The name that a partition's directory gets before it is unlinked; `unique`: 16 bytes nobody else has."""
+    """The name that a partition's directory gets before it is unlinked. `unique`: 16 bytes that no other directory
+    has."""
     tail = f"-{number}.{unique.hex()}-{suffix}"
     return topic[: NAME_BYTES_MAX - len(tail)] + tail
 

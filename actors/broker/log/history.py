@@ -1,7 +1,7 @@
-"""What the batches of a log say about leader epochs and producers, read back from their headers.
+"""Leader epochs and producers, read back from the headers of a log's batches.
 
-Used at the start, after an unclean stop, and after a truncation that memory alone cannot follow. It reads whole pieces of
-the files and looks at columns of headers; only batches of idempotent producers become objects.
+It is used at the start after an unclean stop, and after a truncation that memory alone cannot follow. It reads large
+pieces of the files and looks at columns of headers. Only batches of idempotent producers become objects.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,8 @@ def learn(
     producers: Producers | None = None,
     now_ms: int = -1,
 ) -> None:
-    """Enter every batch from `offset` on into the tables given, into `epochs` the one too that holds it. Blocking."""
+    """Enter every batch from `offset` on into the given tables. `epochs` also gets the batch that contains `offset`.
+    Blocking."""
     for segment in segments:
         position = segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
         for data, found in pieces(segment, position):

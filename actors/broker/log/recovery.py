@@ -1,16 +1,17 @@
-"""Opening a log that may have files, after a clean stop or any other.
+"""Opens a log that may have files, after a clean stop or any other.
 
 This file alone decides what is believed. Rules:
 
-1. After a clean stop everything is; the last segment is only walked from its last index entry to find the log's end.
-2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log: it
-   and what follows are cut, and reported. Nothing before it is touched.
-3. A segment that ends before the next begins, behind the recovery point, has lost its tail: what follows is cut, or the
-   log would have a hole. (Whoever compacts a log syncs the result and moves the recovery point first.)
-4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
-   the next flush: no log needs room to be opened.
-5. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
-   offsets beyond the end is dropped. Where these batches are damaged, the log is opened and says so.
+1. After a clean stop everything is trusted. The last segment is only walked from its last index entry to find the log's
+   end.
+2. Otherwise every batch from the recovery point on is checked, CRC included. The first that is not sound ends the log:
+   it and what follows are removed, and reported. Nothing before it is touched.
+3. A segment after the recovery point that ends before the next one begins has lost its tail. What follows is removed,
+   since the log would have a hole. (Compaction must sync its result and move the recovery point first.)
+4. An index that is missing, damaged or contradicts its log is built again. On a full disk it stays in memory until the
+   next flush: no log needs room to be opened.
+5. Epochs and producers come from their files as far as these reach, and from the batches after that. State for offsets
+   beyond the end is dropped. If these batches are damaged, the log is opened and reports it.
 """
 
 from contextlib import suppress
@@ -30,18 +31,18 @@ LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 
 
 class Cut(NamedTuple):
-    """Bytes that were not believed."""
+    """Bytes that were removed because they are not trusted."""
 
     path: str
     position: int
-    """Where in the file the log ends now; 0 and the whole size for a segment behind that."""
+    """Where the log now ends in the file; 0 and the whole size for a segment after that."""
     size: int
-    """Bytes cut off."""
+    """The number of removed bytes."""
     reason: str
     """torn, crc, length, magic, offset: not sound.
 
-    behind: sound perhaps, but after such a cut or a hole. stale: an older history, cut before the next segment began,
-    whose truncation the disk had not kept.
+    behind: sound perhaps, but after such a place or a hole. stale: an older history that was truncated before the next
+    segment began; the disk had lost the truncation.
     """
 
 
@@ -94,7 +95,8 @@ def recover(
 
 
 def _tidy(log: PartitionLog) -> list[int]:
-    """Remove what a crash left half done; base offsets of the segments, rising. Notes the producer snapshots."""
+    """Remove what a crash left unfinished, and note the producer snapshots. Returns the base offsets of the segments,
+    rising."""
     bases, others = [], []
     for name in log.disk.names(log.directory):
         stem, dot, ending = name.partition(".")
@@ -114,7 +116,7 @@ def _tidy(log: PartitionLog) -> list[int]:
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
-    """Find the log's end, checking every batch from offset `trusted` on; cut what is not sound."""
+    """Find the log's end. Check every batch from offset `trusted` on, and remove what is not sound."""
     segments, cuts, scanned = log.segments, list[Cut](), 0
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1
@@ -149,7 +151,7 @@ def _drop(log: PartitionLog, place: int) -> list[Cut]:
 
 
 def _learn(log: PartitionLog, clean: bool, recovery_point: int, now_ms: int) -> None:
-    """Leader epochs and producers, from files and batches."""
+    """Read leader epochs and producers from files and batches."""
     path = f"{log.directory}/{LEADER_EPOCHS}"
     unsure = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
     try:
