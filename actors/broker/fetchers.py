@@ -201,6 +201,7 @@ class Fetcher:
                 key = (topic.topic_id, data.partition_index)
                 partition = self._partitions.get(key)
                 asked = self._asked.get(partition) if partition is not None else None
+                # If a later request names the partition, this is the answer for its old position.
                 if asked is not None and not any(key in later.named for later in self._in_flight):
                     assert partition is not None
                     try:

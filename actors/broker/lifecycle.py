@@ -256,7 +256,7 @@ class Lifecycle:
         if answer.lease_end_ms <= beat.lease_start_ms or until_ms <= now.mono_ms or answer.epoch < 0:
             return
         if answer.epoch <= self.epoch and self.state is not State.ACTIVE:
-            self._tell_fenced = True
+            self._tell_fenced = True  # the controller must take the old epoch back before it gives a new one (rule 3)
             return
         event = Event.RESTORED if answer.epoch > self.epoch else Event.GRANTED
         self._refusals = 0
@@ -267,11 +267,10 @@ class Lifecycle:
 
     def _revoked(self, answer: Answer, why: str, now: Now) -> None:
         if self.state is State.INITIAL:
-            # At level 1 an answer gives the new epoch: epoch 0, which a starting broker sends, is always stale (A18).
+            # At level 1 a refusal carries epoch 0. Taking it ends the first phase, since no lease has epoch 0 (A18).
             self.epoch = max(self.epoch, answer.epoch)
         elif self.state is State.ACTIVE:
-            # An error means that the controller has ended the lease already. Only an order without an error is
-            # confirmed.
+            # With an error the controller has ended the lease already. Only an order without an error is confirmed.
             self._tell_fenced = not answer.error and self._stopping_since_ms < 0
             self._move(Event.REVOKED, why, now)
 

@@ -153,7 +153,7 @@ class Opened(NamedTuple):
     """None: the request is refused. A session with id 0 serves this request only."""
     incremental: bool
     closed: Session | None
-    """Sessions that ended by this request. Their entries must be detached from their partitions."""
+    """The session that ended by this request. Its entries must be detached from their partitions."""
 
 
 class Sessions:
@@ -189,7 +189,7 @@ class Sessions:
             return Opened(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, None, False, None)
         if session.epoch != epoch:
             return Opened(ErrorCode.INVALID_FETCH_SESSION_EPOCH, None, False, None)
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1  # never 0, which asks for a new session
         session.used_ms = mono_ms
         if registered and session.replica == replica and not session.registered:
             session.registered = True

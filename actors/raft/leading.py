@@ -243,7 +243,7 @@ def watch_quorum(core: Core) -> None:
         seen = [core.now_ms, *(progress.fetch_ms for progress in leading.voters.values())]
         core.patience_ms = core.voters.agreed(seen) + core.limits.check_quorum_ms
     else:
-        core.patience_ms = core.now_ms + (1 << 40)
+        core.patience_ms = core.now_ms + (1 << 40)  # the only voter, or check-quorum is switched off: never resign
 
 
 def announce(core: Core) -> None:

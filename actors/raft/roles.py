@@ -79,5 +79,5 @@ def hint(core: Core, wait_ms: int | None = None) -> None:
     would start the wait anew."""
     if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
         core.hurry = True
-        core.hurry_until_ms = core.now_ms + (1 << 40)
+        core.hurry_until_ms = core.now_ms + (1 << 40)  # no end: it is cleared when a leader is heard
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)
