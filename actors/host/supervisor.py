@@ -237,7 +237,7 @@ class Supervisor:
         child.pid, child.running = 0, False
         child.listening.clear()
         tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
-        child.why = "somebody asked for it" if child.restart else _reason(code, child.sentence)
+        child.why = "a command asked for it" if child.restart else _reason(code, child.sentence)
         if self._stopping is not None:
             return
         if child.held or (code in FINAL_CODES and not child.restart):
@@ -346,7 +346,7 @@ class Supervisor:
             if do == "hold":
                 child.held = True
             elif do == "start" and not child.pid:
-                child.held, child.due_s, child.why = False, 0.0, "somebody asked for it"
+                child.held, child.due_s, child.why = False, 0.0, "a command asked for it"
             elif do == "start" and child.held:  # the process is about to end
                 child.held, child.restart = False, True
             elif do == "restart":
@@ -354,7 +354,7 @@ class Supervisor:
                 if child.pid:
                     self._signal(child, signal.SIGTERM)
                 else:
-                    child.due_s, child.why = 0.0, "somebody asked for it"
+                    child.due_s, child.why = 0.0, "a command asked for it"
         tell(event="done", do=do, id=id)
 
 

@@ -111,7 +111,7 @@ class Replay:
         loaded = self._load()
         if loaded is None and not self.log.segments:
             raise NothingToRead(
-                f"{self.log.files[0].parent} holds no log, and no readable checkpoint from before that moment: "
+                f"{self.log.files[0].parent} holds no log, and no checkpoint up to that moment that can be read: "
                 f"ask for a later moment."
             )
         start = loaded or 0

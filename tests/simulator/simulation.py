@@ -228,7 +228,7 @@ class Simulation:
         topics = {topic.name: topic.partitions for topic in self.shape.topics}
         for number in range(self.shape.producers):
             idempotent = number == 0 or bool(choose.randrange(2))
-            # Where a log begins anew behind deleted records nobody knows the producer, and any sequence is its first.
+            # A log that begins again after deleted records does not know the producer, and accepts any first sequence.
             kind = Pipeline if line.randrange(2) and idempotent and not self.shape.purge else Producer
             producer = kind(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
                             pause_ms=choose.choice((300, 800, 2_000)))  # fmt: skip
