@@ -1,4 +1,4 @@
-"""Found by Spark, which looks into every module named `pyspark_...`: `spark.read.format("rayft")` needs no registration."""
+"""Spark imports every module named `pyspark_...`, so `spark.read.format("rayft")` needs no registration."""
 
 from actors.replay.spark import Rayft as DefaultSource
 

@@ -4,7 +4,7 @@
 >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
 ...     print(cluster.bootstrap_servers)
 
-This module is the public door; what stands behind a name is imported on first use, so `import rayft` loads nothing.
+This module is the public API. A name's module is imported on first use, so `import rayft` alone loads nothing else.
 """
 
 from importlib import import_module
@@ -34,7 +34,8 @@ def __dir__() -> list[str]:
 
 
 def _refuse_strangers() -> None:
-    """`actors` and `fastpath` are common names: another package of that name in front of ours would be half of each."""
+    """Raise ImportError if another package named `actors` or `fastpath` comes first on the path: modules of both would
+    mix."""
     here = Path(__file__).resolve().parent
     for name in ("actors", "fastpath"):
         found = Path(str(import_module(name).__file__)).resolve().parent.parent

@@ -1,1 +1,1 @@
-"""The machines of a cluster: raft, controller, broker, and what composes and hosts them."""
+"""The parts of a node: raft, controller and broker, the node that combines them, and the hosts that run it."""

@@ -1,8 +1,8 @@
 """The `rayft` command.
 
-This file alone decides the words one types. Every command imports what it needs when it runs, so `rayft --help` is quick
-and `rayft node` loads no screen. Exit codes: 0 done; 1 could not; 2 wrong words (argparse); 3 a node refused to start
-(configuration, directory, port); 78 another process holds the node's id.
+This file alone decides the commands and their options. Every command imports what it needs when it runs, so `rayft
+--help` is quick and `rayft node` does not load the library for screens. Exit codes: 0 done; 1 failed; 2 wrong usage
+(argparse); 3 a node refused to start (configuration, directory, port); 78 another process holds the node's id.
 """
 
 import argparse
@@ -20,7 +20,7 @@ DIRECTORY = "rayft-data"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command. Returns its exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options = _parser().parse_args(arguments)
     from actors.config import ConfigError
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    up = commands.add_parser("up", help="start a cluster and stay with it")
+    up = commands.add_parser("up", help="start a cluster and run it until Ctrl-C")
     up.add_argument("--controllers", type=int, metavar="N", help="how many controllers (3)")
     up.add_argument("--brokers", type=int, metavar="N", help="how many brokers (3)")
     up.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     who.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRID,...", help="the quorum, this one among it")
     who.add_argument("--no-initial-controllers", action="store_true", help="learn the quorum from controller.connect")
     _feature(form)
-    form.add_argument("--ignore-formatted", action="store_true", help="leave what is formatted for this cluster")
+    form.add_argument("--ignore-formatted", action="store_true", help="skip directories formatted for this cluster")
     form.set_defaults(run=_format)
 
     identity = commands.add_parser("random-id", help="print a new id, for format")
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     dump.add_argument("--batches", action="store_true", help="headers of batches only")
     dump.set_defaults(run=partial(_told, _dump))
 
-    replay = commands.add_parser("replay", help="tables out of logs and checkpoints: what was so, and when it changed")
+    replay = commands.add_parser("replay", help="tables from logs and checkpoints: the state at a time, and changes")
     _files(replay)
     replay.add_argument(
         "--table",
@@ -103,10 +103,10 @@ def _parser() -> argparse.ArgumentParser:
         "--as-of", metavar="WHEN", help="offset (exclusive), 14:02, or 2026-11-21T14:02 (UTC); left out: now"
     )
     replay.add_argument("--since", metavar="WHEN", help="where changes, records and log begin")
-    replay.add_argument("--where", default="", metavar="EXPR", help="such as: leader = 5 and isr contains 3")
+    replay.add_argument("--where", default="", metavar="EXPR", help="for example: leader = 5 and isr contains 3")
     replay.add_argument("--columns", metavar="A,B,...", help="only these")
-    replay.add_argument("--topic", action="append", default=[], metavar="NAME", help="of the log; may be given again")
-    replay.add_argument("--sql", metavar="QUERY", help="over all tables by their names (needs duckdb)")
+    replay.add_argument("--topic", action="append", default=[], metavar="NAME", help="only this topic; may be repeated")
+    replay.add_argument("--sql", metavar="QUERY", help="a query over the tables (needs duckdb)")
     replay.add_argument(
         "--out", type=Path, metavar="FILE", help="DIR.parquet, FILE.arrow or FILE.jsonl, not the screen"
     )
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument("--json", action="store_true", help="one JSON object a row")
     replay.set_defaults(run=partial(_told, partial(_replayed, "run")))
 
-    compact = commands.add_parser("compact", help="a snapshot out of a metadata log, without a running controller")
+    compact = commands.add_parser("compact", help="make a snapshot from a metadata log, without a controller")
     _files(compact)
     compact.add_argument("--as-of", metavar="WHEN", help="where it ends: an offset that was committed, or a time")
     compact.add_argument(
@@ -128,9 +128,11 @@ def _files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", type=Path, help="a log file or checkpoint, or a partition's, node's or cluster's directory"
     )
-    parser.add_argument("--family", choices=("drafts", "released"), help="whose records, where nothing there says it")
+    parser.add_argument(
+        "--family", choices=("drafts", "released"), help="family of the records, if not found by itself"
+    )
     parser.add_argument("--no-verify", action="store_true", help="do not check CRCs")
-    parser.add_argument("--skip-damage", action="store_true", help="tell of damaged batches and go on")
+    parser.add_argument("--skip-damage", action="store_true", help="report damaged batches and skip them")
 
 
 def _directory(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +144,7 @@ def _feature(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    """A time to wait. Raises what argparse tells the user."""
+    """A time to wait in seconds. Raises argparse's error for the user."""
     try:
         seconds = float(text)
     except ValueError:
@@ -153,7 +155,7 @@ def _seconds(text: str) -> float:
 
 
 def _level(options: argparse.Namespace) -> int:
-    """The level of metadata.format that new storage is formatted for."""
+    """The level of metadata.format for new storage."""
     from actors.config import ConfigError
 
     if options.feature is None:
@@ -170,7 +172,7 @@ def _config(parser: argparse.ArgumentParser) -> None:
 
 
 def _properties(options: argparse.Namespace) -> dict[str, str]:
-    """The file and the options on top of it."""
+    """The settings of the file, overridden by the options."""
     from actors.config import ConfigError, properties
 
     try:
@@ -244,7 +246,7 @@ def _up(options: argparse.Namespace) -> int:
 
 
 def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # type: ignore[name-defined]  # noqa: F821
-    """Until Ctrl-C, or until somebody stops the cluster: one line that stays true, on a terminal."""
+    """Show the cluster's state in one line, on a terminal, until Ctrl-C or until another command stops the cluster."""
     from rich.text import Text
 
     from actors.host import screen
@@ -259,7 +261,7 @@ def _stay(cluster: "Cluster", directory: Path, console: "Console") -> None:  # t
             try:
                 status.update(screen.line(screen.state(directory)))
             except (OSError, ValueError, KeyError, StorageError) as error:
-                status.update(Text(f"its state is not known: {error}"))  # the cluster must not end of that
+                status.update(Text(f"its state is not known: {error}"))  # the cluster must not end because of that
             time.sleep(1.0)
 
 
@@ -268,7 +270,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 def _told(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """A command that only prints: who reads may have seen enough, which is no error."""
+    """Run a command that only prints. If the reader of its output closes the pipe, that is no error."""
     try:
         code = run(options)
         sys.stdout.flush()
@@ -377,8 +379,8 @@ def _format(options: argparse.Namespace) -> int:
 
 
 def _dialled(config: "NodeConfig") -> tuple[str, int]:  # type: ignore[name-defined]  # noqa: F821
-    """The address of a lone controller for others: its listener's, or what controller.connect says of one that listens on
-    every interface."""
+    """The address at which others reach a lone controller: its listener's or, if that listens on every interface, the
+    one in controller.connect."""
     from actors.config import ConfigError
     from actors.node.quorum.addresses import EVERY_INTERFACE
 

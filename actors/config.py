@@ -1,15 +1,15 @@
-"""A properties file becomes a `NodeConfig`, or one sentence that says what to write instead.
+"""From a properties file to a `NodeConfig`, or to an error of one sentence that says what to write instead.
 
-This file alone decides how settings go together: modes and roles (KIP-631, Deployment and Configurations), ids,
-listeners and which of them is what (KIP-291), controllers to contact, aliases of released Apache Kafka. What a single
-setting may hold is in `settings.py`.
+This file alone decides how settings fit together: modes and roles (KIP-631, Deployment and Configurations), ids,
+listeners and their purposes (KIP-291), controllers to contact, aliases of released Apache Kafka. `settings.py` decides
+which values a single setting may have.
 
 Rules:
 
-1. Unknown and contradictory settings stop the start. Nothing is guessed, no id is invented (R631-029).
-2. One meaning, several names: `ALIASES`. Two names of one meaning with different values are a contradiction.
-3. Listener names compare in upper case (R291-23).
-4. Nothing here opens a socket or a file: the name to advertise for a wildcard address is an input.
+1. Unknown and contradictory settings stop the start. Nothing is guessed, and no id is invented (R631-029).
+2. A setting may have several names (`ALIASES`). Two of its names with different values are a contradiction.
+3. Listener names are compared in upper case (R291-23).
+4. This code opens no socket and no file: the host name to advertise for a wildcard address is an input.
 """
 
 import difflib
@@ -76,7 +76,7 @@ REFUSED: dict[str, str] = {
     "inter.broker.protocol.version": "levels are a feature of the cluster (metadata.format): leave it out.",
     "log.message.format.version": "record batches have one format: leave it out.",
 }
-"""Names (or, ending in a dot, beginnings of names) that stop the start, and what to do."""
+"""Names, or beginnings of names that end in a dot, that stop the start, with what to do."""
 
 IDLE = frozenset(
     {
@@ -104,19 +104,19 @@ IDLE = frozenset(
         "unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable",
     }
 )  # fmt: skip
-"""Apache Kafka's names that are read and do nothing here."""
+"""Apache Kafka's names that are accepted and have no effect here."""
 IDLE_PREFIXES = ("remote.", "group.share.", "share.", "group.streams.", "kafka.metrics.", "telemetry.")
 """Beginnings of more such names: tiered storage, share groups, streams groups, reporters."""
 
 
 class ListenerConfig(NamedTuple):
-    """One listener: what to bind, or (in `advertised`) what to tell others."""
+    """One listener: the address to bind or, in `advertised`, the address to tell others."""
 
     name: str
     host: str
     """Empty: every interface."""
     port: int
-    """0: any free one."""
+    """0: any free port."""
     protocol: str
     kind: str
     """client, inter-broker, control-plane or controller: the values of `node/runtime/calls.Listener`."""
@@ -124,7 +124,7 @@ class ListenerConfig(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """What one node was told. Built by `node_config` only, so it is consistent."""
+    """The settings of one node. Only `node_config` builds it, so it is consistent."""
 
     roles: frozenset[str]
     broker_id: int
@@ -133,9 +133,11 @@ class NodeConfig:
     """-1 without the controller role."""
     listeners: tuple[ListenerConfig, ...]
     advertised: tuple[ListenerConfig, ...]
-    """Of brokers: every advertised endpoint, the control plane's included (R291-24). Controllers': not among them."""
+    """For brokers: every advertised endpoint, the control plane's included (R291-24). Controller listeners are not
+    among them."""
     controller_listener_names: tuple[str, ...]
-    """The first is the one that is dialled (A12); known on a broker without controller role too, when given."""
+    """Controller listeners; the first is the one that others connect to (A12). A broker without controller role has
+    them too, if given."""
     inter_broker_listener: str
     control_plane_listener: str | None
     controller_connect: tuple[tuple[int | None, str, int], ...]
@@ -143,9 +145,9 @@ class NodeConfig:
     metadata_log_dir: str
     rack: str | None
     given: Mapping[str, str]
-    """As text, by canonical name; what no file and no option said is not here."""
+    """Values as text, by canonical name. A setting that neither file nor options give is absent."""
     notices: tuple[str, ...]
-    """One line each for the start-up log: settings that do nothing here."""
+    """Lines for the start-up log, one for each setting without an effect here."""
 
     @property
     def node_id(self) -> int:
@@ -154,7 +156,7 @@ class NodeConfig:
 
     @property
     def controller_endpoints(self) -> tuple[ListenerConfig, ...]:
-        """Listeners of the controller role, the one to dial first."""
+        """Listeners of the controller role. The first is the one that others connect to."""
         order = self.controller_listener_names
         mine = [listener for listener in self.listeners if listener.kind == "controller"]
         return tuple(sorted(mine, key=lambda listener: order.index(listener.name)))
@@ -176,19 +178,19 @@ class NodeConfig:
         return topic_settings(overrides, node)
 
     def heartbeat_interval_ms(self, level: int | None) -> int:
-        """Time between heartbeats at a metadata.format level; None: not known yet (A25)."""
+        """Time between heartbeats at a metadata.format level, in ms; None: the level is not known yet (A25)."""
         if level == 1 and "registration.heartbeat.interval.ms" not in self.given:
             return 3000
         return int(self.value("registration.heartbeat.interval.ms"))
 
     def lease_ms(self, level: int) -> int:
-        """Length of a lease that this node grants as active controller (R631-144, A25)."""
+        """Length of a lease that this node grants as active controller, in ms (R631-144, A25)."""
         if level == 1 and "registration.lease.timeout.ms" not in self.given:
             return 10 * self.heartbeat_interval_ms(level)
         return int(self.value("registration.lease.timeout.ms"))
 
     def with_ports(self, ports: Mapping[str, int]) -> "NodeConfig":
-        """The same with the real ports of listeners that asked for any (port 0), by listener name."""
+        """The same configuration with real ports, by listener name, for listeners with port 0."""
 
         def real(listeners: Iterable[ListenerConfig]) -> tuple[ListenerConfig, ...]:
             return tuple(x._replace(port=ports.get(x.name, 0)) if x.port == 0 else x for x in listeners)
@@ -197,7 +199,7 @@ class NodeConfig:
 
 
 def mode(given: Mapping[str, str]) -> str:
-    """`legacy` or `kip-500`: process.roles alone decides (R631-001)."""
+    """`legacy` or `kip-500`. process.roles alone decides (R631-001)."""
     return "kip-500" if "process.roles" in given else "legacy"
 
 
@@ -230,14 +232,15 @@ def _unescape(text: str) -> str:
         return _ESCAPES.get(match[2], match[2])
 
     text = re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", plain, text, flags=re.DOTALL)
-    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # pairs become one character
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # joins surrogate pairs
 
 
 # ---- from names and values to a node
 
 
 def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeConfig:
-    """Check everything and build the configuration. `hostname`: what to advertise for a listener on every interface.
+    """Check everything and build the configuration. `hostname`: the name to advertise for a listener on every
+    interface.
 
     Raises ConfigError with one sentence about the first thing that is wrong.
     """
@@ -284,7 +287,7 @@ def _refuse(given: Mapping[str, str]) -> None:
 
 
 def _canonical(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Names of the drafts instead of released ones, and the settings that do nothing."""
+    """The settings by the drafts' names, and notices about those without an effect."""
     result: dict[str, str] = {}
     spelt: dict[str, str] = {}
     notices: list[str] = []
@@ -360,7 +363,7 @@ def _ids(roles: Sequence[str], values: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _lease(values: Mapping[str, Any]) -> None:
-    """R631-024, at level 2: at level 1 an unset lease is ten intervals."""
+    """R631-024, checked for level 2. At level 1 a lease that is not set is ten intervals."""
     interval = values.get("registration.heartbeat.interval.ms", 2000)
     lease = values.get("registration.lease.timeout.ms", 20000)
     if lease <= interval:
@@ -426,7 +429,8 @@ def _listeners(
 
 
 def _protocols(values: Mapping[str, Any], controller_names: Sequence[str]) -> dict[str, str]:
-    """Security protocol of each listener name: as given; else the four protocols' own, PLAINTEXT for controllers."""
+    """Security protocol of each listener name: as given, or else the protocol of that name, or PLAINTEXT for
+    controllers."""
     text = values.get("listener.security.protocol.map")
     if text is None:
         return {name: name for name in PROTOCOLS} | {n: "PLAINTEXT" for n in controller_names if n not in PROTOCOLS}
@@ -494,7 +498,8 @@ def _check_controller_listeners(roles: Sequence[str], bind: Sequence[str], names
 def _inter_broker(
     roles: Sequence[str], values: Mapping[str, Any], bind: Sequence[ListenerConfig], controller_names: Sequence[str]
 ) -> str:
-    """The name: given, or the first listener with the protocol of security.inter.broker.protocol (R291-20)."""
+    """The name of the inter-broker listener: given, or the first with security.inter.broker.protocol's protocol
+    (R291-20)."""
     name = (values.get("inter.broker.listener.name") or "").upper()
     protocol = values.get("security.inter.broker.protocol")
     if name and protocol:
@@ -533,7 +538,7 @@ def _check_control_plane(
     inter_broker: str,
     controller_names: Sequence[str],
 ) -> None:
-    """V1 to V6 of KIP-291's start-up validation, the most telling first."""
+    """V1 to V6 of KIP-291's start-up validation, the most helpful first."""
     setting = f"control.plane.listener.name={name}"
     if "broker" not in roles:
         raise ConfigError(f"{setting} does nothing on a process with the controller role only: leave it out.")
@@ -569,17 +574,15 @@ def _advertised(
         if listener.name in controller_names:
             if given:
                 raise ConfigError(
-                    f"advertised.listeners has {listener.name}, a controller's listener, which brokers never tell "
-                    f"anybody: "
-                    f"take it out."
+                    f"advertised.listeners has {listener.name}, a controller's listener, which brokers never "
+                    f"advertise: take it out."
                 )
             continue
         if listener.host in ("0.0.0.0", "::"):
             raise ConfigError(
-                f"{listener.name}://{listener.host}:{listener.port} cannot be told to clients, {listener.host} is "
-                f"no "
-                f"address: write advertised.listeners={listener.name}://host:{listener.port} with a name they can "
-                f"reach."
+                f"{listener.name}://{listener.host}:{listener.port} cannot be told to clients, as "
+                f"{listener.host} is no address: write advertised.listeners={listener.name}://host:{listener.port} with a "
+                f"name they can reach."
             )
         result.append(listener._replace(host=listener.host or hostname))
     return tuple(result)

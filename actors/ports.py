@@ -1,14 +1,14 @@
-"""What a host supplies, and the few values that cross every layer.
+"""The interfaces that a host implements, and the few values that cross every layer.
 
-This file alone decides what the machines may ask of the outside world: randomness, a disk, files. There is no clock and
-no network here: time and messages are *inputs* (`Now`, a frame), and effects are values that a machine returns.
+This file alone decides what raft, controller and broker may ask of the outside world: randomness, a disk, files. There
+is no clock and no network here: time and messages are *inputs* (`Now`, a frame), and effects are returned values.
 
 Rules:
 
 1. Everything is synchronous and deterministic in the simulator.
-2. An append goes into the page cache. Nothing here waits for the disk: durability is an effect (`Sync`), and so are cold
-   reads, unlinking and any job over a millisecond (`Work`).
-3. A failed sync is final for that file handle: the node stops and recovers from what is on the disk.
+2. An append goes into the page cache. Nothing here waits for the disk: durability is an effect (`Sync`), and so are
+   cold reads, unlinking and any job that takes over a millisecond (`Work`).
+3. A failed sync is final for that file handle: the node stops, and recovers from what is on the disk.
 """
 
 import enum
@@ -20,7 +20,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Batch(NamedTuple):
-    """One record batch (magic 2) with its place in the log. Never split.
+    """One record batch (magic 2) with its place in the log. It is never split.
 
     Invariant: `base_offset <= last_offset`, and `data` holds exactly one batch whose header says the same.
     """
@@ -42,11 +42,12 @@ class Now(NamedTuple):
 
 
 class DiskFull(OSError):
-    """No room. Nothing of the append is kept: the file has the size that it had before."""
+    """The disk has no room. Nothing of the append is kept: the file has its old size."""
 
 
 class DiskFailed(OSError):
-    """The device answered with an error. Final for the file handle; names the file and the position."""
+    """The device has returned an error. It is final for the file handle. The message names the file and the
+    position."""
 
 
 class Random(Protocol):
@@ -64,52 +65,54 @@ class File(Protocol):
 
     @property
     def path(self) -> str:
-        """The name it was opened with."""
+        """The name with which it was opened."""
 
     @property
     def size(self) -> int:
         """Bytes appended so far, durable or not."""
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Append all parts in order; the new size. Raises DiskFull (nothing kept) or DiskFailed."""
+        """Append all parts in order. Returns the new size. Raises DiskFull (nothing is kept) or DiskFailed."""
 
     def read(self, position: int, size: int) -> memoryview | None:
-        """Up to `size` bytes at `position` (fewer at the end). None: not in memory, ask with `Work` and `read_cold`."""
+        """Up to `size` bytes at `position` (fewer at the end). None: not in memory; use `Work` and `read_cold`."""
 
     def read_cold(self, position: int, size: int) -> memoryview:
-        """The same, from the disk; may block, so it is called at start-up and inside `Work` only. Raises DiskFailed."""
+        """The same, from the disk. It may block, so it is called at start-up and inside `Work` only. Raises
+        DiskFailed."""
 
     def overwrite(self, position: int, data: Buffer) -> None:
-        """Change bytes below `size` in place. Only for index files."""
+        """Change bytes below `size` in place. For index files only."""
 
     def truncate(self, size: int) -> None:
-        """Cut to `size` bytes."""
+        """Truncate to `size` bytes."""
 
     def close(self) -> None:
-        """Give the handle back. Idempotent."""
+        """Close the handle. May be called more than once."""
 
 
 class Disk(Protocol):
     """One log directory. Paths are relative to it, with forward slashes."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Raises FileNotFoundError unless `create`; creates missing parent directories when `create`."""
+        """Open a file. Raises FileNotFoundError unless `create`, which also creates missing parent directories."""
 
     def names(self, path: str) -> list[str]:
-        """Sorted names in a directory; empty when it does not exist."""
+        """The sorted names in a directory; empty when it does not exist."""
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory of that name exists."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory; durable after a `Sync` that names its directory."""
+        """Rename a file or directory. It is durable after a `Sync` that names its directory."""
 
     def remove(self, path: str) -> None:
-        """Unlink a file, or a directory with all that is in it. Missing is fine. Blocking: start-up and `Work` only."""
+        """Unlink a file, or a directory with all its content. A missing one is no error. Blocks: at start-up and in
+        `Work` only."""
 
 
 class SyncClass(Enum):
-    """Who waits for a sync. Classes do not wait for each other: each has its own queue and its own order.
+    """The purpose of a sync. Classes do not wait for each other: each has its own queue and its own order.
 
     A file belongs to one class for as long as it exists.
     """
@@ -123,19 +126,20 @@ class SyncClass(Enum):
 class Sync(NamedTuple):
     """Make files durable, then write whole small files in place of old ones, each durable too.
 
-    Answered by `done(token, None)`, or `done(token, error)` with a DiskFailed, once and final, or with a DiskFull when a
-    small file found no room: the files may be durable or not, and it may be asked for again.
+    The host answers `done(token, None)` or `done(token, error)`. A DiskFailed comes once and is final. A DiskFull says
+    that a small file found no room: the files may be durable or not, and the sync may be repeated.
     """
 
     token: int
     files: Sequence[File]
     replacements: Sequence[tuple[Disk, str, bytes]]
-    """(disk, path, content): written to a temporary name, synced, renamed, directory synced; in order, after `files`."""
+    """(disk, path, content), made in order after `files`: written to a temporary name, synced, renamed, directory
+    synced."""
     kind: SyncClass = SyncClass.DATA
 
 
 class WorkKind(enum.Enum):
-    """Whose threads a job runs on. What clients ask for never delays the node's own work."""
+    """The threads that run a job. Jobs for clients never delay the node's own work."""
 
     DISK = "disk"
     """Cold reads, unlinking, encoding of snapshots."""
@@ -146,31 +150,32 @@ class WorkKind(enum.Enum):
 
 
 Owner = tuple[str, int]
-"""Who asked for a job: host and connection. Hosts take turns, and so do the connections of a host."""
+"""The peer for which a job runs: host and connection. Hosts take turns, and so do the connections of a host."""
 
 
 class More(NamedTuple):
-    """What a job returns that has done a slice and wants to be called again."""
+    """The result of a job that has done a slice and must be called again."""
 
     held_bytes: int
-    """Memory that it holds until then."""
+    """The memory that it holds until then."""
 
 
 class Work(NamedTuple):
-    """A job for a thread: cold read, unlink, snapshot encoding, decompression. Pure, or without the GIL.
+    """A job for a thread: cold read, unlink, snapshot encoding, decompression. It has no side effects on the node, or
+    runs without the GIL.
 
-    Called again as long as it returns `More`. Answered by `done(token, result)`, or `done(token, exception)`.
+    It is called again as long as it returns `More`. The host answers `done(token, result)` or `done(token, exception)`.
     """
 
     token: int
     job: Callable[[], object]
     kind: WorkKind = WorkKind.DISK
     owner: Owner | None = None
-    """None: nobody, and no turn is shared."""
+    """None: the job is the node's own and takes no peer's turn."""
 
 
 def to_end(job: Callable[[], object]) -> object:
-    """All slices of a job, for a host that has no threads."""
+    """Run all slices of a job, for a host that has no threads."""
     while isinstance(result := job(), More):
         pass
     return result

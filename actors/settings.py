@@ -1,14 +1,16 @@
 """Every configuration by name: type, default, legal values, what it does, whether it changes at run time.
 
-This file alone decides which names exist. `BROKER_CONFIGS` holds what a node's properties file (and a BROKER config
-resource) may say, `TOPIC_CONFIGS` what a topic may override. Names, types and defaults are those of Apache Kafka 4.3
-and of the drafts (KIP-631: `controller.connect`, `registration.*`; KIP-291: `control.plane.listener.name`).
+This file alone decides which names exist. `BROKER_CONFIGS` holds the settings of a node's properties file and of a
+BROKER config resource, `TOPIC_CONFIGS` those that a topic may override. Names, types and defaults are those of Apache
+Kafka 4.3
 
 Rules:
 
-1. A row says what the setting does *here*. One that is read but does nothing has `effect=False`; the start says so.
-2. A value is checked when it is read: `parse` gives the typed value or a `ConfigError` that says what to write instead.
-3. A topic setting's default is the node's own setting of `synonyms`, first one given wins.
+1. A row says what the setting does *here*. A setting without an effect has `effect=False`, and a notice at the start
+   says so.
+2. A value is checked when it is read: `parse` returns the typed value or raises a `ConfigError` that says what to write
+   instead.
+3. The default of a topic setting is the node's own setting of `synonyms`; the first one that is given counts.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +39,7 @@ class ConfigType(IntEnum):
 
 
 class Check(NamedTuple):
-    """A condition on a typed value, with words for the sentence: "must be <wants>"."""
+    """A condition on a typed value, and the words for the error: "write <wants>"."""
 
     wants: str
     holds: Callable[[Any], bool]
@@ -49,17 +51,17 @@ class ConfigKey(NamedTuple):
     name: str
     type: ConfigType
     default: Any
-    """Typed; None where there is none."""
+    """The typed default; None if there is none."""
     validator: Check | None
     doc: str
     dynamic: str
-    """`cluster-wide`: read at run time too, as the default of a topic setting. Empty: read at start only, or never. Every
-    topic setting is dynamic: `topic`."""
+    """`cluster-wide`: it can change at run time, and is the default of a topic setting. Empty: it is read at start
+    only, or never. `topic`: every topic setting can change at run time."""
     sensitive: bool
     synonyms: tuple[str, ...]
-    """For a topic setting: the node's settings that give its default, the strongest first."""
+    """For a topic setting: the node's settings that give its default. The first one counts most."""
     effect: bool
-    """False: accepted, because files for Kafka contain it, and does nothing here."""
+    """False: accepted, because files for Kafka contain it, but without an effect here."""
 
     def parse(self, text: str) -> Any:
         """The typed value of `text`. Raises ConfigError."""
@@ -72,7 +74,8 @@ class ConfigKey(NamedTuple):
         return value
 
     def allows(self, text: str) -> bool:
-        """Whether `parse` takes it. Metadata may hold what an older release allowed: such a value counts as none."""
+        """Whether `parse` accepts the text. Metadata may hold a value that an older release allowed: it counts as not
+        set."""
         try:
             self.parse(text)
         except ConfigError:
@@ -83,7 +86,7 @@ class ConfigKey(NamedTuple):
         return self.validator.wants if self.validator else _NOUN[self.type]
 
     def text(self, value: Any) -> str | None:
-        """The value as Kafka's tools show it; None for an unset one."""
+        """The value as Kafka's tools show it; None if it is not set."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -427,11 +430,11 @@ _ROLL = ("log.roll.ms", "log.roll.hours")
 _JITTER = ("log.roll.jitter.ms", "log.roll.jitter.hours")
 
 UNIT_MS = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
-"""A node's setting whose name ends in the word counts in so many milliseconds."""
+"""Node settings whose name ends in one of these words count in this many milliseconds."""
 
 
 def _topic(name: str, synonym: str | tuple[str, ...], default: Any = None) -> tuple[str, ConfigKey]:
-    """A topic setting that is a node's setting under another name: its type, check and default are the node's."""
+    """A topic setting that is a node's setting under another name. It has the node's type, check and default."""
     synonyms = (synonym,) if isinstance(synonym, str) else synonym
     key = BROKER_CONFIGS[synonyms[0]]
     default = key.default if default is None else default
@@ -507,7 +510,7 @@ CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = dict(
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for the rows with an effect."""
+    """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for all rows with an effect."""
 
     cleanup_policy: tuple[str, ...]
     delete_retention_ms: int
@@ -563,7 +566,8 @@ def topic_settings(overrides: Mapping[str, str], node: Callable[[str], tuple[boo
 
 
 def inherited(key: ConfigKey, node: Callable[[str], tuple[bool, Any]]) -> Any:
-    """What a topic setting is without an override: the first given of its synonyms, in the topic's unit."""
+    """The value of a topic setting without an override: the first of its synonyms that is given, in the topic's
+    unit."""
     for synonym in key.synonyms:
         given, value = node(synonym)
         if given and value is not None:

@@ -1,7 +1,7 @@
 """Apache Kafka from Maven's jars, as a cluster that lives as long as a `with` block.
 
-Only for measuring beside it. It runs as its own defaults say, on loopback and free ports, in a temporary directory that is
-removed; where the jars are is `KAFKA_LIBS`, or `.kafka/libs` as `make kafka` leaves it.
+It is only for comparisons. It runs with its own defaults, on loopback and free ports, in a temporary directory that is
+removed. The jars are in `KAFKA_LIBS`, or in `.kafka/libs` after `make kafka`.
 """
 
 import os
@@ -21,13 +21,13 @@ MISSING = "Apache Kafka's jars are not there: run `make kafka` first, or set KAF
 
 
 def libs() -> Path | None:
-    """The folder with the jars of Apache Kafka, None if it is not there."""
+    """The folder with the jars of Apache Kafka; None if it does not exist."""
     folder = Path(os.environ.get("KAFKA_LIBS", ROOT / ".kafka" / "libs"))
     return folder if any(folder.glob("kafka_2.13-*.jar")) and shutil.which("java") else None
 
 
 def version() -> str:
-    """As the jar says: 4.3.1."""
+    """The version of the jars, such as 4.3.1."""
     folder = libs()
     assert folder is not None
     return next(folder.glob("kafka_2.13-*.jar")).stem.removeprefix("kafka_2.13-")
@@ -41,7 +41,7 @@ def java(main: str, *arguments: str, heap: str = "256m", **options: object) -> l
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody has now."""
+    """Ports on loopback that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))
@@ -104,7 +104,7 @@ class ApacheKafka:
         )
 
     def kill(self, node: int, number: int = signal.SIGKILL) -> None:
-        """A signal to one node; SIGKILL is waited for."""
+        """Send a signal to one node. After SIGKILL, wait for its end."""
         self.processes[node].send_signal(number)
         if number == signal.SIGKILL:
             self.processes[node].wait()
@@ -119,7 +119,7 @@ class ApacheKafka:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def log_directories(self) -> list[Path]:
-        """Where the brokers keep their logs."""
+        """The directories of the brokers' logs."""
         return [self._directory / f"data-{node}" for node in self.broker_ports]
 
     def resident_bytes(self, node: int) -> int:
@@ -168,7 +168,7 @@ class ApacheKafka:
                 raise RuntimeError(f"formatting Apache Kafka's storage failed: {error.decode()}")
 
     def _await(self) -> None:
-        """Until every broker's port answers: it opens only when the broker is unfenced."""
+        """Wait until every broker's port answers: it opens only when the broker is unfenced."""
         end = time.monotonic() + START_SECONDS_MAX
         for node, port in self.broker_ports.items():
             while True:

@@ -5,11 +5,11 @@ from html import escape
 
 ROW, BAR, LABELS, BARS = 22, 14, 420, 420
 COLORS = ("#8da0cb", "#fc8d62")
-"""What is not ours, what is."""
+"""The colours of other bars and of rayft's."""
 
 
 def bars(title: str, rows: Sequence[tuple[str, float]], ours: str = "rayft") -> str:
-    """One horizontal bar a row, labelled with its value; those whose name holds `ours` in another colour."""
+    """One horizontal bar for each row, labelled with its value. Bars whose name contains `ours` have another colour."""
     largest = max((value for _, value in rows), default=0.0) or 1.0
     height = ROW * (len(rows) + 2)
     parts = [

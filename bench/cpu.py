@@ -1,4 +1,4 @@
-"""CPU seconds of process trees: what a machine that others use as well cannot distort much."""
+"""CPU seconds of process trees, a measure that other users of the machine hardly distort."""
 
 import os
 from collections.abc import Iterable
@@ -8,12 +8,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def seconds(roots: Iterable[int] = ()) -> float:
-    """User and system time of this process, of `roots`, and of all below them, also of what ended and was waited for."""
+    """User and system time of this process, of `roots` and of all their descendants, including those that have
+    ended."""
     rows: dict[int, tuple[int, int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it ended
+        except OSError:  # the process has ended
             continue
         rows[int(path.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
     below: dict[int, list[int]] = {}

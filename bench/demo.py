@@ -2,8 +2,8 @@
 
 At the end every acknowledged record is read back and counted. `python -m bench.demo [--records N]`.
 
-Outages, as a user would see them: of a controller, from the kill to the next metadata change that is committed; of a
-broker, from the kill until each partition that it led has acknowledged a record again, the longest of them.
+Outages are measured as a user would see them. Controller: from the kill to the next metadata change that is committed.
+Broker: from the kill until every partition that it led has acknowledged a record again.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SECONDS_MAX = 300
 
 
 class Acknowledged:
-    """What was acknowledged: how often each record, and when each partition last moved."""
+    """The acknowledgements: how many for each record, and when each partition last gave one."""
 
     def __init__(self, records: int) -> None:
         self.times = bytearray(records)
@@ -54,7 +54,7 @@ class Acknowledged:
 
 
 def controller_outage(cluster: "rayft.Cluster", addresses: list[tuple[str, int]]) -> tuple[int, float]:
-    """Kill the active controller; (its id, seconds until a topic could be created)."""
+    """Kill the active controller. Returns (its id, seconds until a topic could be created)."""
     connection = frames.Connection(addresses[0])
     frames.check_created(connection.exchange(frames.create_topic("before-the-kill", 1, 1)))
     leader = cluster.leader_id()
@@ -75,7 +75,7 @@ def busiest(admin: AdminClient) -> tuple[int, list[int]]:
 
 
 def read_back(servers: str, records: int, progress: Progress) -> list[int]:
-    """How often each record is in the topic."""
+    """How many times each record is in the topic."""
     seen = [0] * records
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "demo", "enable.auto.commit": False, "log_level": 0})
     places = [TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
@@ -97,7 +97,7 @@ def read_back(servers: str, records: int, progress: Progress) -> list[int]:
 
 
 def main() -> int:
-    """Run it; 0 if nothing was lost and nothing came twice."""
+    """Run the demo. Returns 0 if no record was lost or duplicated."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
     records = parser.parse_args().records

@@ -1,9 +1,10 @@
-"""rayft beside Apache Kafka on the same machine, in one run, the two taking turns.
+"""rayft and Apache Kafka on the same machine, in one run, in turn.
 
 `python -m bench.end_to_end [--rounds 3] [--only NAME ...] [--out FILE.json]`
 
-A figure is measured on both sides in each round, the order changing from round to round; what counts is the median of the
-rounds' ratios, never an absolute time. Every metric says which way is better, what is aimed at, and whether it is met.
+A figure is measured on both sides in each round, and the order changes from round to round. What counts is the median
+of the rounds' ratios, never an absolute time. Every metric says which direction is better, its aim, and whether the aim
+is met.
 """
 
 import argparse
@@ -34,7 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Side(NamedTuple):
-    """One running cluster, whichever software it is."""
+    """One running cluster of either software."""
 
     name: str
     cluster: Any
@@ -53,7 +54,7 @@ class Side(NamedTuple):
         return {id: self.cluster.address(id) for id in self.cluster.controller_ids}
 
     def leader(self) -> int:
-        """Id of the active controller, asked through a broker."""
+        """Id of the active controller, as a broker answers it."""
         from actors.wire.messages import message
 
         Request = message("DescribeQuorumRequest")
@@ -83,7 +84,7 @@ class Side(NamedTuple):
         return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
     def kill(self, node: int) -> None:
-        """kill -9, and nobody restarts it."""
+        """kill -9, without a restart."""
         if isinstance(self.cluster, apache.ApacheKafka):
             self.cluster.kill(node)
         else:
@@ -92,7 +93,7 @@ class Side(NamedTuple):
 
 @contextmanager
 def running(name: str, controllers: int, brokers: int) -> Iterator[Side]:
-    """A cluster of either software with the same topology and the settings that users of both would have."""
+    """A cluster of either software with the same topology, and the settings that users of both would have."""
     config = {"group.initial.rebalance.delay.ms": "0", "num.partitions": "1"}
     if name == "rayft":
         with rayft.Cluster(controllers=controllers, brokers=brokers, config=config) as cluster:
@@ -103,7 +104,7 @@ def running(name: str, controllers: int, brokers: int) -> Iterator[Side]:
 
 
 class Metric(NamedTuple):
-    """What is measured. `ratio` is rayft over Kafka for times and bytes, and for rates; `aim` bounds it."""
+    """One measurement. `ratio` is rayft over Kafka, for times and bytes as for rates; `aim` is its bound."""
 
     name: str
     unit: str
@@ -115,11 +116,11 @@ class Metric(NamedTuple):
     measure: Callable[[Side], float]
 
 
-# ---- what is measured
+# ---- the measurements
 
 
 def create_p50(side: Side) -> float:
-    """Milliseconds of one CreateTopics through a broker, nothing else going on."""
+    """Milliseconds of one CreateTopics through a broker, without other load."""
     warm = [frames.create_topic(f"warm-{n}", 1, 1) for n in range(150)]
     frames.latencies(side.broker, warm, frames.check_created)
     timed = [frames.create_topic(f"timed-{n}", 1, 1) for n in range(60)]
@@ -127,7 +128,7 @@ def create_p50(side: Side) -> float:
 
 
 def create_64(side: Side) -> float:
-    """Topics a second from 64 connections straight to the active controller (Kafka's brokers forward one at a time)."""
+    """Topics a second from 64 connections directly to the active controller (Kafka's brokers forward one at a time)."""
     address = side.controllers[side.leader()]
     frames.rate(address, [frames.create_topic(f"w64-{n}", 1, 1) for n in range(500)], 64, frames.check_created)
     todo = [frames.create_topic(f"c64-{n}", 1, 1) for n in range(3000)]
@@ -135,7 +136,7 @@ def create_64(side: Side) -> float:
 
 
 def failover(side: Side) -> float:
-    """Milliseconds from kill -9 of the active controller to the next committed change, asked through a broker."""
+    """Milliseconds from kill -9 of the active controller to the next committed change through a broker."""
     connection = frames.Connection(side.broker, 60)
     for n in range(20):
         frames.check_created(connection.exchange(frames.create_topic(f"before-{n}", 1, 1)))
@@ -194,7 +195,7 @@ def _consume(side: Side, topic: str, count: int) -> float:
             "bootstrap.servers": side.cluster.bootstrap_servers,
             "group.id": "bench",
             "enable.auto.commit": False,
-            "queued.min.messages": 10_000_000,  # else it fetches nothing for a second whenever 100,000 are waiting
+            "queued.min.messages": 10_000_000,  # otherwise it stops fetching for a second whenever 100,000 wait
             "queued.max.messages.kbytes": 2_097_151,
             "log_level": 0,
         }
@@ -267,14 +268,15 @@ def produce_latency(quantile: float, factor: int = 1) -> Callable[[Side], float]
 
 
 def idle_bytes(side: Side) -> float:
-    """Resident MiB of a node that does nothing: the mean of all nodes, a few seconds after the start."""
+    """Resident MiB of an idle node: the mean of all nodes, a few seconds after the start."""
     time.sleep(5)
     sizes = [apache.resident_bytes(pid) for pid in side.pids().values()]
     return statistics.mean(sizes) / (1 << 20)
 
 
 def start_seconds(name: str) -> float:
-    """Seconds from nothing (formatted by the same command) to the first acknowledged record on one local node each."""
+    """Seconds from an empty directory (formatted by the same command) to the first acknowledged record, with one local
+    node each."""
     begin = time.perf_counter()
     with running(name, 1, 1) as side:
         connection = frames.Connection(side.broker)
@@ -345,7 +347,7 @@ def verdict(metric: Metric, pairs: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run and print; 0 if every aim is met."""
+    """Run and print. Returns 0 if every aim is met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     names = [metric.name for metric in (*METRICS, START)]
@@ -380,7 +382,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def machine() -> Mapping[str, Any]:
-    """What the figures were taken on."""
+    """The machine on which the figures were taken."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     model = next(
         (

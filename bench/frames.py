@@ -1,4 +1,4 @@
-"""A client that sends frames prepared beforehand, so that it costs both sides of a comparison next to nothing."""
+"""A client that sends prepared frames, so that it costs both sides of a comparison almost nothing."""
 
 import selectors
 import socket
@@ -12,7 +12,7 @@ from fastpath.records import batch
 
 
 class Connection:
-    """One blocking connection: a frame out, a frame back."""
+    """One blocking connection: each frame sent gets one frame back."""
 
     def __init__(self, address: tuple[str, int], timeout_seconds: float = 30.0) -> None:
         self.socket = socket.create_connection(address, timeout_seconds)
@@ -25,7 +25,7 @@ class Connection:
         return framing.decode_response(name, version, self.exchange(frame(name, version, request, self._correlation)))
 
     def exchange(self, data: bytes) -> bytes:
-        """Send a prepared frame; the answer without its length."""
+        """Send a prepared frame. Returns the answer without its length."""
         self.socket.sendall(data)
         size = int.from_bytes(self._read(4), "big")
         return self._read(size)
@@ -50,7 +50,7 @@ def frame(name: str, version: int, request: Any, correlation: int = 1, client: s
 
 
 def create_topic(name: str, partitions: int = 1, replicas: int = -1) -> bytes:
-    """A prepared CreateTopics of version 5, which every broker of today takes."""
+    """A prepared CreateTopics of version 5, which both brokers accept."""
     Request = message("CreateTopicsRequest")
     topic = Request.CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
     return frame("CreateTopics", 5, Request(topics=[topic], timeout_ms=30_000))
@@ -78,7 +78,7 @@ def latencies(address: tuple[str, int], frames: Iterable[bytes], check: Callable
 
 
 def rate(address: tuple[str, int], frames: Iterable[bytes], clients: int, check: Callable[[bytes], None]) -> float:
-    """Answers a second with `clients` connections, each with one request under way."""
+    """Answers a second with `clients` connections, each with one request in flight."""
     todo = iter(frames)
     selector = selectors.DefaultSelector()
     sockets = [socket.create_connection(address) for _ in range(clients)]
@@ -139,7 +139,7 @@ def produce_latencies(address: tuple[str, int], topic: str, count: int, size: in
             raise RuntimeError(f"produce to {topic}: {reply.responses[0].partition_responses[0].error_code}")
 
     end = time.monotonic() + 10
-    while True:  # a new topic's leader is known a moment later
+    while True:  # a new topic's leader is known only a moment later
         try:
             latencies(address, [data], check)
             break

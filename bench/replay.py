@@ -1,13 +1,13 @@
-"""Replay measured: Kafka's own readers, and rayft in one process, on Spark, on Ray Data, and from shared buffers.
+"""Measures replay: Kafka's own readers, and rayft in one process, on Spark, on Ray Data, and from shared buffers.
 
 `python -m bench.replay [--scale 1.0] [--rounds 3] [--only metadata topics lz4 zstd] [--out FILE.json]`
 
-(metadata) a metadata log of 10 million records of Apache Kafka's, copies of one with a million partitions that lies in the
-folder RAYFT_KAFKA_DATA, left out where that is not there; (topics) 10 million records of 100 bytes in 6 partitions,
-written by Apache Kafka's producer into Apache Kafka; (lz4, zstd) the same compressed. All readers read the same files,
-Spark's kafka source through the broker that wrote them. Two cores for each; the best of the rounds counts, one before them
-does not. Spark's kafka source and rayft on Spark take turns. `--scale 0.1` takes a tenth. MB are those of the records'
-values, or of the metadata log's file.
+(metadata) a metadata log with 10 million records of Apache Kafka's: copies of a log with a million partitions in the
+folder RAYFT_KAFKA_DATA; left out if it does not exist. (topics) 10 million records of 100 bytes in 6 partitions,
+written by Apache Kafka's producer into Apache Kafka. (lz4, zstd) the same, compressed. All readers read the same files,
+Spark's kafka source through the broker that wrote them. Each reader has two cores. The best of the rounds counts; one
+round before them is not counted. Spark's kafka source and rayft on Spark take turns. `--scale 0.1` takes a tenth of the
+records. MB are those of the records' values, or of the metadata log's file.
 """
 
 import argparse
@@ -44,7 +44,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Spent(NamedTuple):
-    """What a pass took. CPU: of everything that took part, brokers too; it counts where others use the machine."""
+    """The cost of a pass. CPU: of all processes that took part, brokers too; it is used if others share the machine."""
 
     seconds: float
     cpu_seconds: float
@@ -61,7 +61,7 @@ class Figure(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """By the clock."""
+        """Elapsed seconds."""
         return self.spent.seconds
 
     @property
@@ -71,28 +71,28 @@ class Figure(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What is read."""
+    """The log that is read."""
 
     case: str
     path: Path
     columns: str
-    """empty: the usual ones"""
+    """empty: the default columns"""
     records: int
     bytes: int
 
     @property
     def options(self) -> dict[str, str]:
-        """For a door."""
+        """The options of a read."""
         return {"path": str(self.path)} | ({"columns": self.columns} if self.columns else {})
 
 
 def best(rounds: int, action: Callable[[], object]) -> Spent:
-    """Of some rounds behind one that does not count: the shortest by the clock, and the least CPU."""
+    """The shortest elapsed time and the least CPU time of some rounds, after one that does not count."""
     return in_turn(rounds, lambda: once(action))[0]
 
 
 def in_turn(rounds: int, *passes: Callable[[], Spent]) -> list[Spent]:
-    """The best of each, one round of each behind the other: a machine that gets slower does so for all of them."""
+    """The best pass of each, with one round of each in turn: a machine that becomes slower does so for all of them."""
     found = [[one() for one in passes] for _ in range(rounds + 1)][1:]
     return [
         Spent(min(spent.seconds for spent in each), min(spent.cpu_seconds for spent in each))
@@ -101,7 +101,7 @@ def in_turn(rounds: int, *passes: Callable[[], Spent]) -> list[Spent]:
 
 
 def once(action: Callable[[], object]) -> Spent:
-    """What an action takes, in this process and all below it."""
+    """The cost of an action, in this process and all its descendants."""
     began, before = time.perf_counter(), cpu.seconds()
     action()
     return Spent(time.perf_counter() - began, cpu.seconds() - before)
@@ -116,7 +116,7 @@ def million() -> Path:
 
 
 def metadata_log(work: Path, records: int) -> Log:
-    """Copies of Apache Kafka's log of a million partitions, one behind the other, offsets counted through."""
+    """Copies of Apache Kafka's log of a million partitions, one after the other, with renumbered offsets."""
     one = bytearray(memoryview(cramjam.zstd.decompress(million().read_bytes())))
     folder = work / "__cluster_metadata-0"
     folder.mkdir(parents=True)
@@ -165,7 +165,7 @@ def topic_log(kafka: apache.ApacheKafka, work: Path, case: str, records: int) ->
 
 
 def dump_log(log: Log, rounds: int) -> Iterator[Figure]:
-    """kafka-dump-log on one file of it."""
+    """kafka-dump-log on one of its files."""
     split = max(replay.open(log.path).splits(1 << 40), key=lambda one: one.records)
     options = ["--cluster-metadata-decoder"] if log.case == "metadata" else ["--print-data-log"]
     command = apache.java("org.apache.kafka.tools.DumpLogSegments", *options, "--files", split.path, heap="1g")
@@ -174,7 +174,7 @@ def dump_log(log: Log, rounds: int) -> Iterator[Figure]:
 
 
 def one_process(log: Log, rounds: int) -> Iterator[Figure]:
-    """This process, one split behind the other."""
+    """This process, one split after the other."""
     source = replay.open(log.path)
 
     def typed() -> None:
@@ -193,7 +193,7 @@ def one_process(log: Log, rounds: int) -> Iterator[Figure]:
 
 
 def on_spark(log: Log, rounds: int, session: Any, own: spark_kafka.Source | None = None) -> Iterator[Figure]:
-    """Files, in turn with Spark's kafka source where there is one; then an Arrow file that holds the same, mapped."""
+    """Files, in turn with Spark's kafka source if there is one; then a mapped Arrow file with the same records."""
 
     def frame(**options: str) -> Any:
         return session.read.format("rayft").options(**options).load()
@@ -212,7 +212,7 @@ def on_spark(log: Log, rounds: int, session: Any, own: spark_kafka.Source | None
 
 
 def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
-    """Ray Data from files, decoding once, and both doors over what was decoded."""
+    """Ray Data from files, the decoding alone, and Ray Data and Spark over the decoded batches."""
     from actors.replay import ray as door
     from actors.replay import ray_cache
 
@@ -242,7 +242,7 @@ def on_ray(log: Log, rounds: int, session: Any) -> Iterator[Figure]:
 
 
 def own_source(log: Log, kafka: apache.ApacheKafka, folder: Path | None) -> AbstractContextManager[Any]:
-    """Spark's kafka source, ready for its rounds, or None where it could not be fetched."""
+    """Spark's kafka source, ready for its rounds; None if it could not be fetched."""
     if folder is None:
         return nullcontext()
     brokers = [process.pid for process in kafka.processes.values()]
@@ -253,13 +253,13 @@ def own_source(log: Log, kafka: apache.ApacheKafka, folder: Path | None) -> Abst
 
 
 def measured(options: argparse.Namespace, work: Path) -> Iterator[Figure]:
-    """Every figure, as it comes."""
+    """Every figure, as soon as it is measured."""
     import ray
 
     from actors.replay import spark
 
     records = int(RECORDS * options.scale)
-    # Ray first: what starts behind it inherits its token, and so may Spark's workers attach
+    # Ray starts first: later processes inherit its token, so that Spark's workers may attach.
     store = max(int(records * 400), 200_000_000)
     ray.init(num_cpus=2, object_store_memory=store, include_dashboard=False, log_to_driver=False, logging_level="error")
     session = spark.session("bench", spark_kafka.MASTER, spark_kafka.MEMORY)
@@ -287,7 +287,7 @@ def measured(options: argparse.Namespace, work: Path) -> Iterator[Figure]:
 
 
 def judged(found: list[Figure]) -> list[str]:
-    """The aims that this run says something about: by the clock, and by CPU where others may have used the machine."""
+    """The aims that this run measures: by elapsed time, and by CPU time in case others used the machine."""
     by = {(one.case, one.reader): one for one in found}
     lines = []
     for case in CASES:
@@ -306,7 +306,7 @@ def _times(slow: Figure, fast: Figure) -> str:
 
 
 def main() -> int:
-    """The command; 2 without Apache Kafka."""
+    """Run the command. Returns 2 without Apache Kafka."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,8 +1,8 @@
-"""Spark's own kafka source: fetched as it is published, and measured in a process and a PySpark of its own.
+"""Spark's own kafka source, fetched as published, and measured in a process and a PySpark of its own.
 
-`python -m bench.spark_kafka SERVERS TOPIC [PID ...]` makes a round for every line that it is given, and prints its seconds
-and CPU seconds, those of the processes given included, as JSON. A round is one pass over all columns of the topic into
-Spark's `noop` sink.
+`python -m bench.spark_kafka SERVERS TOPIC [PID ...]` makes a round for every line of its input. It prints the round's
+seconds and CPU seconds as JSON; CPU seconds include those of the given processes. A round is one pass over all columns
+of the topic into Spark's `noop` sink.
 """
 
 import json
@@ -25,7 +25,8 @@ MASTER, MEMORY = "local[2]", "2g"
 
 
 def fetched(folder: Path) -> Path | None:
-    """The folder with `pyspark/` of VERSION and the connector's `libs/`; None, said once, where they cannot be had."""
+    """The folder with `pyspark/` of VERSION and the connector's `libs/`; None, with a message, if they cannot be
+    fetched."""
     if not any((folder / "libs").glob("spark-sql-kafka*.jar")):
         if shutil.which("mvn") is None:
             print("no Maven: Spark's own kafka source is left out")
@@ -44,7 +45,7 @@ def fetched(folder: Path) -> Path | None:
 class Source:
     """The kafka source on a topic, in a process of its own that waits between rounds.
 
-    Raises RuntimeError with what it printed when it ends by itself.
+    Raises RuntimeError with its output when it ends by itself.
     """
 
     def __init__(self, folder: Path, servers: str, topic: str, brokers: Sequence[int]) -> None:
@@ -92,7 +93,7 @@ def noop(frame: Any) -> None:
 
 
 def main(servers: str, topic: str, brokers: Sequence[int]) -> None:
-    """In the process of its own."""
+    """The main function of the process."""
     from pyspark.sql import SparkSession
 
     names = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")

@@ -1,10 +1,10 @@
-"""How long a commit of the quorum waits for the disk while a partition's data is flushed beside it.
+"""How long a commit of the quorum waits for the disk while a partition's data is flushed at the same time.
 
     python -m bench.sync_latency [--directory DIR] [--mib 96 1024]
 
-Two files of one directory: a metadata log that gets a small append and a sync every 20 ms, and a partition's segment that
-got so many MiB before its sync. Prints the latencies of the small syncs, in ms: alone, and while the large one runs. `one
-queue` gives both to the same threads, as it was before there were classes.
+Two files of one directory: a metadata log that gets a small append and a sync every 20 ms, and a partition's segment
+that got --mib MiB before its sync. Prints the latencies of the small syncs in ms: alone, and while the large one runs.
+`one queue` gives both to the same threads, as before there were classes of syncs.
 """
 
 import argparse
@@ -24,7 +24,8 @@ PIECE_BYTES = 1 << 20
 
 
 def measure(root: str, mib: int, kind: SyncClass) -> tuple[list[float], float]:
-    """Latencies of the small syncs beside one of `mib` MiB (0: none, for a second), in ms; how long that one took, s."""
+    """Latencies (ms) of the small syncs beside one of `mib` MiB (0: none, for a second), and the time of that one
+    (s)."""
     woken = threading.Event()
     syncs = Syncs(woken.set)
     disk = LocalDisk(root)

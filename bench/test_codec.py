@@ -1,7 +1,7 @@
-"""The codec against kio's (its decoder is native code): messages of the hot path, decode and encode.
+"""The codec compared with kio's (whose decoder is native code): messages of the hot path, decode and encode.
 
-`pytest -s bench/test_codec.py` prints the ratios and fails below 1.0; figures are microseconds a message, the best of
-several rounds, ours and kio's in turn.
+`pytest -s bench/test_codec.py` prints the ratios and fails below 1.0. Figures are microseconds for each message, the
+best of several rounds, with rayft and kio in turn.
 """
 
 import io
@@ -70,7 +70,7 @@ CASES: list[tuple[str, int, int, Callable[[], Any]]] = [
 
 
 def best(functions: list[Callable[[], Any]], rounds: int = 15) -> list[float]:
-    """Best seconds a call of each, the functions taking turns."""
+    """The best seconds for a call of each. The functions take turns."""
     loops = [1] * len(functions)
     found = [float("inf")] * len(functions)
     for index, function in enumerate(functions):

@@ -1,9 +1,9 @@
-"""The byte hot path against the libraries that Python has for it, at several sizes.
+"""The byte hot path compared with Python's libraries for it, at several sizes.
 
     python -m pytest -s bench/test_hotpath.py --benchmark-columns=min,median,ops --benchmark-sort=min
 
-Rivals: google-crc32c (C) for the checksum, kafka-python's record classes for batches and its varints. The ratio of each
-pair (rival's minimum over ours: above 1 we are faster) is printed at the end.
+Rivals: google-crc32c (C) for the checksum, kafka-python's record classes for batches, and its varints. The ratio of
+each pair (the rival's minimum over rayft's: above 1, rayft is faster) is printed at the end.
 """
 
 import random
@@ -95,7 +95,7 @@ def test_verify(benchmark, who: str, count: int, size: int) -> None:
 @pytest.mark.parametrize(("count", "size"), SHAPES)
 @pytest.mark.parametrize("who", [OURS, "without records"])
 def test_accept(benchmark, who: str, count: int, size: int) -> None:
-    """The produce path; `without records` skips the walk over the records, which shows what the walk costs."""
+    """The produce path. `without records` skips the walk over the records, which shows the cost of the walk."""
     data = ours_built(count, value_of(size))
 
     def accept() -> object:
@@ -168,9 +168,9 @@ print(min(timeit.repeat(fill, number=20, repeat=5)) / 20 / count)
 @pytest.mark.parametrize(("count", "size"), BUFFERS)
 @pytest.mark.parametrize("who", [OURS, "bytearray", "numpy.empty"])
 def test_frames_in_turn(who: str, count: int, size: int) -> None:
-    """`count` frames filled, then forgotten: what sockets do with produce requests.
+    """Fill `count` frames and drop them, as sockets do with produce requests.
 
-    A process each, because what the allocator gives back to the kernel depends on what happened before.
+    Each case runs in a process of its own, because what the allocator gives back to the kernel depends on earlier work.
     """
     command = [sys.executable, "-c", FRAMES, who, str(count), str(size)]
     seconds = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,4 +1,4 @@
-"""What the log costs beside the kernel: appends, reads at the tail, reads back in the file."""
+"""The cost of the log beside that of the kernel: appends, reads at the tail, reads further back in the file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> Iterator[PartitionLog]:
 @pytest.mark.parametrize("size", [100, 16_000, 1_000_000])
 @pytest.mark.parametrize("producer", [-1, 7])
 def test_append(benchmark: Any, log: PartitionLog, size: int, producer: int) -> None:
-    """One accepted batch into the log, the write to the page cache included."""
+    """Append one accepted batch to the log, with the write to the page cache."""
     sequence = 0
 
     def prepared() -> tuple[tuple[bytearray, Any], dict[str, Any]]:
@@ -40,7 +40,7 @@ def test_append(benchmark: Any, log: PartitionLog, size: int, producer: int) -> 
 
 @pytest.mark.parametrize("size", [100, 16_000])
 def test_read_of_the_newest_batch(benchmark: Any, log: PartitionLog, size: int) -> None:
-    """What a follower at the end asks for."""
+    """The read of a follower at the end of the log."""
     for _ in range(1000):
         data = build(1, size)
         log.append(data, batch.accept(data, 0, len(data), log.log_end_offset, 0).headers, 0)
@@ -49,7 +49,7 @@ def test_read_of_the_newest_batch(benchmark: Any, log: PartitionLog, size: int) 
 
 
 def test_read_of_a_megabyte(benchmark: Any, log: PartitionLog) -> None:
-    """What a consumer behind the end asks for: batches of 16 KB, from anywhere in the file."""
+    """The read of a consumer that is behind: batches of 16 KB, from anywhere in the file."""
     for _ in range(4000):
         data = build(1, 16_000)
         log.append(data, batch.accept(data, 0, len(data), log.log_end_offset, 0).headers, 0)

@@ -2,7 +2,7 @@
 
     python -m pytest -s bench/test_metadata.py --benchmark-columns=min,median
 
-Rates are printed at the end: records or rows a second, by the best round. Aims: 500,000 partitions a
+Rates are printed at the end: records or rows a second, in the best round. Aims: 500,000 partitions a
 second from request to commit, a restart on a million in 1.5 s, fencing 504,000 in 0.6 s.
 """
 
@@ -97,7 +97,7 @@ def test_decode_in_bulk(benchmark, ops):
 
 
 def test_one_topic_at_a_time(benchmark):
-    """What a CreateTopics with one partition costs here: encode, replay, commit."""
+    """A CreateTopics with one partition: encode, replay, commit."""
     image = empty()
     ids = iter(range(1 << 40))
 

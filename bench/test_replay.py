@@ -1,4 +1,5 @@
-"""What reading logs costs, one process: metadata into typed columns, its state and changes, a snapshot, and topics."""
+"""The cost of reading logs in one process: metadata into typed columns, its state and changes, a snapshot, and
+topics."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The flusher's queue as C sees it. All fields but `thread` and `event` are guarded by `lock`."""
+"""The flusher's queue in C. `lock` guards all fields but `thread` and `event`."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -15,12 +15,12 @@ cdef struct Job:
     int64_t token
     int error                   # errno of the first file that failed; 0: durable
     int count
-    int* fds                    # behind the struct, in the same allocation
+    int* fds                    # after the struct, in the same allocation
 
 cdef enum:
     FLUSHED = 1024
 
-cdef struct Flushed:            # how large a file was when it was synced last; a wrong guess costs time only
+cdef struct Flushed:            # the size of a file when it was synced last; a wrong value costs time only
     uint64_t inode
     int64_t size
 
@@ -34,7 +34,7 @@ cdef struct Queue:
     Job** done_end
     uint64_t syncs              # fdatasync calls so far
     bint stopping
-    Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; of the thread alone
+    Flushed[FLUSHED] flushed    # by inode modulo FLUSHED; used by the thread alone
     int event                   # eventfd: readable while `done` may hold something
 
 

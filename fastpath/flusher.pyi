@@ -4,23 +4,25 @@ class Flusher:
     """A thread that calls fdatasync without the GIL. Start it after a fork, not before: threads do not survive one."""
 
     def __init__(self) -> None:
-        """OSError without an eventfd or a thread."""
+        """Raises OSError when there is no eventfd or no thread."""
 
     @property
     def syncs(self) -> int:
-        """fdatasync calls so far; fewer than files submitted when jobs were joined. ValueError once closed."""
+        """Number of fdatasync calls so far; fewer than files submitted when jobs were joined. ValueError once
+        closed."""
 
     def fileno(self) -> int:
         """An eventfd, readable when `drain` has something. ValueError once closed."""
 
     def submit(self, token: int, fds: Iterable[int]) -> None:
-        """Make what was written to the files so far durable; they stay open until the token comes back.
+        """Make everything that was written to the files so far durable. They must stay open until the token comes back.
 
-        Never waits. `token`: 64 bits, of the caller's choice. ValueError once closed, OverflowError for no file number.
+        Never waits. `token`: 64 bits, chosen by the caller. ValueError once closed, OverflowError for an impossible
+        file number.
         """
 
     def drain(self) -> list[tuple[int, int]]:
-        """(token, errno) of finished jobs in the order of `submit`; errno 0: durable. Never waits."""
+        """(token, errno) of finished jobs in the order of `submit`; errno 0 means durable. Never waits."""
 
     def close(self) -> None:
-        """Finish what was submitted, end the thread, forget undrained results. Waits; idempotent."""
+        """Finish what was submitted, end the thread, drop undrained results. Waits. May be called more than once."""

@@ -1,16 +1,16 @@
-"""A thread that makes files durable and needs the GIL for nothing.
+"""A thread that makes files durable and never needs the GIL.
 
-A Python thread that waits for the disk has to win the GIL before it can tell anyone, and against a busy loop that takes
-a switch interval or two. This one takes its jobs from a queue behind a lock, calls fdatasync, and says so through an
-eventfd that the loop polls beside its sockets.
+A Python thread that waits for the disk must get the GIL before it can report the result, and against a busy loop that
+takes a switch interval or two. This thread takes its jobs from a queue behind a lock, calls fdatasync, and reports
+results through an eventfd that the loop polls beside its sockets.
 
-This file alone decides how syncs are joined: the thread takes every job that waits and syncs each file among them once,
-so whatever was written while one sync ran is covered by the next, however many asked. Results keep the order of the
-jobs. Linux only.
+This file alone decides how syncs are joined. The thread takes every job that waits, and syncs each file among them
+once. So the next sync covers whatever was written while one sync ran, however many jobs asked for it. Results keep the
+order of the jobs. Linux only.
 
-It also decides how a large file goes to the device: in pieces of 8 MiB, each awaited, and then one fdatasync. A sync of
-another file that comes meanwhile waits for a piece, not for the whole: the file system's journal writes out what belongs to
-its transaction, and that would be the whole file.
+It also decides how a large file goes to the device: in pieces of 8 MiB, each awaited, and then one fdatasync. So a sync
+of another file that comes meanwhile waits for a piece and not for the whole file: the file system's journal writes out
+all data of its transaction, and that would be the whole file.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
@@ -79,7 +79,8 @@ cdef int _by_fd(const void* a, const void* b) noexcept nogil:
 
 
 cdef int _write_back(int fd, Flushed* flushed) noexcept nogil:
-    """Hand a large file to the device piece by piece. errno of a lost write; 0 also where the file has no such call."""
+    """Write a large file to the device piece by piece. Returns the errno of a lost write; 0 also if the file has no
+    such call."""
     cdef stat_t found
     cdef Flushed* known
     cdef int64_t position = 0
@@ -107,7 +108,7 @@ cdef int _sync(int fd, Flushed* flushed) noexcept nogil:
 
 
 cdef uint64_t _sync_all(Job* jobs, Flushed* flushed) noexcept nogil:
-    """Sync every file of the jobs once and write each job's error; the number of syncs."""
+    """Sync every file of the jobs once, and set each job's error. Returns the number of syncs."""
     cdef Py_ssize_t named = 0, n = 0, i
     cdef Job* job = jobs
     cdef Synced* files
@@ -177,7 +178,8 @@ cdef void _free_jobs(Job* job) noexcept:
 
 
 cdef int _start(Queue* queue) noexcept nogil:
-    """Signals stay with the threads that run Python. errno of pthread_create."""
+    """Start the thread with all signals blocked, so that the threads that run Python get them. errno of
+    pthread_create."""
     cdef sigset_t every, before
     cdef int error
     sigfillset(&every)
@@ -263,7 +265,7 @@ cdef class Flusher:
         except BaseException:
             PyMem_RawFree(job)
             raise
-        pthread_mutex_lock(&queue.lock)         # held by the thread for a few stores only: not worth the GIL
+        pthread_mutex_lock(&queue.lock)         # the thread holds it for a few stores only, so the GIL is not released
         queue.todo_end[0] = job
         queue.todo_end = &job.next
         pthread_cond_signal(&queue.wake)
@@ -275,7 +277,7 @@ cdef class Flusher:
         cdef Job* job
         cdef Job* first
         cdef list results = []
-        eventfd_read(queue.event, &ignored)     # before taking: what comes later makes it readable again
+        eventfd_read(queue.event, &ignored)     # before results are taken: later ones make it readable again
         pthread_mutex_lock(&queue.lock)
         first = queue.done
         queue.done, queue.done_end = NULL, &queue.done

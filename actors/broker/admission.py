@@ -1,10 +1,10 @@
-"""Whether a produced batch is taken in, and what of it is changed.
+"""Whether a produced batch is accepted, and what is changed in it.
 
-The order is Apache Kafka's, since the first fault names the answer's error:
+The order is Apache Kafka's, since the first fault found decides the error of the answer:
 
 1. `check`: form, size and codec, from one look at the header.
-2. `judge`: what the header claims apart from its records.
-3. `believe`: a compressed batch whose records were looked at before (`roles/broker/inspections.py`).
+2. `judge`: fields of the header that do not depend on the records.
+3. `believe`: a compressed batch whose records have been inspected before (`roles/broker/inspections.py`).
 4. `accept`: every length, checksum, count, key and time of the records, and the offsets that the batch gets (KIP-98,
    KIP-32).
 
@@ -29,7 +29,7 @@ from fastpath.records.inspection import AFTER, BEFORE, Rules, record_errors
 
 APPEND_TIME = "LogAppendTime"
 SIZE_BYTES = 12
-"""Base offset and length: what the length does not count."""
+"""Base offset and length: the bytes that the batch's length does not count."""
 MAGIC = 2
 ZSTD_FROM = 7
 CODECS, TRANSACTIONAL = 0x07, 0x10
@@ -37,7 +37,7 @@ _HEADER = struct.Struct(">qi4xb4xh20xqhi4x")
 
 
 class Refused(Exception):
-    """A request to a partition that cannot be served; `code` is the answer, `records` (index, sentence) of bad records."""
+    """A request to a partition is refused. `code` is the answer. `records` are (index, sentence) of invalid records."""
 
     def __init__(self, code: ErrorCode, text: str = "", records: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text or code.name)
@@ -46,11 +46,11 @@ class Refused(Exception):
 
 
 class Claims(NamedTuple):
-    """What the header of a produced batch says, as far as it is judged here."""
+    """The fields of a produced batch's header that are checked here."""
 
     base_offset: int
     length: int
-    """Bytes behind the length field."""
+    """Bytes after the length field."""
     magic: int
     attributes: int
     producer_id: int
@@ -59,12 +59,12 @@ class Claims(NamedTuple):
 
 
 def compressed(records: Any) -> bool:
-    """Whether a produced batch is compressed, as far as its bytes go."""
+    """Whether a produced batch is compressed, according to its header. False for bytes that are too short."""
     return records is not None and len(records) >= HEADER_SIZE and records[22] & CODECS != 0
 
 
 def check(records: Any, settings: TopicSettings, version: int, transactional_id: str | None) -> Claims:
-    """The claims of a batch with the right form and size. `version`: of the Produce request.
+    """The claims of a batch whose form and size are valid. `version`: that of the Produce request.
 
     Raises Refused: INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
@@ -103,8 +103,9 @@ def judge(claims: Claims) -> None:
 
 
 def believe(records: Any, verdict: int | Refused | None) -> None:
-    """Take a compressed batch whose records were looked at, with their largest timestamp in its header. `verdict`: that
-    timestamp (ms), or why the batch is refused; None: nobody could look. Raises Refused."""
+    """Accept a compressed batch whose records have been inspected, and write their largest timestamp into its header.
+    `verdict`: that timestamp (ms), or why the batch is refused; None: the inspection could not be done. Raises
+    Refused."""
     if verdict is None:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
     if isinstance(verdict, Refused):
@@ -115,8 +116,8 @@ def believe(records: Any, verdict: int | Refused | None) -> None:
 def accept(
     data: Buffer, settings: TopicSettings, offset: int, leader_epoch: int, wall_ms: int, *, client: bool
 ) -> Sequence[Header]:
-    """Check all records of one or more batches, and give them offsets from `offset` on; `data` is changed in place. Raises
-    Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP."""
+    """Check all records of one or more batches, and give them offsets from `offset` on. `data` is changed in place.
+    Raises Refused: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP."""
     oldest_ms, newest_ms = _times(settings, wall_ms)
     try:
         return batch.accept(
@@ -137,7 +138,7 @@ def accept(
 
 
 def rules(settings: TopicSettings, wall_ms: int) -> Rules:
-    """What each record of a client must keep to now."""
+    """The rules that each record of a client must follow at this time."""
     return Rules(settings.compact, *_times(settings, wall_ms), max(OUTPUT_BYTES_MAX, settings.max_message_bytes))
 
 

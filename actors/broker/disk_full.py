@@ -1,7 +1,8 @@
-"""Log directories without room: when that begins, and when it is over.
+"""Log directories without room: when the shortage begins, and when it is over.
 
-This file alone decides both. It begins with the first append that is refused; it is over once an append has found room and
-none was refused for `CALM_MS`, since on a file system that is nearly full small appends pass and large ones do not.
+This file alone decides both. The shortage begins with the first append that is refused. It is over once an append has
+found room and none was refused for `CALM_MS`: on a file system that is nearly full, small appends succeed and large
+ones do not.
 """
 
 from actors.ports import Disk
@@ -18,11 +19,11 @@ class _Lack:
     def __init__(self, mono_ms: int) -> None:
         self.refused_ms = mono_ms
         self.found = False
-        """An append has passed since."""
+        """Whether an append has found room since."""
 
 
 class FullDisks:
-    """What is known of the directories of one broker."""
+    """The directories of one broker that lack room."""
 
     def __init__(self) -> None:
         self.lacks: dict[Disk, _Lack] = {}

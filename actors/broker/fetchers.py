@@ -1,17 +1,21 @@
-"""Replication towards this broker: one fetcher a source broker, in an incremental fetch session (KIP-227, Fetch v17).
+"""Replication towards this broker: one fetcher for each source broker, in an incremental fetch session (KIP-227, Fetch
+v17).
 
 This file alone decides what a follower asks for and what it does with the answer. Rules:
 
 1. The next request leaves in the turn of the answer; nothing waits for an interval. A request names only the partitions
    whose position or epoch changed since the last one.
-2. While a long poll is out, partitions that were added or changed by metadata go out at once in a second request; the
+2. While a long poll is in flight, partitions that metadata added or changed leave at once in a second request. The
    leader then answers the first one at once.
-3. Batches are appended as they come. Data that does not begin at the own log end is an answer to an older question: dropped.
-4. A diverging epoch cuts the log (KIP-101, 279, 595); a cut never waits for another round. It is durable before the next
-   request leaves: a power cut must not bring back what was cut, below a high watermark that has passed it meanwhile.
-   Where much must be read before, a thread reads it; until then the partition is not asked for, and nothing is cut.
-5. A partition that was refused leaves the session, and comes back with the next metadata update of it or after a delay.
-6. A new own broker epoch begins a new session: the leader must hear it for every partition (R497-43).
+3. Batches are appended as they come. Data that does not begin at this log's end answers an older request, and is
+   dropped.
+4. A diverging epoch truncates the log (KIP-101, 279, 595), without waiting for another answer. The truncation is
+   durable before the next request leaves: otherwise a power cut could bring the removed records back, below a high
+   watermark that has passed them meanwhile. If much must be read first, a thread reads it; until then the partition is
+   not fetched and nothing is removed.
+5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
+   delay.
+6. A new epoch of this broker begins a new session: the leader must learn it for every partition (R497-43).
 """
 
 from collections.abc import Iterable
@@ -29,7 +33,7 @@ from fastpath.records.batch import CorruptBatch
 
 VERSION = 17
 BACKOFF_MS = 50
-"""After an error of the whole request, or of one partition that the next metadata update will settle."""
+"""The pause after an error of the whole request, or of one partition that the next metadata update will settle."""
 DISK_FULL_MS = 1000
 IN_FLIGHT_MAX = 2
 SESSION_ERRORS = frozenset(
@@ -43,11 +47,11 @@ FAR_MS = 1 << 62
 
 Key = tuple[bytes, int]
 Asked = tuple[int, int, int, int]
-"""(fetch offset, leader epoch, last fetched epoch, log start) as a partition was last asked for."""
+"""(fetch offset, leader epoch, last fetched epoch, log start) of a partition in the request that last named it."""
 
 
 class Limits(NamedTuple):
-    """replica.fetch.* of the node."""
+    """The node's replica.fetch.* settings."""
 
     wait_ms: int
     bytes_min: int
@@ -56,39 +60,40 @@ class Limits(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A cut that needs something from the disk first."""
+    """A truncation that must read from the disk first."""
 
     partition: Partition
     leader_epoch: int
     epoch: int
     end_offset: int
-    """With `epoch`, what the leader said."""
+    """`epoch` and `end_offset` are the diverging epoch of the leader's answer."""
     job: Preparation
 
 
 class Outcome(NamedTuple):
-    """What an answer has changed here."""
+    """What a fetch answer has changed at this broker."""
 
     grown: list[Partition]
     advanced: list[Partition]
-    """High watermark moved."""
+    """Partitions whose high watermark moved."""
     flush: dict[Partition, None]
-    """To be durable before the next request leaves: logs cut or begun anew, with flush.messages=1 all that grew."""
+    """Logs that must be durable before the next request leaves: those truncated or begun anew and, with
+    flush.messages=1, all that grew."""
     jobs: dict[Disk, list[Job]]
-    """Unlinking, for a thread."""
+    """Jobs that unlink files, to be run in a thread."""
     reports: list[str]
     failures: list[tuple[Partition, DiskFailed]]
-    """The disk fails under these: nothing can be appended any more."""
+    """Partitions whose disk failed: nothing can be appended to them any more."""
     cuts: list[Cut]
-    """Run their jobs in a thread, and hand the results to `cut`."""
+    """Truncations whose jobs must run in a thread; their results go to `cut`."""
 
     def unlink(self, partition: Partition, jobs: list[Job]) -> None:
-        """Files of a partition are to go."""
+        """Add jobs that remove files of a partition."""
         self.jobs.setdefault(partition.log.disk, []).extend(jobs)
 
 
 class Question(NamedTuple):
-    """A request on its way. `named`: the partitions whose position it tells."""
+    """A request in flight. `named`: the partitions whose position it states."""
 
     request: Any
     generation: int
@@ -105,15 +110,15 @@ class Fetcher:
         self.broker_epoch = -1
         self.not_before_ms = 0
         self._asked: dict[Partition, Asked] = {}
-        """Partitions in the session, as the leader knows them."""
+        """Partitions in the session, with the position that the leader last learned."""
         self._changed: dict[Partition, None] = {}
-        """To be named by the next request."""
+        """Partitions that the next request must name."""
         self._urgent = False
-        """A changed partition should not wait for the answer of the request that is out."""
+        """Whether a changed partition should not wait for the answer of the request in flight."""
         self._gone: dict[Key, None] = {}
-        """In the session, to be forgotten by the next request."""
+        """Partitions in the session that the next request must drop from it."""
         self._delayed: dict[Partition, int] = {}
-        """Refused partitions: monotonic time to ask again."""
+        """Refused partitions, with the monotonic time at which to fetch them again."""
         self._partitions: dict[Key, Partition] = {}
         self._session = 0
         self._epoch = 0
@@ -126,26 +131,26 @@ class Fetcher:
     # ---- what to fetch
 
     def follow(self, partition: Partition) -> None:
-        """Fetch this partition, or fetch it anew: its leader epoch changed."""
+        """Fetch this partition, or begin again because its leader epoch changed."""
         self._partitions[partition.topic_id, partition.number] = partition
         self._delayed.pop(partition, None)
         self._changed[partition] = None
         self._urgent = True
 
     def leave(self, partition: Partition) -> None:
-        """Fetch it no longer."""
+        """Stop fetching this partition."""
         self._partitions.pop((partition.topic_id, partition.number), None)
         self._delayed.pop(partition, None)
         self._drop(partition)
 
     def renew(self, broker_epoch: int) -> None:
-        """The own registration changed (rule 6)."""
+        """The registration of this broker changed (rule 6)."""
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
             self._restart()
 
     def deadline_ms(self, mono_ms: int) -> int:
-        """When `next_request` may have something to send, if nothing else happens."""
+        """When `next_request` may have something to send, if nothing happens before."""
         due = min(self._delayed.values()) if self._delayed else FAR_MS
         if not self._in_flight and (self._changed or (self._epoch and self._asked)):
             due = min(due, self.not_before_ms)
@@ -156,28 +161,29 @@ class Fetcher:
     # ---- the conversation
 
     def ask(self, mono_ms: int) -> Question | None:
-        """The request to send now, or None. Its answer comes back with it, to `answered` or `lost`."""
+        """The request to send now, or None. The caller gives it back with its answer to `answered`, or without one to
+        `lost`."""
         for partition in [partition for partition, until_ms in self._delayed.items() if until_ms <= mono_ms]:
             del self._delayed[partition]
             self._changed[partition] = None
             self._urgent = True
         if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._asked)):
-            return None  # a session without partitions is answered at once, so it would be asked without end
+            return None  # a session without partitions is answered at once, so requests would never pause
         if self._in_flight and not (self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX):
             return None
         self._urgent = False
         return self._build()
 
     def lost(self, question: Question, mono_ms: int) -> None:
-        """No answer will come: a new session after a pause."""
+        """No answer will come: begin a new session after a pause."""
         if question.generation == self._generation:
             self.not_before_ms = mono_ms + BACKOFF_MS
             self._restart()
 
     def answered(self, question: Question, reply: Any, now: Now) -> Outcome:
-        """Append, cut, and note what the answer says. One of a session that was given up changes nothing.
+        """Append, truncate, and note what the answer says. The answer of a session that was given up changes nothing.
 
-        A partition that finds no room is fetched again later.
+        If an append finds no room, the partition is fetched again later.
         """
         outcome = _nothing()
         if question.generation != self._generation:
@@ -195,6 +201,7 @@ class Fetcher:
                 key = (topic.topic_id, data.partition_index)
                 partition = self._partitions.get(key)
                 asked = self._asked.get(partition) if partition is not None else None
+                # If a later request names the partition, this is the answer for its old position.
                 if asked is not None and not any(key in later.named for later in self._in_flight):
                     assert partition is not None
                     try:
@@ -207,7 +214,8 @@ class Fetcher:
         return outcome
 
     def cut(self, cut: Cut, result: object, now: Now) -> Outcome:
-        """The job of a cut has ended. Where the log or its leader is another by now, the leader is asked again."""
+        """The job of a truncation has ended. If the log or its leader has changed meanwhile, the leader is asked
+        again."""
         outcome = _nothing()
         partition = cut.partition
         if self._partitions.get((partition.topic_id, partition.number)) is not partition:
@@ -258,7 +266,7 @@ class Fetcher:
         known = data.high_watermark
         try:
             if data.records and (base_offset := log.begins_inside(data.records, data.log_start_offset)) is not None:
-                # The batch is there in a moment, so what is known to be committed stays so.
+                # The batch is appended below, so what is known to be committed stays committed.
                 known = max(known, partition.high_watermark)
                 outcome.unlink(partition, partition.restart(base_offset, now.wall_ms))
                 outcome.flush[partition] = None

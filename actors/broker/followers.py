@@ -1,13 +1,13 @@
-"""What a leader knows of one follower, learned from its fetches alone.
+"""A leader's knowledge of one follower, learned from the follower's fetches alone.
 
 This file alone decides when a follower counts as caught up (KIP-497; Kafka's rule of the last caught-up time):
 
-1. A fetch at the leader's log end at that moment: caught up now.
-2. A fetch at or past the log end that the *previous* fetch saw: caught up at the time of that previous fetch. So a
-   follower that always trails a busy leader by one round trip is in sync.
-3. A follower that has asked, in whatever fetch of its session, and lacks nothing here has everything as of that fetch:
-   the leader notes it when it appends (`passed`), so an idle partition costs nothing.
-4. The position and the broker epoch that judge a replica come from one and the same fetch (R497-43).
+1. A fetch at the leader's present log end: the follower is caught up now.
+2. A fetch at or past the log end that the *previous* fetch saw: the follower was caught up at the time of that previous
+   fetch. So a follower that always trails a busy leader by one round trip is in sync.
+3. A follower whose last fetch was at the log end is caught up as of the latest request of its session, also one that
+   does not name the partition. The leader notes this when it appends (`passed`), so an idle partition costs nothing.
+4. The position and the broker epoch by which a replica is judged come from the same fetch (R497-43).
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Position(NamedTuple):
     """Fetch offset: the follower's log end."""
     log_start: int
     broker_epoch: int
-    """Of the follower's registration; -1 when its request carried none."""
+    """Epoch of the follower's registration; -1 when its request carried none."""
     leader_end: int
     """The leader's log end when the fetch was read."""
     mono_ms: int
@@ -49,14 +49,14 @@ class Follower:
         self.log_start = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
         self.caught_up_ms = caught_up_ms
-        """Monotonic; the last time at which it had everything."""
+        """Monotonic; the last time at which it had the whole log."""
         self.fetch_ms = caught_up_ms
         self.fetch_leader_end = UNKNOWN_OFFSET
         self.attached = False
-        """The partition is in the follower's fetch session."""
+        """Whether the partition is in the follower's fetch session."""
 
     def fetched(self, position: Position) -> None:
-        """Take in one fetch."""
+        """Note one fetch."""
         if position.offset >= position.leader_end:
             self.caught_up_ms = max(self.caught_up_ms, position.mono_ms)
         elif self.fetch_leader_end >= 0 and position.offset >= self.fetch_leader_end:
@@ -74,5 +74,6 @@ class Follower:
             self.fetch_leader_end = leader_end
 
     def lags(self, leader_end: int, mono_ms: int, lag_ms_max: int) -> bool:
-        """R497-44: another log end than the leader's, and not caught up for longer than `lag_ms_max`."""
+        """R497-44: whether its log end differs from the leader's, and it has not been caught up for longer than
+        `lag_ms_max`."""
         return self.log_end != leader_end and mono_ms - self.caught_up_ms > lag_ms_max

@@ -1,7 +1,7 @@
-"""The leader's proposal for another ISR: state machine of one partition (KIP-497; requirement rows T1 to T23).
+"""The leader's proposal of another ISR: the state machine of one partition (KIP-497; requirement rows T1 to T23).
 
-Only the controller changes an ISR; the leader asks. This file alone decides in which stage a proposal is and what an answer,
-a refusal or an update does to it. Rules:
+Only the controller changes an ISR; the leader proposes changes. This file alone decides in which stage a proposal is,
+and what an answer, a refusal or an update does to it. Rules:
 
 1. `maximal = isr | proposal.want`. The high watermark never passes a member of it (R497-23).
 2. At most one unsettled proposal a partition (R497-34). Queued it may change or go; once handed over it may not (R497-35).
@@ -29,7 +29,7 @@ from actors.broker.followers import Follower
 
 
 class Stage(enum.Enum):
-    """Where a proposal is."""
+    """The stages of a proposal."""
 
     SETTLED = "settled"
     QUEUED = "Q"
@@ -63,7 +63,7 @@ class Event(enum.Enum):
 
 
 class Effect(enum.Enum):
-    """What a move does besides changing the stage."""
+    """What a move does, besides changing the stage."""
 
     WANT = "take the wanted set"
     SETTLE = "drop the proposal; maximal is the committed set again"
@@ -135,9 +135,9 @@ class Proposal:
         self.base = base
         """Partition epoch that the proposal rests on: CurrentZkVersion in its AlterIsr."""
         self.want = want
-        """The whole ISR asked for. Invariant once sent: differs from the committed one and never changes."""
+        """The whole proposed ISR. Invariant once sent: it differs from the committed one and never changes."""
         self.epochs = epochs
-        """Broker epoch of each member, from the fetch that made it eligible; -1 unknown."""
+        """Broker epoch of each member, from the fetch that made it eligible; -1: unknown."""
 
     def __repr__(self) -> str:
         return f"Proposal(base={self.base}, want={sorted(self.want)})"
@@ -157,17 +157,18 @@ class Isr:
         self.maximal = self.isr
         """Invariant: `isr | proposal.want`."""
         self.held_off: dict[int, int] = {}
-        """Replica -> monotonic ms before which it is not asked for again (T13)."""
+        """Replica -> monotonic ms before which it is not proposed again (T13)."""
         self._refused: frozenset[int] = frozenset()
 
     def decide(self, want: frozenset[int], epochs: Mapping[int, int]) -> bool:
-        """The set that the present state calls for (T1 to T4, T6). True when a new proposal is to be queued for sending."""
+        """Note the ISR that the present state calls for (T1 to T4, T6). True when a new proposal must be queued for
+        sending."""
         settled = self.stage is Stage.SETTLED
         self._move(Event.CONTENT if want == self.isr else Event.WANTED, want=want, epochs=epochs)
         return settled and self.stage is Stage.QUEUED
 
     def flushed(self) -> Proposal:
-        """T5: the proposal is handed to the network now."""
+        """T5: the proposal is sent now."""
         self._move(Event.FLUSH)
         assert self.proposal is not None and self.proposal.want != self.isr
         return self.proposal
@@ -199,7 +200,7 @@ class Isr:
         return self._move(event)
 
     def broker_changed(self, replica: int) -> None:
-        """The registration of `replica` changed: a hold-off of it ends."""
+        """The registration of `replica` changed. This ends its hold-off."""
         self.held_off.pop(replica, None)
 
     def _move(
@@ -234,7 +235,7 @@ class Isr:
 
 
 class View(NamedTuple):
-    """What the decision about an ISR looks at; one turn's state of a led partition."""
+    """The state of a led partition in one turn, as far as decisions about its ISR need it."""
 
     me: int
     replicas: tuple[int, ...]
@@ -244,10 +245,10 @@ class View(NamedTuple):
     one thing to an ISR: neither may join."""
     log_end: int
     own_end: int
-    """The leader's own vote on the high watermark: its log end, or with flush.messages=1 what is durable."""
+    """The leader's own offset for the high watermark: its log end or, with flush.messages=1, its durable offset."""
     high_watermark: int
     epoch_start: int
-    """Log end at the start of the current leader epoch."""
+    """The log end at the start of the current leader epoch."""
     lag_ms_max: int
     mono_ms: int
 
@@ -259,7 +260,7 @@ def eligible(view: View, follower: Follower) -> bool:
 
 
 def wanted(view: View, isr: Isr) -> frozenset[int]:
-    """The ISR that the present state calls for: R497-43 to join, R497-44 to leave."""
+    """The ISR that the present state calls for: replicas join by R497-43 and leave by R497-44."""
     want = set(isr.isr)
     for replica in view.replicas:
         follower = view.followers.get(replica)
@@ -274,7 +275,7 @@ def wanted(view: View, isr: Isr) -> frozenset[int]:
 
 
 def joins(view: View, isr: Isr, follower: Follower) -> bool:
-    """R497-43: this follower, outside the committed ISR, may be asked for."""
+    """R497-43: whether this follower, which is outside the committed ISR, may be proposed."""
     return (
         follower.log_end >= view.high_watermark
         and follower.log_end >= view.epoch_start
@@ -284,7 +285,8 @@ def joins(view: View, isr: Isr, follower: Follower) -> bool:
 
 
 def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
-    """Broker epoch that a proposal names for each member: of the fetch, where it is the registered one, else -1."""
+    """The broker epochs that a proposal names: those of the fetches, for members where it is also the registered
+    one."""
     return {
         replica: follower.broker_epoch
         for replica in want
@@ -293,10 +295,10 @@ def epochs_of(view: View, want: Iterable[int]) -> dict[int, int]:
 
 
 def high_watermark(view: View, isr: Isr, min_insync: int) -> int:
-    """R497-23, -45, -53: the high watermark that the present state allows; never below the one that is.
+    """R497-23, -45, -53: the high watermark that the present state allows. It is never below the present one.
 
-    Lowest log end over the maximal ISR and over every replica that is caught up and may join; it stays where it is while
-    the committed ISR is smaller than min(`min_insync`, number of replicas).
+    It is the lowest log end over the maximal ISR and over every replica that is caught up and may join. While the
+    committed ISR is smaller than min(`min_insync`, number of replicas), it stays where it is.
     """
     if len(isr.isr) < min(min_insync, len(view.replicas)):
         return view.high_watermark

@@ -1,13 +1,15 @@
-"""AlterIsr: from proposals to one request in flight a broker, and from its answer back to the proposals (KIP-497).
+"""AlterIsr: from proposals to one request in flight, and from its answer back to the proposals (KIP-497).
 
 This file alone decides what a request holds, when the next one leaves, and what an error means for a proposal. Rules:
 
-1. One request in flight from a broker (R497-46); whatever is proposed meanwhile leaves together with the next, as far as it
-   has room.
-2. A resend repeats the partition entry; only broker epochs are read anew when a request is built (R497-36, section 2.5).
-3. Never given up by time: 50 ms after an error, 100 ms while no controller is known (R497-47).
-4. Entries are sorted by topic and partition, one topic entry a topic; the tags TopicId and IsrBrokerEpochs are always
-   sent (G-06).
+1. A broker has one request in flight (R497-46). Proposals that come up meanwhile leave together with the next one, as
+   far as it has room.
+2. A resend repeats the partition entry. Only broker epochs are read anew when a request is built (R497-36, section
+   2.5).
+3. A proposal is never given up because of time. It is sent again 50 ms after an error, and after 100 ms while no
+   controller is known (R497-47).
+4. Entries are sorted by topic and partition, with one entry for each topic. The tags TopicId and IsrBrokerEpochs are
+   always sent (G-06).
 """
 
 from collections.abc import Callable
@@ -18,8 +20,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 ENTRIES_MAX = 40_000
-"""Of a request, array elements counted: the controller judges a request in one go. It is a thousand partitions and more; the
-other proposals leave with the next request."""
+"""The bound on array elements of a request, because the controller decides on a request in one go. A thousand
+partitions and more fit. The other proposals leave with the next request."""
 BACKOFF_MS = 50
 BACKOFF_UNKNOWN_MS = 100
 
@@ -31,11 +33,12 @@ MEANING: dict[int, Event] = {
     ErrorCode.UNKNOWN_TOPIC_ID: Event.STALE,
     ErrorCode.INVALID_REQUEST: Event.FINAL,
 }
-"""Error of one partition in the seed's layout (section 2.3). Whatever is not here says nothing about the proposal."""
+"""What the error of one partition means in KIP-497's layout (section 2.3). Any other error says nothing about the
+proposal."""
 
 
 class Led(Protocol):
-    """What the sender needs of a partition that this broker leads."""
+    """What is needed of a partition that this broker leads."""
 
     topic: str
     topic_id: bytes
@@ -55,44 +58,45 @@ class Entry(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """A partition whose proposal was moved by an answer, and the row of the table that moved it."""
+    """A partition whose proposal an answer has moved, and the row of the table that was applied."""
 
     partition: Led
     row: Row
 
 
 class IsrProposals:
-    """All proposals of this broker that are on their way."""
+    """All proposals of this broker that wait or are in flight."""
 
     def __init__(self, me: int, hold_off_ms: int) -> None:
         self.me = me
         self.hold_off_ms = hold_off_ms
         self.not_before_ms = 0
         self._queued: dict[Led, None] = {}
-        """Partitions with a proposal in stage Q, in order of arrival."""
+        """Partitions whose proposal is in stage Q, in the order in which they were queued."""
         self._again: list[Entry] = []
-        """Handed over before, outcome unknown: they go into the next request as they are (T7)."""
+        """Proposals that were sent and whose outcome is unknown: they go unchanged into the next request (T7)."""
         self._in_flight: list[Entry] | None = None
 
     def queue(self, partition: Led) -> None:
-        """A proposal has come up (T1, T2)."""
+        """A partition has a new proposal (T1, T2)."""
         self._queued[partition] = None
 
     def forget(self, partition: Led) -> None:
-        """The partition is no longer led here, or is gone. An entry in flight stays: its answer meets T20."""
+        """This broker leads the partition no longer, or it is gone. An entry in flight stays: T20 handles its
+        answer."""
         self._queued.pop(partition, None)
 
     @property
     def idle(self) -> bool:
-        """Nothing to send and nothing in flight."""
+        """Whether nothing is to be sent and nothing is in flight."""
         return not self._queued and not self._again and self._in_flight is None
 
     def deadline_ms(self) -> int:
-        """When a request may leave that could not leave now."""
+        """When a request may leave that cannot leave now."""
         return self.not_before_ms if (self._queued or self._again) and self._in_flight is None else 1 << 62
 
     def flush(self, broker_epoch: int, mono_ms: int) -> Any | None:
-        """The request to send now, or None (T5). Call it only while the own lease is live (T21)."""
+        """The request to send now, or None (T5). Call it only while this broker's lease is live (T21)."""
         if self._in_flight is not None or mono_ms < self.not_before_ms:
             return None
         entries = [entry for entry in self._again if entry.partition.isr.proposal is entry.proposal]
@@ -134,7 +138,7 @@ class IsrProposals:
         return moved
 
     def lost(self, known: bool, mono_ms: int) -> list[Moved]:
-        """No answer will come (T7). `known`: there was an active controller to ask."""
+        """No answer will come (T7). `known`: whether an active controller was known."""
         entries, self._in_flight = self._in_flight or [], None
         self.not_before_ms = mono_ms + (BACKOFF_MS if known else BACKOFF_UNKNOWN_MS)
         return self._all(entries, lambda entry: Event.TRANSIENT, mono_ms)
@@ -173,5 +177,6 @@ class IsrProposals:
 
 
 def _size(partition: Led) -> int:
-    """Array elements of a partition in a request, at most: its topic, itself, each replica and its epoch."""
+    """The array elements of a partition in a request, at most: its topic, itself, each replica and each replica's
+    epoch."""
     return 2 + 2 * len(partition.replicas)

@@ -1,16 +1,18 @@
-"""A broker's life: INITIAL, FENCED, ACTIVE, SHUTDOWN, and the lease that carries it (KIP-631, Broker State Machine).
+"""The states of a broker (INITIAL, FENCED, ACTIVE, SHUTDOWN) and its lease (KIP-631, Broker State Machine).
 
 This file alone decides in which state this broker is, when it sends a heartbeat, and what an answer does. Rules:
 
-1. Only TRANSITIONS changes the state. SHUTDOWN is final and nothing returns to INITIAL (R631-188).
-2. A lease is a *length*: end - start of one answer, counted on the monotonic clock from the moment of sending (A22). It ends
-   here without any message (R631-146). An answer that comes after that end grants nothing.
-3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). Who fenced itself, or was told to without an error, says
-   so first, TargetState FENCED (A23).
-4. NextState 0 orders nothing; with an error only NextState FENCED is obeyed; NOT_CONTROLLER changes nothing (A14, A24).
-5. Being ACTIVE is not yet serving: the own replay must have reached the broker epoch, which is the offset of the record
-   that made this broker known (DESIGN section 7).
-6. A change of the target state or of the state is told at once, not at the next interval (R631-165, A23).
+1. Only TRANSITIONS changes the state. SHUTDOWN is final, and nothing returns to INITIAL (R631-188).
+2. A lease is a *length*: the end minus the start that one answer states, counted on the monotonic clock from the moment
+   of sending (A22). The broker ends it without any message (R631-146). An answer that comes after that end grants
+   nothing.
+3. FENCED becomes ACTIVE by a *new* broker epoch only (R631-185). A broker that fenced itself, or was told to without an
+   error, first says so with TargetState FENCED (A23).
+4. NextState 0 orders nothing. In an answer with an error only NextState FENCED is obeyed. NOT_CONTROLLER changes
+   nothing (A14, A24).
+5. An ACTIVE broker does not serve yet until its replay has reached the broker epoch, which is the offset of its
+   registration record (DESIGN section 7).
+6. A heartbeat leaves at once when the state or the target state changes, not at the next interval (R631-165, A23).
 """
 
 import enum
@@ -19,11 +21,13 @@ from typing import NamedTuple
 from actors.ports import Now
 
 RETRY_MS = 50
-"""First repeat after a refusal, a lost request, or the first heartbeat of a controlled shutdown (A49)."""
+"""The pause before a heartbeat is repeated: after a refusal, a lost request, or the first one of a controlled shutdown
+(A49)."""
 STOP_LIMIT_MS = 300_000
-"""A controlled shutdown that nobody grants ends by itself (A49)."""
+"""After this time a controlled shutdown ends even if no controller has granted it (A49)."""
 CONFLICT_LEASES = 3
-"""Lease periods for which another process has held the id before this one stops for good (DESIGN section 9)."""
+"""After this many lease periods in which another process has held the id, this process stops for good (DESIGN section
+9)."""
 EXIT_CONFLICT = 78
 
 NOT_CONTROLLER, STALE_BROKER_EPOCH = 41, 77
@@ -40,7 +44,7 @@ class State(enum.IntEnum):
 
 
 class Event(enum.Enum):
-    """What moves a broker from state to state."""
+    """The events that change a broker's state."""
 
     GRANTED = "lease granted under the present epoch"
     RESTORED = "lease granted under a new epoch"
@@ -71,18 +75,18 @@ FAR_MS = 1 << 62
 
 
 class Heartbeat(NamedTuple):
-    """What the next heartbeat says; the node adds listeners, rack, features and ids."""
+    """The content of the next heartbeat. The node adds listeners, rack, features and ids."""
 
     target: State
     epoch: int
     lease_start_ms: int
-    """Wall clock at sending (R631-141)."""
+    """Wall clock time of sending (R631-141)."""
     metadata_offset: int
     """Last offset applied, inclusive; -1 when none (A26)."""
 
 
 class Answer(NamedTuple):
-    """What a heartbeat's answer says. `next_state` is the number on the wire."""
+    """The content of a heartbeat's answer. `next_state` is the number on the wire."""
 
     error: int
     next_state: int
@@ -91,14 +95,15 @@ class Answer(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Leave: exit code and why."""
+    """The process must end: exit code and reason."""
 
     code: int
     why: str
 
 
 class Metadata(NamedTuple):
-    """How far the own replay is. `high_watermark`: as the leader told it to this process; -1: it has not yet."""
+    """How far this broker's replay is. `high_watermark`: the one that the leader has told this process; -1: none
+    yet."""
 
     next_offset: int
     high_watermark: int
@@ -106,22 +111,23 @@ class Metadata(NamedTuple):
 
     @property
     def caught_up(self) -> bool:
-        """Everything that is known to be committed is replayed."""
+        """Whether everything that is known to be committed is replayed."""
         return self.leader_known and 0 <= self.high_watermark <= self.next_offset
 
 
 class Lifecycle:
-    """State of one broker process. Feed it `tick`, `answered`, `lost`, `stop`; it says what to send."""
+    """State of one broker process. Its inputs are `tick`, `answered`, `lost` and `stop`; `tick` returns what to
+    send."""
 
     def __init__(self, interval_ms: int, lease_ms: int) -> None:
         self.state = State.INITIAL
         self.epoch = -1
-        """Last epoch given; -1 before the first. Invariant: never falls."""
+        """The last epoch granted; -1 before the first. Invariant: never falls."""
         self.interval_ms = interval_ms
         self.lease_ms = lease_ms
-        """Expected lease length; only for limits (A49). What counts is what answers grant."""
+        """The expected lease length, used for time limits only (A49). The leases themselves come from answers."""
         self.lease_until_ms = -1
-        """Monotonic end of the lease. Invariant: state ACTIVE implies that it has been granted once."""
+        """Monotonic end of the lease. Invariant: a broker that is ACTIVE has been granted a lease."""
         self.reported: list[str] = []
         """Sentences for the log since the last `take_reports`."""
         self.stop_at: Stop | None = None
@@ -138,7 +144,8 @@ class Lifecycle:
     # ---- inputs
 
     def tick(self, now: Now, metadata: Metadata) -> Heartbeat | None:
-        """Ends a lease that is over; the heartbeat to send now, if one is due. One is in flight at most."""
+        """End a lease whose time is over. Returns the heartbeat to send now, if one is due; at most one is in
+        flight."""
         if self.state is State.ACTIVE and now.mono_ms >= self.lease_until_ms:
             self._tell_fenced = self._stopping_since_ms < 0
             self._move(Event.LEASE_ENDED, "the lease ended without renewal", now)
@@ -173,17 +180,18 @@ class Lifecycle:
             self._due_ms = now.mono_ms + (RETRY_MS if self._stop_beats == 1 else self.interval_ms)
 
     def lost(self, now: Now) -> None:
-        """The heartbeat in flight got no answer: connection lost, no controller known, time over."""
+        """The heartbeat in flight got no answer: its connection is lost, no controller is known, or its time is
+        over."""
         self._sent = None
         self._retry(now)
 
     def hurry(self, now: Now) -> None:
-        """There is something to tell: the next heartbeat is due now."""
+        """Something must be told to the controller: the next heartbeat is due now."""
         self._due_ms = min(self._due_ms, now.mono_ms)
 
     def stop(self, now: Now, *, ask: bool = True) -> None:
-        """The process wants to end: controlled shutdown (R631-165); at once from INITIAL (A49), or where it does not `ask`.
-        Repeating is harmless."""
+        """End the process by a controlled shutdown (R631-165). It ends at once from INITIAL (A49), or when `ask` is
+        false. A repeated call changes nothing."""
         if self._stopping_since_ms >= 0 or self.state is State.SHUTDOWN:
             return
         self._stopping_since_ms = self._answered_ms = now.mono_ms
@@ -197,7 +205,7 @@ class Lifecycle:
 
     @property
     def stopping(self) -> bool:
-        """A controlled shutdown was asked for."""
+        """Whether a controlled shutdown was asked for."""
         return self._stopping_since_ms >= 0
 
     def serving(self, now: Now, next_offset: int) -> bool:
@@ -221,7 +229,7 @@ class Lifecycle:
         return due
 
     def take_reports(self) -> list[str]:
-        """Sentences for the log, once."""
+        """Sentences for the log. Each is returned once."""
         reports, self.reported = self.reported, []
         return reports
 
@@ -253,7 +261,7 @@ class Lifecycle:
         if answer.lease_end_ms <= beat.lease_start_ms or until_ms <= now.mono_ms or answer.epoch < 0:
             return
         if answer.epoch <= self.epoch and self.state is not State.ACTIVE:
-            self._tell_fenced = True
+            self._tell_fenced = True  # the controller must take the old epoch back before it gives a new one (rule 3)
             return
         event = Event.RESTORED if answer.epoch > self.epoch else Event.GRANTED
         self._refusals = 0
@@ -264,10 +272,10 @@ class Lifecycle:
 
     def _revoked(self, answer: Answer, why: str, now: Now) -> None:
         if self.state is State.INITIAL:
-            # Level 1 ends the winning phase by the first answer: epoch 0 is always stale (A18).
+            # At level 1 a refusal carries epoch 0. Taking it ends the first phase, since no lease has epoch 0 (A18).
             self.epoch = max(self.epoch, answer.epoch)
         elif self.state is State.ACTIVE:
-            # By an error it has lost its lease already.
+            # With an error the controller has ended the lease already. Only an order without an error is confirmed.
             self._tell_fenced = not answer.error and self._stopping_since_ms < 0
             self._move(Event.REVOKED, why, now)
 

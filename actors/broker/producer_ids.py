@@ -1,6 +1,6 @@
-"""Producer ids of this broker: taken one by one out of blocks that the controller gives (AllocateProducerIds).
+"""Producer ids of this broker: taken one by one from blocks that the controller allocates (AllocateProducerIds).
 
-The next block is asked for when nine tenths of the present one are used, so that nobody waits for it.
+The next block is requested when nine tenths of the present one are used, so that no client waits for it.
 """
 
 RETRY_MS = 100
@@ -11,16 +11,16 @@ class ProducerIds:
 
     def __init__(self) -> None:
         self.key = ("producer ids",)
-        """Waiting key: a block has come."""
+        """Waiting key, signalled when a block has come."""
         self._next = self._end = 0
         self._low = 0
-        """Ask for more once this few are left."""
+        """The next block is requested when no more ids than this are left."""
         self._spare: tuple[int, int] | None = None
         self._asked = False
         self._not_before_ms = 0
 
     def wants(self, mono_ms: int) -> bool:
-        """A block is to be asked for now."""
+        """Whether a block should be requested now."""
         return (
             not self._asked
             and self._spare is None
@@ -29,7 +29,7 @@ class ProducerIds:
         )
 
     def asked(self) -> None:
-        """The request is on its way."""
+        """The request has been sent."""
         self._asked = True
 
     def given(self, start: int, length: int) -> None:
@@ -42,12 +42,12 @@ class ProducerIds:
         self._low = length // 10
 
     def failed(self, mono_ms: int) -> None:
-        """It did not: ask again after a pause."""
+        """The request failed. Repeat it after a pause."""
         self._asked = False
         self._not_before_ms = mono_ms + RETRY_MS
 
     def take(self) -> int | None:
-        """A producer id that nobody has; None until a block has come."""
+        """A producer id that no other producer has; None until a block has come."""
         if self._next == self._end and self._spare is not None:
             self._next, self._end = self._spare
             self._spare = None

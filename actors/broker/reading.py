@@ -1,4 +1,4 @@
-"""What one partition answers to one fetcher, and what it gives to a machine inside the broker.
+"""What one partition answers to one fetcher, and how components inside the broker read a log.
 
 This file alone decides the errors and the limits of a read. Order: known here, leader epoch (KIP-320), leadership, diverging
 epoch (KIP-595), offset range, the follower's position, then the bytes: a follower reads to the log end, a consumer to the
@@ -25,20 +25,20 @@ NONE = ErrorCode.NONE
 
 
 class Reader(NamedTuple):
-    """Who asks."""
+    """The fetcher that asks."""
 
     replica: int
     """Broker id of a follower; -1: a consumer."""
     broker_epoch: int
     leader_only: bool
-    """A consumer below version 11 reads from the leader alone (KIP-392)."""
+    """A consumer with a Fetch version below 11 reads from the leader alone (KIP-392)."""
     mono_ms: int
     committed_only: bool = False
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
 
 
 class Look(NamedTuple):
-    """What a partition has for a fetcher."""
+    """What a partition answers to a fetcher."""
 
     entry: Entry
     error: int = ErrorCode.NONE
@@ -47,12 +47,12 @@ class Look(NamedTuple):
     records: Buffer = b""
     size: int = 0
     below: int = -1
-    """Offset behind the records."""
+    """The offset after the records."""
     diverging: tuple[int, int] | None = None
     leader: int = NO_LEADER
     leader_epoch: int = -1
     cold: Any = None
-    """A job that brings the bytes into memory; the look is to be repeated after it."""
+    """A job that reads the bytes into memory; `look` must be repeated after it."""
     left_out: bool = False
     """There is something to read, but no room for it in this answer."""
     last_stable: int = -1
@@ -66,7 +66,7 @@ class Look(NamedTuple):
 
     @property
     def news(self) -> bool:
-        """An incremental answer has to name this partition."""
+        """Whether an incremental answer must name this partition."""
         entry = self.entry
         return (
             self.size > 0
@@ -77,22 +77,23 @@ class Look(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """What a machine inside the broker reads at once."""
+    """The result of one read inside the broker."""
 
     offset: int
-    """Where it begins: as asked, or where the log begins by now."""
+    """Where it begins: the requested offset, or the log start if that is later."""
     records: Buffer = b""
     """Whole batches, verified; empty at the log's end."""
     cold: Any = None
-    """A job that brings the bytes into memory; read again from `offset` with its result."""
+    """A job that reads the bytes into memory; read again from `offset` with its result."""
 
 
 def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_max: int, warm: Any = None) -> Slice:
-    """Read for a machine inside the broker, to the log's end. `warm`: the result of the job that the last call gave, which
-    is used once and only where the log still begins before it.
+    """Read for a component inside the broker, up to the log's end. `warm`: the result of the job that the last call
+    returned. It is used once, and only if the log start has not passed it.
 
-    Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat says so; where it was the device that
-    failed, `failed_reads` has it. Raises any other OSError of the disk as it is: nothing is known to be damaged."""
+    Raises DiskFailed: the partition is unreadable from now on, and the next heartbeat reports it. If the device failed,
+    `failed_reads` holds its directory. Raises any other OSError of the disk unchanged: it does not show that data is
+    damaged."""
     log = partition.log
     start = max(offset, log.log_start_offset)
     if start >= log.log_end_offset:
@@ -122,7 +123,8 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
 
 
 def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool) -> Look:
-    """Look at one partition. `first`: nothing was found yet, so one batch is given even if it is larger than the limits."""
+    """Look at one partition. `first`: no records were found before, so one batch is given even if it is larger than the
+    limits."""
     partition = entry.partition
     assert partition is not None
     try:
@@ -149,8 +151,8 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
 
 
 def note_failure(replicas: Replicas, partition: Partition, error: object) -> None:
-    """A read has failed. If it was the device that answered with an error, its whole directory is to go offline; that what
-    it gave is damaged concerns this replica alone."""
+    """A read has failed. If the device returned an error, its whole directory must go offline. Damaged data affects
+    this replica alone."""
     if isinstance(error, DiskFailed) and error.errno is not None:
         replicas.failed_reads[partition.log.disk] = error
 
@@ -179,7 +181,7 @@ def _read(
     records: Buffer = b""
     cold: ColdRead | AbortedSearch | None = None
     if partition.unreadable and (reader.replica < 0 or entry.unread == entry.fetch_offset):
-        # A follower may have what is damaged here, and can take over only if it gets the rest.
+        # A follower may hold a sound copy of the damaged part, and can become leader only if it gets the rest.
         raise DiskFailed(f"a sealed segment of {partition!r} is damaged")
     readable = diverging is None and entry.fetch_offset < end
     sealed = readable and log.active is not None and entry.fetch_offset < log.active.base_offset
@@ -189,7 +191,7 @@ def _read(
     passes = reader.replica < 0 and log.sparse
     warm, entry.warm = entry.warm, None
     if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
-        # What has been read before is used once; the log may have changed meanwhile, so it is checked.
+        # The result of an earlier read is used once. The log may have changed meanwhile, so it is checked.
         _, below, records = warm
     elif readable and (limit > 0 or first):
         try:
@@ -244,8 +246,8 @@ def _aborted(partition: Partition, entry: Entry, below: int) -> Sequence[tuple[i
 
 
 def _verify(partition: Partition, offset: int, records: Buffer) -> None:
-    """What comes back from a segment, read from `offset` on, is what was appended: every checksum, and what no checksum
-    covers. Raises CorruptBatch.
+    """Check that what was read from a segment, from `offset` on, is what was appended: every checksum, and the fields
+    that no checksum covers. Raises CorruptBatch.
 
     Offsets leave no gap, save in a log that was compacted.
     """
@@ -254,7 +256,7 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
         header = verify(records, position)
         if (header.base_offset < below and position > 0) or (header.base_offset > below and not sparse):
             raise CorruptBatch(position, f"it begins at {header.base_offset}")
-        # A log may begin inside a batch; the table of epochs begins with the log.
+        # A log may begin inside a batch. The table of epochs begins where the log does.
         wanted = epochs.epoch_at(max(header.base_offset, offset))
         if header.last_offset < offset or header.epoch != wanted:
             raise CorruptBatch(position, f"it ends at {header.last_offset} and is of epoch {header.epoch}")
@@ -262,7 +264,7 @@ def _verify(partition: Partition, offset: int, records: Buffer) -> None:
 
 
 def _damaged(partition: Partition, offset: int, reason: str) -> DiskFailed:
-    """Rot in a segment is final for this replica."""
+    """A damaged segment makes this replica unreadable for good."""
     partition.unreadable = True
     return DiskFailed(f"a segment of {partition!r} is damaged, behind offset {offset}: {reason}")
 

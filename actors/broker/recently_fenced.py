@@ -1,9 +1,9 @@
-"""Brokers that left a moment ago: clients go on hearing of them for LINGER_MS.
+"""Brokers that were fenced or unregistered a moment ago: Metadata answers list them for LINGER_MS more.
 
-A client that misses a broker in the list throws away what it has for it, at the very time when it moves partitions from
-there to their new leaders. librdkafka then loses the leaders that it has just learnt, and looks again half a second later.
-Nothing is wrong with naming a broker that is gone: it leads nothing any more, its replicas count as offline, and before it
-was missed it was named too.
+A client that no longer finds a broker in the list drops its state for that broker, at the very time when it moves
+partitions from there to their new leaders. librdkafka then loses the leaders that it has just learned, and asks again
+half a second later. Listing a broker that is gone does no harm: it leads nothing any more, its replicas count as
+offline, and before it was found to be gone it was listed too.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from actors.metadata.image import Broker
 
 LINGER_MS = 2000
-"""Longer than a client takes to move; most brokers that were only started again are back by then."""
+"""Longer than a client needs to move its partitions. Most brokers that are only restarted are back by then."""
 
 
 class RecentlyFenced:
-    """Registrations, and those that ended not long ago."""
+    """The present registrations, and those that ended a short time ago."""
 
     def __init__(self) -> None:
         self._present: dict[int, Broker] = {}
@@ -23,7 +23,7 @@ class RecentlyFenced:
 
     @property
     def present(self) -> list[int]:
-        """Whose registration was noted last."""
+        """The ids of the brokers that are registered now."""
         return list(self._present)
 
     def note(self, id: int, registration: Broker | None, mono_ms: int) -> None:
@@ -36,7 +36,7 @@ class RecentlyFenced:
             self._left[id] = before, mono_ms + LINGER_MS
 
     def lingering(self, mono_ms: int) -> Iterator[Broker]:
-        """Who left not long ago."""
+        """The registrations that ended less than LINGER_MS ago."""
         for registration, until_ms in self._left.values():
             if mono_ms < until_ms:
                 yield registration

@@ -1,11 +1,11 @@
-"""All partitions of this broker, and what has to be told to whom after each thing that happened to one.
+"""All partitions of this broker, and what the node must do after each change of one.
 
-This file alone keeps the partitions, by (topic id, number), with their fetchers and their proposals for other ISRs. Rules:
+This file alone keeps the partitions, by (topic id, number), with their fetchers and their ISR proposals. Rules:
 
-1. Rows of the image die with a snapshot load; here a partition is named by topic id and number, and found by name only
-   through the topic id that the name has now.
-2. Nothing is signalled or sent from here: `signals`, `flushes`, `moved` and `reports` gather what the node does in this
-   turn, in the order in which it came up.
+1. Rows of the image become invalid with a snapshot load. So a partition is named by topic id and number here, and a
+   topic name is resolved through the topic id that it has now.
+2. Nothing is signalled or sent from here. `signals`, `flushes`, `moved` and `reports` collect what the node must do in
+   this turn, in the order in which it came up.
 3. All proposals that come up in one turn leave in one AlterIsr (R497-26).
 """
 
@@ -21,22 +21,22 @@ from actors.broker.sessions import FINAL_EPOCH, Entry, Session
 from actors.ports import Disk, DiskFailed
 
 OpenLog = Callable[[str, bytes, int], Any]
-"""(topic, topic id, number) -> (log, settings, checkpointed high watermark); None: its files cannot be used"""
+"""(topic, topic id, number) -> (log, settings, checkpointed high watermark); None: the files cannot be used"""
 
 
 class Offline(enum.Enum):
     """Why the files of a replica cannot be used."""
 
     FAILED = "its log directory failed, or its files cannot be read"
-    """Until the process is started again."""
+    """Lasts until the process is restarted."""
     REMOVED = "its files were removed under the running broker"
-    """Its leader still knows how far it was, so only a new process may fetch it anew."""
+    """Its leader still knows how far its log went, so only a new process may fetch it anew."""
     LOST = "its files are not there, and this broker had them"
-    """Until it is out of the ISR: then it begins empty, as a follower."""
+    """Lasts until the replica is out of the ISR. Then it begins empty, as a follower."""
 
 
 class Flush(NamedTuple):
-    """Make a partition's log durable; then its queued proposal may leave."""
+    """Make a partition's log durable. Its queued proposal may leave afterwards."""
 
     partition: Partition
     asks: bool
@@ -54,34 +54,34 @@ class Replicas:
         self.by_name: dict[str, dict[int, Partition]] = {}
         self.fetchers: dict[int, Fetcher] = {}
         self.signals: dict[Hashable, int | None] = {}
-        """Waiting keys, in order, and what offset each has reached; None: something else changed."""
+        """Waiting keys in order, with the offset that each has reached; None: something else changed."""
         self.flushes: list[Flush] = []
         self.moved: list[tuple[Partition, Became]] = []
-        """Partitions that changed their part; FOLLOWER also for those that are gone."""
+        """Partitions that became leader or follower. FOLLOWER is also noted for those that are gone."""
         self.opened: list[Partition] = []
-        """Those that are here now and were not."""
+        """Partitions that are here now and were not before."""
         self.reports: list[str] = []
         self.unreadable: dict[Partition, None] = {}
-        """Partitions with a damaged segment, until they are gone from here."""
+        """Partitions with a damaged segment, until this broker has no replica of them."""
         self.failed_reads: dict[Disk, DiskFailed] = {}
-        """Devices that have answered a read with an error in this turn. Damaged data is no such error."""
+        """Devices that have failed a read with an I/O error in this turn. Damaged data is not such an error."""
         self.offline: dict[tuple[bytes, int], Offline] = {}
-        """(topic id, number) of replicas assigned here whose files cannot be used, and why. Invariant: none is kept
-        here, so whoever asks for one is told KAFKA_STORAGE_ERROR."""
+        """(topic id, number) of replicas assigned to this broker whose files cannot be used, and why. Invariant: none
+        of them is among the partitions, so a request for one is answered KAFKA_STORAGE_ERROR."""
         self.full: dict[Partition, int] = {}
-        """Partitions led here whose last append found no room -> the leader epoch of that append. Another member of the ISR
-        is to lead them."""
+        """Partitions led here whose last append found no room -> the leader epoch of that append. Another member of the
+        ISR must lead them."""
         self.handed_over_ms: dict[Partition, int] = {}
-        """When that was last asked for."""
+        """When the controller was last asked for another leader."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
-        """Settled changes and refused proposals since the start (R497-49)."""
+        """ISR changes that were committed and proposals that were refused, since the start (R497-49)."""
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self.by_id.values():
             yield from partitions.values()
 
     def get(self, topic: bytes | str, number: int) -> Partition | None:
-        """A partition by topic id or name; None: not here."""
+        """A partition by topic id or name; None: this broker does not have it."""
         partitions = self.by_id.get(topic) if isinstance(topic, bytes) else self.by_name.get(topic)
         return partitions.get(number) if partitions is not None else None
 
@@ -93,7 +93,8 @@ class Replicas:
     # ---- metadata
 
     def assign(self, topic: str, topic_id: bytes, number: int, assignment: Assignment, mono_ms: int) -> None:
-        """Committed metadata says so of a partition that has a replica here. One whose log cannot be opened is offline."""
+        """Take over the committed assignment of a partition with a replica here. If its log cannot be opened, it is
+        offline."""
         partition = self.get(topic_id, number)
         if partition is None:
             opened = self.open_log(topic, topic_id, number)
@@ -129,7 +130,7 @@ class Replicas:
             self.proposals.forget(partition)
 
     def remove(self, partition: Partition) -> None:
-        """The partition has no replica here any more."""
+        """This broker has no replica of the partition any more."""
         partitions = self.by_id[partition.topic_id]
         del partitions[partition.number]
         if not partitions:
@@ -150,7 +151,8 @@ class Replicas:
         self.moved.append((partition, Became.FOLLOWER))
 
     def take_offline(self, partition: Partition, why: Offline) -> None:
-        """Its files cannot be used any more: it is no longer here, and whoever waits for it hears so."""
+        """The files of a partition cannot be used any more. It is removed from the partitions, and requests that wait
+        for it are answered."""
         self.offline[partition.topic_id, partition.number] = why
         self.remove(partition)
 
@@ -185,29 +187,31 @@ class Replicas:
         self.advance(partition, mono_ms)
 
     def started(self, partition: Partition) -> None:
-        """The log of a led partition begins at a later offset: followers are to hear of it at once."""
+        """The log of a led partition begins at a later offset. Followers must learn it at once."""
         self.signals[partition.grown] = None
         self._stir(partition)
 
     def advance(self, partition: Partition, mono_ms: int) -> None:
-        """Move the high watermark if it may."""
+        """Raise the high watermark if that is allowed."""
         if partition.advance(mono_ms):
             self._advanced(partition)
 
     def durable(self, partition: Partition, mono_ms: int) -> None:
-        """More of its log is on the disk: of a leader that may be what the high watermark or a producer waits for."""
+        """More of the partition's log is durable. If this broker leads it, the high watermark or a producer may have
+        waited for that."""
         self.signals[partition.committed] = None
         self.advance(partition, mono_ms)
 
     def fetched(self, partition: Partition, mono_ms: int) -> None:
-        """A follower has said where it is."""
+        """A follower's fetch has stated its position."""
         self.advance(partition, mono_ms)
         if partition.incomplete:
             self.decide(partition, mono_ms)
 
     def decide(self, partition: Partition, mono_ms: int) -> None:
-        """Look at every replica; a new proposal leaves in this turn, or after a flush if it would leave too few members. One
-        that is looked at again and wants the same is on its way: what it waits for is not begun anew."""
+        """Decide on the ISR anew. A new proposal leaves in this turn or, if it would leave too few members, after a
+        flush. A proposal that is decided again with the same ISR stays as it is: its flush is not begun a second
+        time."""
         before = partition.isr.proposal
         new = partition.decide(mono_ms)
         proposal = partition.isr.proposal
@@ -222,21 +226,21 @@ class Replicas:
             self.proposals.queue(partition)
 
     def flushed(self, partition: Partition, mono_ms: int) -> None:
-        """What was there when a proposal came up is durable: it may leave. What has come since counts when it is
-        durable too."""
+        """The log is durable up to where it ended when a proposal came up, so the proposal may leave. Later records
+        count when they are durable too."""
         if partition.isr.stage is Stage.QUEUED:
             self.proposals.queue(partition)
         self.advance(partition, mono_ms)
 
     def check_lag(self, mono_ms: int) -> None:
-        """R497-44, for every led partition; every half of replica.lag.time.max.ms."""
+        """R497-44, for every led partition. To be called every half of replica.lag.time.max.ms."""
         for partition in self:
             if partition.leads and not partition.alone:
                 self.decide(partition, mono_ms)
                 self.advance(partition, mono_ms)
 
     def answered(self, moved: list[Moved], mono_ms: int) -> None:
-        """Proposals that an AlterIsr answer has moved."""
+        """An AlterIsr answer has moved these proposals."""
         for led, row in moved:
             partition = self.get(led.topic_id, led.number)
             if partition is None or partition is not led:
@@ -257,7 +261,7 @@ class Replicas:
         return fetcher
 
     def replicated(self, outcome: Outcome) -> None:
-        """A fetch answer was taken in."""
+        """A fetch answer has been appended."""
         for partition in outcome.grown:
             self.signals[partition.grown] = None
         for partition in outcome.advanced:
@@ -267,7 +271,8 @@ class Replicas:
     # ---- fetch sessions
 
     def attach(self, entry: Entry) -> None:
-        """Find an entry's partition; one of a kept session hears of it from now on."""
+        """Find the partition of an entry. If the session is kept, the entry is marked dirty from now on whenever the
+        partition changes."""
         partition = self.get(entry.topic, entry.number)
         if entry.partition is not partition:
             self.detach(entry)
@@ -276,7 +281,7 @@ class Replicas:
             partition.watchers[entry] = None
 
     def detach(self, entry: Entry) -> None:
-        """It does no longer."""
+        """Undo `attach`: changes of the partition no longer mark the entry."""
         partition, entry.partition, entry.warm = entry.partition, None, None
         if partition is None:
             return
@@ -286,7 +291,7 @@ class Replicas:
             follower.attached = False
 
     def end_session(self, session: Session) -> None:
-        """The session is over: nothing watches for it any more, and a request that still waits in it finds nothing."""
+        """The session is over. Its entries are detached, and a request that still waits in it gets an empty answer."""
         session.epoch = FINAL_EPOCH
         for entry in session.entries.values():
             self.detach(entry)
@@ -294,7 +299,7 @@ class Replicas:
     # ---- inside
 
     def _advanced(self, partition: Partition) -> None:
-        # A follower hears of it with its next answer; that alone is no reason to answer.
+        # A follower learns the high watermark with its next answer. A new one alone is no reason to answer a long poll.
         key = partition.committed
         if key not in self.signals or self.signals[key] is not None:
             self.signals[key] = partition.high_watermark

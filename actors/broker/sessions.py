@@ -1,16 +1,19 @@
-"""Fetch sessions (KIP-227): what a fetcher has asked for, kept here, so that a request names only what changed.
+"""Fetch sessions (KIP-227): the partitions of a fetcher are kept here, so that a request names only changes.
 
 This file alone decides which session a request belongs to and which of its partitions must be looked at. Rules:
 
-1. Session id 0 is no session. Epoch -1 asks without one (and closes the one named), 0 asks for a new one, the others count.
-2. Only *dirty* entries are looked at: those the request names, those that grew or whose high watermark moved since the last
-   answer, those that did not fit into it. A fetcher of ten thousand idle partitions costs nothing.
-3. A registered broker gets a session always, and one only. Clients get one while there is room: for so many sessions and
-   for `ENTRIES_MAX` partitions in all of theirs; the longest unused goes after two minutes. Whoever claims to be a replica
-   and is no registered broker is a client here.
-4. What did not fit stays in front of what was sent: the order of `dirty` is the fairness. What was sent stays dirty, at the
-   end, until the fetcher names its new position: an answer that it threw away is sent again, its high watermark too.
-5. A request without a session gets one of its own that nobody can find again: there is one way to look.
+1. Session id 0 means no session. Epoch -1 fetches without a session (and closes the one named), 0 asks for a new
+   session, and higher epochs count the requests of a session.
+2. Only *dirty* entries are looked at: those that the request names, those that grew or whose high watermark moved since
+   the last answer, and those that did not fit into it. A fetcher of ten thousand idle partitions costs nothing.
+3. A registered broker always gets a session, and one only. Clients get one while there is room, which is limited by the
+   number of sessions and by `ENTRIES_MAX` partitions in all of them. A session that has been unused for two minutes
+   gives way. A client that claims to be a replica but is no registered broker counts as a client.
+4. Entries that did not fit stay in front of those that were sent: the order of `dirty` makes fetching fair. An entry
+   that was sent stays dirty, at the end, until the fetcher names its new position. So an answer that the fetcher threw
+   away is sent again, including its high watermark.
+5. A request without a session gets a temporary one that no later request can find, so that all requests take the same
+   path.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,18 +30,18 @@ EPOCH_MAX = (1 << 31) - 1
 IDLE_MS = 120_000
 SLOTS = 1000
 ENTRIES_MAX = 250_000
-"""Partitions in all sessions of clients together; one takes about half a kilobyte."""
+"""The limit on partitions in all sessions of clients together. One takes about half a kilobyte."""
 UNSENT = -2
 
 Topic = bytes | str
-"""A topic id, or a name in requests below version 13."""
+"""A topic id or, in requests below version 13, a name."""
 Key = tuple[Topic, int]
 Warm = tuple[int, int, Buffer]
-"""(fetch offset, offset behind, batches) that has been read for an answer that is waiting."""
+"""(fetch offset, offset after the batches, batches) that has been read for an answer that is waiting."""
 
 
 class Wanted(NamedTuple):
-    """One partition of a request."""
+    """One partition as a request names it."""
 
     topic: Topic
     number: int
@@ -50,7 +53,7 @@ class Wanted(NamedTuple):
 
 
 class Entry:
-    """One partition of a fetcher: what it wants, and what it was last told."""
+    """One partition of a fetcher: what the fetcher wants, and what it was last sent."""
 
     __slots__ = (
         "aborted",
@@ -80,13 +83,14 @@ class Entry:
         self.aborted: AbortedFound | None = None
         """The same of aborted transactions."""
         self.unread = -1
-        """Fetch offset at which a thread could not read; -1: none."""
+        """The fetch offset at which a thread could not read; -1: none."""
         self.fresh = True
-        """The fetcher said where it is since the last look: its position is to be noted."""
+        """Whether the fetcher has stated its position since the last look. If so, the position must be noted."""
         self.ask(wanted)
 
     def ask(self, wanted: Wanted) -> None:
-        """Take in what a request says. Who names a partition takes in no answer that was sent before: it hears anew."""
+        """Note what a request says of the partition. When a request names it again, the entry forgets what was last
+        sent for it, so the next answer is complete."""
         self.sent_high_watermark = UNSENT
         self.sent_log_start = UNSENT
         self.fetch_offset = wanted.fetch_offset
@@ -97,14 +101,14 @@ class Entry:
         self.fresh = True
 
     def stir(self) -> "Session":
-        """The partition changed: look at it with the next answer of its session."""
+        """The partition changed: its session must look at it for the next answer."""
         session = self.session
         session.dirty[self] = None
         return session
 
 
 class Session:
-    """One fetcher's session. Invariant: `dirty` is a part of `entries`."""
+    """One fetcher's session. Invariant: `dirty` is a subset of `entries`."""
 
     __slots__ = (
         "committed_only", "dirty", "entries", "epoch", "id", "key", "registered", "replica", "used_ms", "uses_ids",
@@ -116,7 +120,8 @@ class Session:
         """The epoch that the next request must carry."""
         self.replica = replica
         self.registered = False
-        """Whether it is of a registered broker: it has no place among the clients' then, and does not expire."""
+        """Whether it belongs to a registered broker. Such a session takes no place among the clients' and does not
+        expire."""
         self.uses_ids = uses_ids
         self.committed_only = False
         """As the last request said. Invariant: what is not dirty has nothing more for such a reader."""
@@ -124,10 +129,10 @@ class Session:
         self.dirty: dict[Entry, None] = {}
         self.used_ms = mono_ms
         self.key = object()
-        """Waiting key: something became dirty, or a newer request of the session has come."""
+        """Waiting key, signalled when an entry became dirty, or a newer request of the session has come."""
 
     def want(self, wanted: Iterable[Wanted]) -> list[Entry]:
-        """Add and change partitions; the entries that are new."""
+        """Add or change partitions. Returns the entries that are new."""
         added = []
         for one in wanted:
             entry = self.entries.get((one.topic, one.number))
@@ -147,7 +152,7 @@ class Session:
             self.dirty = self.dirty | dict.fromkeys(self.entries.values())
 
     def forget(self, keys: Iterable[Key]) -> list[Entry]:
-        """Drop partitions; the entries that are gone."""
+        """Drop partitions. Returns the entries that are gone."""
         gone = [entry for key in keys if (entry := self.entries.pop(key, None)) is not None]
         for entry in gone:
             self.dirty.pop(entry, None)
@@ -155,14 +160,14 @@ class Session:
 
 
 class Opened(NamedTuple):
-    """What a request's session turned out to be."""
+    """Which session a request belongs to."""
 
     error: int
     session: Session | None
-    """None: refused. Its id is 0 when nobody will find it again."""
+    """None: the request is refused. A session with id 0 serves this request only."""
     incremental: bool
     closed: Session | None
-    """A session that ended by this request; its entries are to be detached from their partitions."""
+    """The session that ended by this request. Its entries must be detached from their partitions."""
 
 
 class Sessions:
@@ -173,7 +178,7 @@ class Sessions:
         self._slots = slots
         self._by_id: dict[int, Session] = {}
         self._entries = 0
-        """Invariant: the number of entries in all sessions of clients that can be found again."""
+        """Invariant: the number of entries in all clients' sessions that later requests can find."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -181,7 +186,7 @@ class Sessions:
     def open(
         self, session_id: int, epoch: int, replica: int, uses_ids: bool, mono_ms: int, *, registered: bool = False
     ) -> Opened:
-        """Find, make or end the session that (session_id, epoch) means.
+        """Find, make or end the session that (session_id, epoch) names.
 
         Errors: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
         """
@@ -198,7 +203,7 @@ class Sessions:
             return Opened(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, None, False, None)
         if session.epoch != epoch:
             return Opened(ErrorCode.INVALID_FETCH_SESSION_EPOCH, None, False, None)
-        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1  # never 0, which asks for a new session
         session.used_ms = mono_ms
         if registered and session.replica == replica and not session.registered:
             session.registered = True
@@ -206,7 +211,8 @@ class Sessions:
         return Opened(ErrorCode.NONE, session, True, None)
 
     def grew(self, session: Session, entries: int) -> bool:
-        """A session has so many partitions more. False: that is too much for all, and it cannot be found again."""
+        """A session has this many partitions more. False: all sessions now have too many, and no later request will
+        find this one."""
         if session.registered or session.id not in self._by_id:
             return True
         self._entries += entries
@@ -217,7 +223,7 @@ class Sessions:
         return False
 
     def evict(self, mono_ms: int) -> list[Session]:
-        """Clients' sessions that were not used for two minutes, once the room is half gone; they are gone now."""
+        """End clients' sessions that were not used for two minutes, once half of the slots are taken. Returns them."""
         if len(self._by_id) * 2 < self._slots:
             return []
         old = [
@@ -234,7 +240,7 @@ class Sessions:
         return [session for session in self._by_id.values() if session.registered and session.replica == replica]
 
     def close(self, session: Session) -> None:
-        """End a session from this side."""
+        """End a session from the broker's side."""
         if self._by_id.pop(session.id, None) is not None and not session.registered:
             self._entries -= len(session.entries)
 

@@ -1,7 +1,7 @@
-"""Long jobs in slices: a generator that tells what each step cost becomes a job that stops in time.
+"""Long jobs in slices: a generator that yields the cost of each step becomes a job that pauses in time.
 
-There is no clock here, so cost is counted in bytes of output. zlib writes a byte in about four times the time of the other
-codecs, and each batch costs something to begin with.
+This code has no clock, so cost is counted in bytes of output. zlib needs about four times the time of the other codecs
+for a byte, and each batch has a fixed cost besides.
 """
 
 from collections.abc import Generator
@@ -11,7 +11,7 @@ from actors.ports import More
 from fastpath.records.compression import GZIP
 
 SLICE_COST = 4 << 20
-"""About 5 ms."""
+"""The cost of one slice: about 5 ms."""
 BATCH_COST = 16 << 10
 GZIP_FACTOR = 4
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Step(NamedTuple):
-    """One step of a job: what it cost, and the memory that the job holds now."""
+    """One step of a job: its cost, and the memory that the job holds now."""
 
     cost: int
     held_bytes: int
@@ -29,18 +29,18 @@ Steps = Generator[Step, None, Result]
 
 
 def cost(codec: int, output_bytes: int) -> int:
-    """Of so much output."""
+    """The cost of this many bytes of output."""
     return output_bytes * GZIP_FACTOR if codec == GZIP else output_bytes
 
 
 class Sliced(Generic[Result]):
-    """The job. It returns `More` until the generator has returned."""
+    """A job made of steps. Each call runs a slice and returns `More`; the last call returns the generator's result."""
 
     def __init__(self, steps: Steps[Result]) -> None:
         self._steps = steps
 
     def __call__(self) -> More | Result:
-        """One slice."""
+        """Run one slice."""
         spent = held = 0
         while spent < SLICE_COST:
             try:

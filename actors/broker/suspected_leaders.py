@@ -1,20 +1,20 @@
-"""Leaders that may be gone: what this broker has seen with its own eyes, before the controller says so.
+"""Leaders that may be gone: this broker lost its connection to them, and the controller has not fenced them yet.
 
-A client whose leader dies asks for metadata at once, and would get the dead leader again from a broker that has not heard of
-the fencing yet; it then waits for its own reconnects, half a second and more. So an answer that would name a leader whose
-connection to this broker just broke waits a moment for the controller's decision.
+A client whose leader dies asks for metadata at once. A broker that has not heard of the fencing yet would name the dead
+leader again, and the client would then wait half a second or more before it asks again. So a Metadata answer that would
+name a leader whose connection to this broker just broke waits a moment for the controller's decision.
 
-This file alone decides whom that concerns and for how long. Rules:
+This file alone decides which leaders are suspected, and for how long. Rules:
 
-1. Doubt begins when the connection on which this broker fetches from a leader is lost, and ends with the next answer from
-   there, with another registration of it, or after DOUBT_MS, whatever comes first.
-2. It begins once for a connection that has worked: a link that stays away delays nobody for longer.
+1. Suspicion begins when the connection on which this broker fetches from a leader is lost. It ends with the next answer
+   from that leader, with a new registration of it, or after DOUBT_MS, whichever comes first.
+2. It begins once for each connection that has worked: a link that stays broken delays no further answers.
 """
 
 from collections.abc import Iterator, Mapping
 
 DOUBT_MS = 300
-"""A fencing takes a tenth of it; an answer without it costs a client more."""
+"""Fencing takes a tenth of this. A client that gets the dead leader's name loses more time than this."""
 
 
 class SuspectedLeaders:
@@ -24,12 +24,12 @@ class SuspectedLeaders:
     def __init__(self, unfenced: Mapping[int, int]) -> None:
         self._unfenced = unfenced
         self._heard: set[int] = set()
-        """Whose present connection has brought an answer."""
+        """Brokers whose present connection has brought an answer."""
         self._doubted: dict[int, tuple[int, int]] = {}
-        """Broker -> (its epoch, until when)."""
+        """Broker -> (its epoch, until when it is suspected)."""
 
     def heard(self, broker: int) -> None:
-        """It has answered."""
+        """The broker has answered."""
         self._heard.add(broker)
         self._doubted.pop(broker, None)
 
@@ -41,7 +41,7 @@ class SuspectedLeaders:
         self._heard.discard(broker)
 
     def now(self, mono_ms: int) -> Iterator[tuple[int, int]]:
-        """(broker, until when) of everyone in doubt."""
+        """(broker, until when) of every suspected leader."""
         for broker, (epoch, until_ms) in self._doubted.items():
             if mono_ms < until_ms and self._unfenced.get(broker) == epoch:
                 yield broker, until_ms

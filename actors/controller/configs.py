@@ -1,14 +1,14 @@
 """AlterConfigs (33) and IncrementalAlterConfigs (44): settings of topics and brokers, checked before they are written.
 
-What this file alone decides: which change of a setting is legal, and what a topic's settings are in effect.
-Rules:
+This file alone decides which change of a setting is legal, and what a topic's settings are in effect. Rules:
 
-1. Resources are judged one by one; a resource's changes are all made or none.
-2. A topic's value must be one that the topic could be created with. A broker's, for one or for all (the resource ""), must
-   be a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are kept, and nobody reads them.
-3. Values are kept as text, as they came. Null removes (A35), whatever the name and whether anybody set it.
-4. A broker's settings may have any name, so their number has bounds. So has the number of resources that need nothing to
-   exist: a broker must be registered, or have settings already; of subscriptions there are SUBSCRIPTIONS_MAX.
+1. Resources are checked one by one. All changes of a resource are made, or none.
+2. A topic's value must be one that the topic could be created with. A broker's value, for one broker or for all (the
+   resource ""), must be of a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are stored,
+   but nothing reads them.
+3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
+4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
+   registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions.
 """
 
 from collections import Counter
@@ -30,19 +30,19 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
 VALUE_BYTES_MAX = 0x7FFF
 SETTINGS_MAX = 1000
-"""Of one resource: the image keeps a copy of them for each change that is not committed."""
+"""Settings of one resource: the image keeps a copy of all of them for each change that is not committed."""
 CHANGES_MAX = 10_000
-"""Of one request: they are one record batch. As Apache Kafka's."""
+"""Changes in one request, because they become one record batch. Apache Kafka has the same bound."""
 SUBSCRIPTIONS_MAX = 100
 SUBSCRIPTION_CHARACTERS_MAX = 249
-"""As many as a topic's name may have."""
+"""The length that a topic's name may have."""
 BROKER_DIGITS_MAX = 10
-"""Every record of a setting repeats the name of its resource."""
+"""The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
 class Refused(Exception):
-    """A refusal: code and sentence."""
+    """A request or a part of it is refused: error code and sentence."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -69,7 +69,7 @@ def topic_config_error(configs: Mapping[str, str | None]) -> str | None:
 
 
 def _lag_error(configs: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the time before compaction that a topic's settings give, or None."""
+    """What is wrong with the compaction lags that a topic's settings give, or None."""
     names = ("min.compaction.lag.ms", "max.compaction.lag.ms")
     texts = [(TOPIC_CONFIGS[name], configs.get(name)) for name in names]
     low, high = (key.default if text is None else key.parse(text) for key, text in texts)
@@ -77,8 +77,8 @@ def _lag_error(configs: Mapping[str, str | None]) -> str | None:
 
 
 def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -> list[Any]:
-    """Every setting of a new topic as CreateTopics answers it; of the internal ones those that the topic names. The list may
-    be shared: not to be changed."""
+    """Every setting of a new topic, as CreateTopics answers it. Of the internal settings, only those that the topic
+    sets. The list may be shared, so the caller must not change it."""
     soft = state.soft
     if soft.topic_configs is None:
         kind = message("CreateTopicsResponse").CreatableTopicConfigs
@@ -101,7 +101,7 @@ def effective_topic_configs(state: State, overrides: Mapping[str, str | None]) -
 
 
 def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
-    """Settings of topics, and their values, that follow from what is set for all brokers at run time."""
+    """Topic settings, with their values, that follow from what is set for all brokers at run time."""
     given = state.image.config(BROKER, "")
     if given:
         for name, key in TOPIC_CONFIGS.items():
@@ -111,7 +111,8 @@ def _for_all_brokers(state: State) -> Iterator[tuple[str, str | None]]:
 
 
 def unclean_allowed(state: State, topic: int) -> bool:
-    """Whether a topic may get a leader that lacks acknowledged records: its own setting, else all brokers', else ours."""
+    """Whether a topic may get a leader that lacks acknowledged records, by the topic's setting, all brokers' or this
+    node's."""
     image = state.image
     for resource in ((TOPIC, image.topic_name(topic)), (BROKER, "")):
         value = image.config(*resource).get(UNCLEAN)
@@ -142,7 +143,7 @@ def without_effect(op: Any) -> str | None:
 
 
 def alter_configs(state: State, request: Any, now: Now, random: Random) -> Result:
-    """AlterConfigsRequest: what a resource does not name is removed. Errors: as incremental_alter_configs."""
+    """AlterConfigsRequest: settings that a resource does not name are removed. Errors: as incremental_alter_configs."""
     return _alter(state, request, message("AlterConfigsResponse"), _replaced)
 
 
@@ -302,7 +303,7 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
         if key is None or value is None:
-            # Clients may keep settings of their own here, as with Apache Kafka; nobody reads them.
+            # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
         _check_broker_config(key, value)
 

@@ -1,8 +1,8 @@
-"""ElectLeaders (43): the preferred replica leads again, or, where asked for, a replica that lacks records (KIP-183, 460).
+"""ElectLeaders (43): makes the preferred replica leader or, if asked for, one that lacks records (KIP-183, KIP-460).
 
-What this file alone decides: when an election is needed and who may win it. An unclean election by request is allowed
-whatever the topic's setting says: asking for it is the permission. Preferred replicas get their partitions back by
-themselves at an interval (auto.leader.rebalance.enable), in slices.
+This file alone decides when an election is needed and which replica may win it. An unclean election by request is
+allowed whatever the topic's setting says, because the request is the permission. At an interval
+(auto.leader.rebalance.enable) preferred replicas get their partitions back without a request, in slices.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,15 @@ from actors.wire.messages import message
 
 PREFERRED, UNCLEAN = 0, 1
 ROWS_AT_ONCE = 10_000
-"""Rows that one slice of a rebalance looks at."""
+"""The number of rows that one slice of a rebalance looks at."""
 
 Outcome = tuple[ErrorCode, Change | None]
 
 
 def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Result:
-    """ElectLeadersRequest; topic_partitions null: all, and only those are answered that needed an election. Errors by
-    partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an unknown election type."""
+    """ElectLeadersRequest. topic_partitions null means all partitions; then the reply holds only those that needed an
+    election. Errors by partition: 3, 80, 83 ELIGIBLE_LEADERS_NOT_AVAILABLE, 84; top level 42 for an unknown election
+    type."""
     kind = message("ElectLeadersResponse")
     reply = kind()
     if request.election_type not in (PREFERRED, UNCLEAN):
@@ -48,8 +49,8 @@ def elect_leaders(state: State, request: Any, now: Now, random: Random) -> Resul
 
 
 def rebalance(state: State, from_row: int) -> Result:
-    """One slice: partitions that another replica leads than the preferred one, which could. `reply` is the row where the
-    next slice begins, -1 at the end."""
+    """One slice of a rebalance: partitions whose preferred replica could lead but does not. `reply` is the row where
+    the next slice begins, -1 at the end."""
     image = state.image
     end = min(from_row + ROWS_AT_ONCE, image.row_end)
     changes = []

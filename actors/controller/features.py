@@ -1,6 +1,6 @@
 """UpdateFeatures (57, KIP-584): the finalized level of `metadata.format` and of other features.
 
-What this file alone decides: which step of a feature is allowed. Rules:
+This file alone decides which change of a feature's level is allowed. Rules:
 
 1. A level goes up only when every registered broker and every controller of the quorum supports it (R631-091). Controllers
    say what they support in their heartbeats; one that has not been heard of does not.
@@ -47,7 +47,7 @@ def update_features(state: State, request: Any, now: Now, random: Random) -> Res
             kind.UpdatableFeatureResult(feature=update.feature, error_code=int(code), error_message=text)
         )
     if first is not None:
-        # Every result stands beside the reason; nothing is changed.
+        # Every result names the first failure as the reason; nothing is changed.
         for result in reply.results:
             if result.error_code == 0:
                 result.error_code, result.error_message = int(first.code), f"Not tried: {first.text}"

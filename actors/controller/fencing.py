@@ -1,8 +1,8 @@
-"""Fencing, controlled shutdown and the return of a broker: every partition that is concerned, in slices.
+"""Fencing, controlled shutdown and the return of a broker: changes all partitions that are concerned, in slices.
 
-What this file alone decides: in which portions, and when such a piece of work is done. Each operation here writes one
-slice and runs again until it says that it has ended; every prefix is a valid state, and a new leader begins anew with
-what the old one left (readings A20, A31, A32, A38, A50).
+This file alone decides the size of the slices, and when such work is done. Each operation here writes one slice and is
+run again until it reports its end. Every prefix of the slices is a valid state. A new leader begins anew with what the
+old one left (readings A20, A31, A32, A38, A50).
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from actors.ports import Now, Random
 from fastpath.image.isr_removal import departures
 
 SLICE_ROWS = 20_000
-"""Partitions changed at once; between two slices the control lane runs."""
+"""The number of partitions changed in one slice. Between two slices the control lane runs."""
 
 
 def fence(state: State, broker: int, now: Now, random: Random) -> Result:
@@ -40,17 +40,17 @@ def fence(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def move(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a controlled shutdown: leaderships and ISR memberships go to others. The sole member of an ISR stays a
-    member and leads no more (A50)."""
+    """One slice of a controlled shutdown: other replicas take over leaderships and ISR memberships. The sole member of
+    an ISR stays a member, but leads no more (A50)."""
     shutdown = state.soft.stopping[broker]
     ops, shutdown.next_row = _leaving(state, broker, shutdown.next_row, False)
     return Result(ops, shutdown.next_row < 0, atomic=False)
 
 
 def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
-    """One slice of a return: reassignments that only waited for a member of the target that can lead, and partitions
-    without a leader that `broker` can lead, being in their ISR, or being a replica of a topic that would rather lose records
-    than wait."""
+    """One slice of a broker's return. It completes reassignments that only waited for a member of the target that can
+    lead. It makes `broker` leader of partitions without a leader, if it is in their ISR, or if it is a replica of a
+    topic that allows unclean elections."""
     image = state.image
     waiting = (row for row in image.rows_moved() if broker in image.isr(row))
     ended = [whole[0] for row in waiting if (whole := completed(state, row, image.isr(row))) is not None]
@@ -74,23 +74,24 @@ def come_back(state: State, broker: int, now: Now, random: Random) -> Result:
 
 
 def unreadable(state: State, broker: int, topics: Any) -> list[PartitionsChanged]:
-    """Partitions that a broker says it cannot read: it leaves them as if it were fenced there. The last member of an ISR
-    stays a member and leads no more."""
+    """The partitions that a broker says it cannot read. The broker leaves their ISRs and leaderships as if it were
+    fenced. The last member of an ISR stays a member, but leads no more."""
     soft = state.soft
     before = soft.unreadable.pop(broker, frozenset())
     now = frozenset((topic.topic_id, number) for topic in topics for number in topic.partitions)
     if now:
         soft.unreadable[broker] = now
     if before - now:
-        soft.electing[broker] = None  # it may lead again what has no leader
+        soft.electing[broker] = None  # it may lead again partitions that have no leader
     return changed(
         state, [change for row in _rows_of(state, topics) if (change := leave(state, row, broker)) is not None]
     )
 
 
 def without_room(state: State, broker: int, topics: Any) -> list[PartitionsChanged]:
-    """Partitions that a broker leads and has no room for: another member of the ISR leads, where there is one. The ISR
-    stays: what is committed is here too, and whoever leads now takes a member out that does not keep up."""
+    """The partitions that a broker leads but has no room for. Another member of the ISR becomes leader, if there is
+    one. The ISR stays: this broker still holds what is committed, and the new leader removes members that do not keep
+    up."""
     image, changes = state.image, []
     for row in _rows_of(state, topics):
         if image.leader(row) != broker:
@@ -116,8 +117,8 @@ def _rows_of(state: State, topics: Any) -> Iterator[int]:
 
 
 def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[list[Any], int]:
-    """(ops of one slice, the row where the next one begins or -1). A broker that leaves is in no ISR that it was not in
-    before, so rows that were passed need no second look."""
+    """(ops of one slice, the row where the next one begins or -1). A broker that leaves joins no further ISR, so rows
+    that were passed need no second look."""
     image = state.image
     if image.counts(broker)[2] == 0:
         return [], -1

@@ -15,33 +15,33 @@ from actors.metadata.image import Image
 from actors.ports import Now
 
 STOOD_STILL_MS = 250
-"""A turn that comes this much later than it was due: the loop stood still."""
+"""A turn that comes this much later than it was due shows that the loop stood still."""
 
 
 def grant(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes, offset: int, now: Now, lease_ms: int) -> None:
-    """A broker is registered by the op at `epoch`. The answer leaves after its commit; counting from now only fences later
-    than the broker itself does."""
+    """A broker is registered by the op at `epoch`. The answer leaves only after its commit. The lease counts from now,
+    which is safe: it ends here later than at the broker."""
     soft.leases[broker_id] = Lease(epoch, incarnation_id, now.mono_ms + lease_ms, epoch, offset)
     soft.stopping.pop(broker_id, None)
     soft.changed()
 
 
 def renew(lease: Lease, offset: int, now: Now, lease_ms: int) -> None:
-    """An accepted heartbeat buys one lease period from now (R631-145), and never takes time away."""
+    """An accepted heartbeat renews the lease for one lease period from now (R631-145), and never shortens it."""
     lease.expires_ms = max(lease.expires_ms, now.mono_ms + lease_ms)
     lease.offset = max(lease.offset, offset)
     lease.refused = False
 
 
 def revoke(soft: Soft, broker_id: int, why: str, *, newcomer: bool = False, give_up: bool = False) -> None:
-    """End a lease, or what is left of a registration, and let the fencing begin. A departure that runs stays as it is,
-    save that a newcomer's claim and a giving up are added to it."""
+    """End a lease, or the rest of a registration, and let the fencing begin. A fencing that runs already goes on;
+    `newcomer` and `give_up` can only be added to it."""
     running = soft.leaving.get(broker_id)
     if running is not None:
         newcomer, give_up, why = newcomer or running.newcomer, give_up or running.give_up, running.why
     soft.leases.pop(broker_id, None)
     soft.stopping.pop(broker_id, None)
-    # What was left already is looked at again only if there is more to give up now.
+    # Rows that were passed already are looked at again only if the last copies are given up from now on.
     from_row = running.next_row if running is not None and running.give_up == give_up else 0
     soft.leaving[broker_id] = Departure(why, newcomer, give_up, from_row)
     soft.changed()
@@ -58,12 +58,13 @@ def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) 
 
 
 def recorded_ms(lease: Lease, registered_ms: int, now: Now, lease_ms: int) -> int:
-    """The lease period that the registration is to say: this controller's, unless a longer one may still run."""
+    """The lease period that the registration must name: this controller's, unless a longer lease may still run."""
     return max(lease_ms, registered_ms) if now.mono_ms < lease.longer_until_ms else lease_ms
 
 
 def credit(soft: Soft, due_ms: int, now: Now) -> int:
-    """Give back the time for which the loop stood still: the turn was due at `due_ms`. Returns the ms credited."""
+    """Add the time for which the loop stood still to every lease: the turn was due at `due_ms`. Returns the ms
+    added."""
     late_ms = now.mono_ms - due_ms
     if late_ms < STOOD_STILL_MS:
         return 0

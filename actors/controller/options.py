@@ -1,7 +1,7 @@
-"""What the controller reads of its node's configuration, typed once; and what differs by `metadata.format` as data rows.
+"""The controller's settings, typed once from the node's configuration, and what differs by `metadata.format`, as rows.
 
-The drafts differ in policies, not only in records: A18, A45 and A46. Each difference is a
-column of `POLICIES`, never a branch elsewhere.
+The drafts differ in policies, not only in records: A18, A45 and A46. Each difference is a column of `POLICIES`, never a
+branch elsewhere.
 """
 
 from typing import Any, NamedTuple
@@ -15,13 +15,13 @@ class Policy(NamedTuple):
     """What one level of `metadata.format` decides."""
 
     refused_state: int
-    """NextState for a broker without an epoch that is refused (A18)."""
+    """NextState in the answer to a broker without an epoch that is refused (A18)."""
     refused_epoch: int
-    """BrokerEpoch for it: 0 ends its first phase, since no lease ever has epoch 0; -1 does not."""
+    """BrokerEpoch in that answer: 0 ends the broker's first phase, since no lease ever has epoch 0; -1 does not."""
     resign_to_snapshot: bool
-    """The active controller hands over before it snapshots itself (R631-115, A46)."""
+    """Whether the active controller hands leadership over before it takes its own snapshot (R631-115, A46)."""
     spare_degraded: bool
-    """Snapshots are rarer while losing one more voter would stop the quorum (R631-118, A45)."""
+    """Whether snapshots are rarer while losing one more voter would stop the quorum (R631-118, A45)."""
 
 
 POLICIES: dict[int, Policy] = {
@@ -39,15 +39,15 @@ class Options(NamedTuple):
     lease: tuple[int, int] = (30_000, 20_000)
     """Length of a lease in ms, at level 1 and 2 (R631-144, A25)."""
     grace_ms: int = 4000
-    """Added to every lease at takeover: as long as a deposed leader may go on without knowing (A22)."""
+    """Added to every lease at takeover: the time for which a deposed leader may go on without knowing (A22)."""
     partitions_default: int = 1
     replicas_default: int = 1
     delete_topics: bool = True
     unclean_default: bool = False
     rebalance_ms: int = 0
-    """How often preferred replicas get their leaderships back; 0: never."""
+    """The interval at which preferred replicas get their leaderships back; 0: never."""
     snapshot_bytes: tuple[int, int] = (20 << 20, 200 << 20)
-    """Bytes of log between two snapshots: as a rule, and while the quorum is degraded (A44, A45)."""
+    """Bytes of log between two snapshots: normally, and while the quorum is degraded (A44, A45)."""
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""

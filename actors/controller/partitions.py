@@ -1,4 +1,5 @@
-"""CreatePartitions (37): more partitions for topics that exist. All new partitions of a topic come in one group."""
+"""CreatePartitions (37): more partitions for topics that exist. All new partitions of a topic are one group of
+records."""
 
 from collections import Counter
 from typing import Any

@@ -1,13 +1,13 @@
-"""Where new replicas go: evenly over the brokers, in different racks as long as there are some.
+"""Where new replicas go: evenly over the brokers, and in different racks as far as possible.
 
 Rules:
 
-1. Brokers stand in one circle in which neighbours are of different racks where that is possible; racks and the brokers in
-   each are shuffled once a request, so that topics do not pile up on the same brokers.
-2. The preferred leaders of a request go around the circle: no broker leads two more of them than another.
-3. The other replicas follow the leader in the circle, from one place further on each time around, so that a broker's load
-   falls to many when it is lost. A rack is used a second time only when every rack has been used once, and so on.
-   Brokers without a rack form one rack of their own.
+1. The brokers form one circle in which neighbours are of different racks where that is possible. Racks, and the brokers
+   in each, are shuffled once for each request, so that topics do not pile up on the same brokers.
+2. The preferred leaders of a request go around the circle: no broker gets two more of them than another.
+3. The other replicas follow the leader in the circle, starting one place further on in each round. So the load of a
+   lost broker is spread over many. A rack is used a second time only when every rack has been used once, and so on.
+   Brokers without a rack together form one rack.
 """
 
 from actors.controller.soft import Usable
@@ -15,7 +15,7 @@ from actors.ports import Random
 
 
 class TooFewBrokers(ValueError):
-    """Fewer usable brokers than replicas were asked for."""
+    """There are fewer usable brokers than replicas."""
 
 
 def _shuffled(items: list[int], random: Random) -> list[int]:
@@ -26,7 +26,7 @@ def _shuffled(items: list[int], random: Random) -> list[int]:
 
 
 def _circle(usable: Usable, random: Random) -> tuple[list[int], list[int]]:
-    """(brokers, number of the rack of each), racks taking turns."""
+    """(brokers, number of the rack of each), with the racks taking turns."""
     racks: dict[str | None, list[int]] = {}
     for broker, rack in usable.racks:
         racks.setdefault(rack, []).append(broker)
@@ -42,7 +42,7 @@ def _circle(usable: Usable, random: Random) -> tuple[list[int], list[int]]:
 
 
 def _replicas(brokers: list[int], racks: list[int], factor: int, start: int, shift: int) -> tuple[int, ...]:
-    """The replicas of the partition whose leader stands at `start`."""
+    """The replicas of the partition whose leader is at place `start` of the circle."""
     chosen, used = [brokers[start]], {racks[start]}
     count, taken = len(brokers), {start}
     racks_there = len(set(racks))
@@ -60,7 +60,7 @@ def _replicas(brokers: list[int], racks: list[int], factor: int, start: int, shi
 
 
 class Placement:
-    """The placement of one request; the circle goes on from topic to topic."""
+    """The placement of one request. The circle goes on from one topic to the next."""
 
     def __init__(self, usable: Usable, random: Random) -> None:
         self._usable = usable

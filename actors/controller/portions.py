@@ -1,15 +1,16 @@
-"""Long requests in portions: each is a request of its own to the operation, and the replies become one.
+"""Long requests in portions: each portion is a request of its own to the operation, and the replies are joined.
 
 This file alone decides how a request is cut. Rules:
 
 1. A request of at most `ENTRIES_A_PORTION` entries stays whole.
-2. What is named more than once stands in one portion, twice at most: so the operation finds it, and refuses it.
-3. A portion is applied before the next one is judged, so a later entry meets what an earlier one has done. A topic with all
-   its partitions is one entry. Topics that are only validated are not applied; the names that were accepted are handed
-   to `create_topics` again with each portion.
-4. Where no list means everything, the topics are named as they are when their portion comes.
+2. Entries with the same name are in one portion, and at most two of them are kept: so the operation finds the duplicate
+   and refuses it.
+3. A portion is applied before the next one is decided, so a later entry sees what an earlier one has done. A topic with
+   all its partitions is one entry. Topics that are only validated are not applied, so `create_topics` gets the names
+   that were accepted so far with each portion.
+4. If a null list means everything, each portion names the topics that exist when its turn comes.
 
-The cuts keep nothing between two portions but the reply.
+Between two portions nothing is kept but the reply.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -19,25 +20,25 @@ from actors.metadata.image import Image
 from actors.wire.errors import ErrorCode
 
 ENTRIES_A_PORTION = 50
-"""An entry takes 10 to 130 microseconds."""
+"""The size of a portion: an entry takes 10 to 130 microseconds."""
 LOOKED_AT_ONCE = 2000
-"""Entries that are sorted into portions between two yields."""
+"""The number of entries that are sorted into portions between two yields."""
 
 
 class Flat(NamedTuple):
     """A request with a list of entries, and a reply with a list of results."""
 
     fields: tuple[str, ...]
-    """The lists that may hold the entries, by version of the API."""
+    """The fields that may hold the entries. The version of the API decides which one does."""
     results: str
     key: Callable[[Any], Hashable]
 
     def is_long(self, request: Any, image: Image) -> bool:
-        """Whether it is worth cutting."""
+        """Whether the request should be cut."""
         return any(len(getattr(request, field) or ()) > ENTRIES_A_PORTION for field in self.fields)
 
     def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
-        """The requests, in order; None: nothing yet, others may run."""
+        """The portions, in order. None: none is complete yet, and other requests may run."""
         for field in self.fields:
             for portion in _portions((self.key(entry), entry) for entry in getattr(request, field) or ()):
                 yield (
@@ -47,7 +48,7 @@ class Flat(NamedTuple):
                 )
 
     def shown(self, request: Any, reply: Any) -> Any:
-        """What a portion's reply adds to the answer."""
+        """The part of a portion's reply that goes into the answer."""
         return reply
 
     def join(self, reply: Any, more: Any) -> None:
@@ -56,34 +57,35 @@ class Flat(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """A request with partitions by topic, and a reply with results by topic. Null topics: everything there is."""
+    """A request with partitions by topic, and a reply with results by topic. Null topics mean all topics."""
 
     topics: str
     name: str
     partitions: str
     key: Callable[[Any], Hashable]
-    """Of an entry of `partitions`."""
+    """The key of an entry of `partitions`."""
     results: str
     result_name: str
     result_partitions: str
     dropped: ErrorCode | None = None
-    """Results that are left out when everything was asked for."""
+    """The error whose results are left out when the request is for everything."""
 
     def is_long(self, request: Any, image: Image) -> bool:
-        """Whether it is worth cutting."""
+        """Whether the request should be cut."""
         topics = getattr(request, self.topics)
         if topics is None:
             return image.row_end > LOOKED_AT_ONCE
         return sum(len(getattr(topic, self.partitions) or ()) for topic in topics) > ENTRIES_A_PORTION
 
     def portions(self, request: Any, image: Image) -> Iterator[Any | None]:
-        """The requests, in order; None: nothing yet, others may run."""
+        """The portions, in order. None: none is complete yet, and other requests may run."""
         topics = getattr(request, self.topics)
         for portion in _portions(self._named(topics)) if topics is not None else _everything(image):
             yield None if portion is None else self._request(request, portion)
 
     def shown(self, request: Any, reply: Any) -> Any:
-        """What a portion's reply adds to the answer: not what is left out of an answer about everything."""
+        """The part of a portion's reply that goes into the answer, without results that an answer about everything
+        leaves out."""
         if getattr(request, self.topics) is None and self.dropped is not None:
             topics = getattr(reply, self.results)
             for topic in topics:
@@ -93,7 +95,8 @@ class Nested(NamedTuple):
         return reply
 
     def join(self, reply: Any, more: Any) -> None:
-        """Add a portion's reply to those before. Its first topic may go on with the last one of those."""
+        """Add a portion's reply to those before. Its first topic may be the last one of those, whose results it then
+        continues."""
         results = getattr(reply, self.results)
         for result in getattr(more, self.results):
             if results and getattr(results[-1], self.result_name) == getattr(result, self.result_name):

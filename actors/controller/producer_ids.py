@@ -12,7 +12,7 @@ BLOCK = 1000
 
 
 def allocate_producer_ids(state: State, request: Any, now: Now, random: Random) -> Result:
-    """AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 from the role."""
+    """AllocateProducerIdsRequest. Errors: 77 STALE_BROKER_EPOCH; 41 and 31 come from the controller role."""
     reply = message("AllocateProducerIdsResponse")
     if not broker_epoch_holds(state, request.broker_id, request.broker_epoch):
         return Result((), reply(error_code=int(ErrorCode.STALE_BROKER_EPOCH)))

@@ -1,14 +1,14 @@
-"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): replicas move (KIP-455).
+"""AlterPartitionReassignments (45) and ListPartitionReassignments (46): moves replicas (KIP-455).
 
-What this file alone decides: what a partition looks like while a reassignment runs, when it is complete, how it is given
-up. Rules:
+This file alone decides what a partition looks like while a reassignment runs, when it is complete, and how it is
+cancelled. Rules:
 
 1. While it runs, Replicas are the target followed by what goes away; AddingReplicas and RemovingReplicas say which are
    which. Start, end and cancellation are whole PartitionRecords (R631-075, A37), each under the next epochs. A replica
    that leaves the assignment moves the leader epoch: it may not fetch under the one that it knows.
 2. It is complete when every adding replica is in the ISR. The AlterIsr that brings in the last one completes it in the
-   same records (R497-08); with nothing to add it is complete at once.
-3. It is not completed while none of the target's ISR members could lead.
+   same records (R497-08). A reassignment that adds no replica is complete at once.
+3. It is not completed while no member of the target's ISR could lead.
 """
 
 from typing import Any
@@ -138,7 +138,7 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
 
 
 def _cancel(state: State, row: int) -> PartitionsSet:
-    """Back to the replicas of before. Refused where none of them is in the ISR any more."""
+    """Return to the replicas before the reassignment. Refused if none of them is in the ISR any more."""
     image = state.image
     adding, removing = image.adding(row), image.removing(row)
     if not adding and not removing:
@@ -154,7 +154,7 @@ def _cancel(state: State, row: int) -> PartitionsSet:
 
 
 def list_partition_reassignments(state: State, request: Any, now: Now, random: Random) -> Result:
-    """ListPartitionReassignmentsRequest; topics null: all that run."""
+    """ListPartitionReassignmentsRequest. topics null means all reassignments that run."""
     image = state.image
     kind = message("ListPartitionReassignmentsResponse")
     reply = kind()

@@ -1,6 +1,6 @@
-"""What a controller that is not active answers, API by API: every reply of Kafka carries its error in its own place.
+"""What a controller that is not active answers, for each API: every reply of Kafka carries its error in its own place.
 
-`NOT_CONTROLLER` is the only code that is not decided by an operation, so this is the one place for it (R631-123,
+`NOT_CONTROLLER` is the only code that no operation decides, so this is the one place for it (R631-123,
 R631-136, R500-14).
 """
 
@@ -16,7 +16,7 @@ Refusal = Callable[[Any, ErrorCode, int], Any]
 
 
 def refusal(request: Any, code: ErrorCode, active_controller: int) -> Any:
-    """The reply to a request that says `code` and nothing else. Raises KeyError for an API that is not refused here."""
+    """The reply to a request with only the error `code` in it. Raises KeyError for an API that is not refused here."""
     name = request.__schema__.head.name.removesuffix("Request")
     return REFUSALS[name](request, code, active_controller)
 

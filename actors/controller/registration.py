@@ -1,11 +1,11 @@
-"""BrokerHeartbeat (50): who gets which broker id, for how long, and when it may stop (KIP-631, Broker Heartbeats to
-Broker ID Conflicts).
+"""BrokerHeartbeat (50): which process gets a broker id, for how long, and when it may stop (KIP-631, Broker Heartbeats
+to Broker ID Conflicts).
 
-What this file alone decides: the answer to a heartbeat, by `DECISIONS`, a table read from the top; the first row whose
-condition holds decides (reading A19). The rows' names are the readings and rules that they carry out.
+This file alone decides the answer to a heartbeat. `DECISIONS` is a table read from the top; the first row whose
+condition holds decides (reading A19). The rows are named after the readings and rules that they carry out.
 
 Errors (A14): 42 INVALID_REQUEST, 104 INCONSISTENT_CLUSTER_ID, 101 DUPLICATE_BROKER_REGISTRATION, 35 UNSUPPORTED_VERSION,
-77 STALE_BROKER_EPOCH; 41 and 31 are the role's.
+77 STALE_BROKER_EPOCH; 41 and 31 come from the controller role.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ UNKNOWN, INITIAL, FENCED, ACTIVE, SHUTDOWN = range(5)
 """BrokerState on the wire (R631-182)."""
 SECURITY_PROTOCOLS = range(4)
 FEATURES_UNSAID = ((METADATA_FORMAT, 1, 2),)
-"""What a broker supports that does not say (A15)."""
+"""What a broker that names no features supports (A15)."""
 LEASE_START_MS_MAX = 1 << 62
-"""A broker's clock, in ms, never shows more; the end of the lease must fit into an int64."""
+"""The highest time, in ms, that a broker's clock may show: the end of the lease must fit into an int64."""
 NO_ID = bytes(16)
 
 
 class Claim(NamedTuple):
-    """One heartbeat beside what is known of its broker id."""
+    """One heartbeat, with what the controller knows of its broker id."""
 
     request: Any
     lease: Lease | None
@@ -40,17 +40,18 @@ class Claim(NamedTuple):
     broker: Any
     """The registration in the image, fenced or not; None: the id is not registered. Whether it is fenced, `lease` says."""
     departure: Departure | None
-    """The fencing that runs."""
+    """The fencing of the id that is under way."""
     first: bool
-    """No epoch yet: the process is in its first phase (R631-175)."""
+    """The request has no epoch yet: the process is in its first phase (R631-175)."""
     holder: bool
-    """The live lease is this process's own."""
+    """The live lease belongs to this process."""
     returning: bool
-    """It was, until this process gave it up; nobody has fenced it since."""
+    """The live lease belonged to this process until it gave it up, and it has not been fenced since."""
 
 
 def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
-    """Judge one heartbeat. The reply is of level 2's layout; `node/api/handlers/broker_heartbeat.py` writes level 1's."""
+    """Decide on one heartbeat. The reply has level 2's layout; `node/api/handlers/broker_heartbeat.py` writes level
+    1's."""
     lease = state.soft.leases.get(request.broker_id)
     first = request.broker_epoch == -1
     own = lease is not None and request.broker_epoch == lease.epoch and _same_process(request, lease)
@@ -71,7 +72,7 @@ def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Re
 
 
 def registration_key(broker: int) -> tuple[str, int]:
-    """Signalled when the fencing of a broker has ended."""
+    """The waiting key that is signalled when the fencing of a broker has ended."""
     return ("registration", broker)
 
 
@@ -79,7 +80,7 @@ def registration_key(broker: int) -> tuple[str, int]:
 
 
 def _same_process(request: Any, lease: Lease) -> bool:
-    """The incarnation is the lease's, as far as both are known."""
+    """Whether the request's incarnation is the lease's, if both are known."""
     return NO_ID in (request.incarnation_id, lease.incarnation_id) or request.incarnation_id == lease.incarnation_id
 
 
@@ -120,7 +121,7 @@ def _wants_to_stop(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
-    """Every finalized level lies within what the broker supports, at both ends (A16)."""
+    """Whether some finalized level lies outside the range that the broker supports (A16)."""
     supported = {name: (low, high) for name, low, high in _features(claim.request)}
     for name, level in state.image.features().items():
         low, high = supported.get(name, (0, 0))
@@ -130,8 +131,9 @@ def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stale(state: State, claim: Claim, now: Now) -> bool:
-    """Judged by time (A17): an active broker may lag by a lease period, a newcomer by a heartbeat interval. A heartbeat that
-    was overtaken by a newer one, on another connection, does not take back what that one said."""
+    """Whether the broker's metadata is too old (A17): an active broker may lag by a lease period, a newcomer by a
+    heartbeat interval. A heartbeat that arrives after a newer one, from another connection, does not lower the offset
+    that the newer one named."""
     commits, known = state.soft.commits, claim.request.cur_metadata_offset
     options, level = state.options, state.level
     if claim.holder:
@@ -148,7 +150,7 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
-    """A new process that is still stale, and is not known to have everything that the holder of the lease had."""
+    """A new process with stale metadata, which is not known to have everything that the holder of the lease had."""
     lease = claim.lease
     return (
         claim.first
@@ -160,8 +162,8 @@ def _stale_successor(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _retry_of_newest(state: State, claim: Claim, now: Now) -> bool:
-    """The answer to a registration was lost, perhaps with the controller that gave it: the same process asks again (A15),
-    without an epoch or under the one that it had before."""
+    """The answer to a registration was lost, perhaps with the controller that sent it. The same process asks again
+    (A15), without an epoch or under the epoch that it had before."""
     lease, request = claim.lease, claim.request
     return (
         lease is not None
@@ -191,8 +193,8 @@ def _first_and_free(state: State, claim: Claim, now: Now) -> bool:
 
 
 def _stopped_cleanly(state: State, claim: Claim, now: Now) -> bool:
-    """A new process that proves that the registered one flushed everything and ended (DESIGN section 6, tag 6), and has all
-    of its directories: what lies in another one it does not have."""
+    """A new process proves that the registered one flushed everything and ended (DESIGN section 6, tag 6). It must also
+    have all of that process's directories, since it lacks the data in any other."""
     request, broker = claim.request, claim.broker
     return (
         claim.first
@@ -232,14 +234,15 @@ def _reply(state: State, next_state: int, *, code: ErrorCode = ErrorCode.NONE, e
 
 
 def _granted(state: State, claim: Claim, epoch: int, next_state: int = ACTIVE) -> Any:
-    """The lease as the broker reads it: its own start + the lease period; the controller's clock has no part (R631-143)."""
+    """The lease as the broker reads it: the broker's own start + the lease period. The controller's clock is not used
+    (R631-143)."""
     end_ms = claim.request.lease_start_time_ms + state.options.lease_ms(state.level)
     return _reply(state, next_state, epoch=epoch, end_ms=end_ms)
 
 
 def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, Now], Result]:
-    """A refusal. The holder of a lease that is refused has lost it; a process in its first phase gets what the level says
-    (A18)."""
+    """A refusal. A holder that is refused loses its lease. A process in its first phase gets what the level's policy
+    says (A18)."""
 
     def decide(state: State, claim: Claim, now: Now) -> Result:
         if not obeyed:
@@ -255,8 +258,8 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
 
 
 def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
-    """Stale metadata. A holder that does not hear this serves until its lease ends, so it is not fenced before; one that
-    does says FENCED at once (`_release`)."""
+    """The broker's metadata is stale. A holder that does not receive this answer serves until its lease ends, so it is
+    not fenced before. One that receives it reports FENCED at once (`_release`)."""
     if claim.holder:
         assert claim.lease is not None
         claim.lease.refused = True
@@ -269,9 +272,10 @@ def _as_wanted(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _release(state: State, claim: Claim, now: Now) -> Result:
-    """A process that is known by its id has its logs as they were: it stays in its ISRs until it is back under a new epoch,
-    or its lease has ended. Else, after a time without a quorum, all would leave one behind the other, and the last one to
-    be left in an ISR might be one that has lost its data meanwhile. One that was told to fence itself leaves them now."""
+    """The holder gives up its lease. A process whose incarnation is known has its logs as they were, so it stays in its
+    ISRs until it is back under a new epoch or its lease has ended. Otherwise, after a time without a quorum, all
+    brokers would leave one after the other, and the last one left in an ISR might have lost its data meanwhile. A
+    process that was told to fence itself leaves its ISRs now."""
     lease = claim.lease
     assert lease is not None
     if lease.refused:
@@ -308,14 +312,14 @@ def _register(state: State, claim: Claim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
     lease_ms = state.options.lease_ms(state.level)
     leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now, lease_ms)
-    # It is not elected where it cannot read its log. It leaves those ISRs when it renews its lease.
+    # It is not elected for partitions that it cannot read. It leaves those ISRs when it renews its lease.
     unreadable(state, request.broker_id, request.unreadable)
     soft.electing[request.broker_id] = None
     return Result([_broker_set(request, epoch, lease_ms)], _granted(state, claim, epoch))
 
 
 def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
-    """From now on others lead and are in the ISRs instead of this broker."""
+    """From now on other brokers replace this one as leader and in ISRs."""
     soft, broker = state.soft, claim.request.broker_id
     if broker not in soft.stopping:
         soft.stopping[broker] = Shutdown(now.mono_ms)
@@ -324,14 +328,15 @@ def _stopping(state: State, claim: Claim, now: Now) -> Shutdown:
 
 
 def _rely_on_neither(state: State, claim: Claim, now: Now) -> Result:
-    """The holder keeps its lease (A19), but if it has ended, the newcomer may have lost what it had: until the holder is
-    heard again, or the id has changed hands, others lead and are in the ISRs, as if it were stopping."""
+    """The holder keeps its lease (A19). But if the holder has ended, the newcomer may have lost its data. So other
+    brokers lead and form the ISRs, as if this one were stopping, until the holder sends a heartbeat or the id has a new
+    holder."""
     _stopping(state, claim, now)
     return _refuse(ErrorCode.NONE)(state, claim, now)
 
 
 def _take_over(state: State, claim: Claim, now: Now) -> Result:
-    """The newcomer wins. The old registration leaves first, as an operation of its own, then this one runs again."""
+    """The newcomer wins. First an operation of its own removes the old registration, then this operation runs again."""
     leases.revoke(state.soft, claim.request.broker_id, "a new process has taken the id", newcomer=True)
     return _wait(state, claim, now)
 
@@ -344,7 +349,8 @@ def _wait(state: State, claim: Claim, now: Now) -> Result:
 
 
 def _shut_down(state: State, claim: Claim, now: Now) -> Result:
-    """A step of a controlled shutdown (A50). Granted when the moves are committed and the active brokers have them."""
+    """A step of a controlled shutdown (A50). It is granted when the moves are committed and the active brokers have
+    replayed them."""
     request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
     assert lease is not None and registered is not None
     broker, lease_ms = request.broker_id, state.options.lease_ms(state.level)

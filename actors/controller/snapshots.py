@@ -1,13 +1,13 @@
-"""ControllerHeartbeat (51): who snapshots the metadata, and when (KIP-631, Snapshot Implementation; readings A43 to A48).
+"""ControllerHeartbeat (51): which controller takes a snapshot, and when (KIP-631, Snapshot Implementation; A43 to A48).
 
-What this file alone decides: which controller is told to start a snapshot. Rules:
+This file alone decides which controller is told to start a snapshot. Rules:
 
-1. One snapshot at a time in the quorum: one slot, in memory. It is free again when its controller reports a larger offset,
-   when it has not been heard for a lease period, or after a time limit.
-2. After a takeover nobody is told anything until every controller of the quorum that is alive has reported once, or a lease
-   period has passed.
-3. Whoever is furthest behind goes first, the active controller last.
-4. Nothing here is ever written to the log (R631-111, R631-125).
+1. There is one snapshot at a time in the quorum: one slot, in memory. It is free again when its controller reports a
+   larger offset, when that controller has not been heard for a lease period, or after a time limit.
+2. After a takeover no controller is told to start until every live controller of the quorum has reported once, or a
+   lease period has passed.
+3. The controller whose snapshot is oldest goes first, the active controller last.
+4. None of this is ever written to the log (R631-111, R631-125).
 """
 
 from typing import Any, NamedTuple
@@ -29,11 +29,12 @@ class Progress(NamedTuple):
     bytes_since: Any
     """(offset) -> bytes committed after it."""
     degraded: bool
-    """The voters that keep up are no more than a bare majority (A45)."""
+    """Whether the voters that keep up are no more than a bare majority (A45)."""
 
 
 def controller_heartbeat(state: State, request: Any, now: Now, random: Random) -> Result:
-    """ControllerHeartbeatRequest: take the report; say whether to start. Errors: 42 for an id that is no controller's."""
+    """ControllerHeartbeatRequest: note the report, and answer whether to start. Errors: 42 if the id is not a
+    controller's."""
     kind = message("v28:ControllerHeartbeatResponse")
     if request.controller_id not in state.controllers:
         return Result((), kind(error_code=int(ErrorCode.INVALID_REQUEST)), seen=0)
@@ -49,7 +50,8 @@ def controller_heartbeat(state: State, request: Any, now: Now, random: Random) -
 
 
 def report(state: State, controller: int, offset: int, features: tuple[tuple[str, int, int], ...], now: Now) -> None:
-    """A controller has a snapshot up to `offset` (its end offset; -1: none). The active one enters its own."""
+    """A controller has a snapshot up to `offset` (its end offset; -1: none). The active controller reports its own
+    too."""
     soft = state.soft
     soft.controllers[controller] = Report(offset, now.mono_ms, features)
     slot = soft.snapshot
@@ -58,7 +60,8 @@ def report(state: State, controller: int, offset: int, features: tuple[tuple[str
 
 
 def next_snapshot(state: State, progress: Progress, now: Now) -> int | None:
-    """Free a slot that is over, and give it to the controller that needs it most; the one that holds it, or None."""
+    """Free a slot whose snapshot is over, and give it to the controller that needs it most. Returns its holder, or
+    None."""
     soft, options, level = state.soft, state.options, state.level
     lease_ms = options.lease_ms(level)
     alive = {id: known for id, known in soft.controllers.items() if now.mono_ms - known.heard_ms < lease_ms}

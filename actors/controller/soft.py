@@ -1,8 +1,8 @@
 """Soft state: what the active controller knows and never writes into the log (KIP-631, Snapshot Implementation, leases).
 
-This is the one place. A new active controller starts with an empty one (`ControllerRole.gained`), and losing leadership
-throws it away. Who may change it: `leases.py` (leases), `registration.py` and `fencing.py` (departures, shutdowns),
-`snapshots.py` (the slot).
+All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing
+leadership throws it away. These files may change it: `leases.py` (leases), `registration.py` and `fencing.py`
+(departures, shutdowns), `snapshots.py` (the slot).
 """
 
 from collections import deque
@@ -33,17 +33,20 @@ class Lease:
         self.expires_ms = expires_ms
         """Monotonic: receipt of the newest accepted heartbeat + lease period."""
         self.record_offset = record_offset
-        """Offset of the newest BrokerRecord: a renewal's answer waits for its commit, no longer."""
+        """Offset of the newest BrokerRecord. A renewal's answer waits until this is committed, and for nothing else."""
         self.offset = offset
         """CurMetadataOffset of the newest heartbeat."""
         self.longer_until_ms = -1
-        """Until then what another active controller granted may last, for as long as the registration says."""
+        """Until this time a longer lease of an earlier active controller may last, of the length that the registration
+        names."""
         self.connection = -1
-        """The newest one on which its holder was granted it; -1: none yet."""
+        """The newest connection on which its holder was granted it; -1: none yet."""
         self.given_up = False
-        """The broker has fenced itself and says so (A23): it serves again under a new epoch only, if it returns in time."""
+        """The broker has fenced itself and says so (A23). If it returns in time, it serves again under a new epoch
+        only."""
         self.refused = False
-        """Renewal was refused since it was last granted (A17): the broker is fenced as soon as it says that it heard so."""
+        """Renewal was refused since the lease was last granted (A17): the broker is fenced as soon as it confirms the
+        refusal."""
 
 
 class Departure(NamedTuple):
@@ -51,9 +54,9 @@ class Departure(NamedTuple):
 
     why: str
     newcomer: bool
-    """A new process waits for the id: the old one may not come back meanwhile (R631-175)."""
+    """A new process waits for the id. The old process may not come back meanwhile (R631-175)."""
     give_up: bool = False
-    """Unregistered on purpose: also the last copy is given up (A32)."""
+    """The broker was unregistered on purpose: it leaves even ISRs of which it is the last member (A32)."""
     next_row: int = 0
     """Partition row where the next slice begins."""
 
@@ -68,12 +71,12 @@ class Shutdown:
         self.next_row = 0
         """Partition row where the next slice of moves begins."""
         self.moved_offset = -1
-        """End of the moves in the log; -1 while some are left to do."""
+        """End offset of the moves in the log; -1 while some are left to do."""
         self.moved_ms = -1
 
 
 class Report(NamedTuple):
-    """What a controller said in its newest heartbeat."""
+    """The content of a controller's newest heartbeat."""
 
     snapshot_offset: int
     heard_ms: int
@@ -89,14 +92,15 @@ class SnapshotSlot(NamedTuple):
 
 
 class Commits:
-    """What was committed when, at a coarse grain, for staleness by time (A17)."""
+    """Which high watermark was reached when, at a coarse grain. It decides whether a broker's metadata is stale
+    (A17)."""
 
     GRAIN_MS = 100
 
     def __init__(self) -> None:
         self._past: deque[tuple[int, int]] = deque()
         self.since_ms = 0
-        """When this controller took over. Invariant: nothing is known of the time before it."""
+        """When this controller took over. Invariant: no earlier time is recorded."""
         self.at_takeover = 0
 
     def begin(self, mono_ms: int, high_watermark: int) -> None:
@@ -136,17 +140,17 @@ class Usable(NamedTuple):
 
 
 class Soft:
-    """All of it."""
+    """The whole soft state."""
 
     def __init__(self) -> None:
         self.leases: dict[int, Lease] = {}
         self.leaving: dict[int, Departure] = {}
-        """Brokers whose fencing runs, in slices, oldest first."""
+        """Brokers whose fencing runs in slices, oldest first."""
         self.unreadable: dict[int, frozenset[tuple[bytes, int]]] = {}
-        """(topic id, number) of replicas that a broker cannot read, as its newest heartbeat says. No set is empty."""
+        """Broker -> (topic id, number) of the replicas that its newest heartbeat calls unreadable. No set is empty."""
         self.stopping: dict[int, Shutdown] = {}
         self.electing: dict[int, None] = {}
-        """Brokers whose return may give a leaderless partition a leader, oldest first."""
+        """Brokers whose return may give partitions without a leader one, oldest first."""
         self.rebalance_row = -1
         """Partition row where the next slice of a rebalance begins; -1: none runs."""
         self.rebalance_due_ms = 1 << 62
@@ -156,9 +160,9 @@ class Soft:
         self.snapshot_times: dict[int, int] = {}
         """When each controller was last told to snapshot."""
         self.unregistered: set[int] = set()
-        """Brokers whose giving up somebody waits for; until the end of the turn in which it has ended."""
+        """Brokers that an UnregisterBroker waits for, until the end of the turn in which they are gone."""
         self.isr_connections: dict[int, int] = {}
-        """Per broker the newest connection on which it has sent AlterIsr (R497-52)."""
+        """Broker -> the newest connection on which it has sent AlterIsr (R497-52)."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
         self._usable: Usable | None = None
@@ -168,7 +172,7 @@ class Soft:
         self._usable = None
 
     def usable(self, image: Image) -> Usable:
-        """The brokers that may be given something."""
+        """The brokers that may lead, join an ISR and get replicas."""
         if self._usable is None:
             racks = tuple(
                 (broker.id, broker.rack)
@@ -179,7 +183,7 @@ class Soft:
         return self._usable
 
     def check(self, image: Image) -> None:
-        """Invariants, for tests and the simulator."""
+        """Assert the invariants, for tests and the simulator."""
         for broker_id, lease in self.leases.items():
             broker: Any = image.broker(broker_id)
             assert image.is_unfenced(broker_id) and broker.epoch == lease.epoch, (broker_id, broker, lease.epoch)

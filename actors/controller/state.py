@@ -1,8 +1,8 @@
-"""What every operation of the controller gets and gives (KIP-631, Controller: Persistence and Visibility).
+"""What every operation of the controller takes and returns (KIP-631, Controller: Persistence and Visibility).
 
-An operation is `(State, request, now, random) -> Result`. It reads the image and returns what should happen; replaying
-the ops is what makes it happen, on the active controller as on every other node. The one exception has a place of its
-own, `soft.py`: leases and their like, which are never in the log.
+An operation is `(State, request, now, random) -> Result`. It reads the image and returns ops, but changes nothing.
+Replaying the ops makes the change, on the active controller as on every other node. The one exception is `soft.py`:
+leases and other state that is never in the log.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -25,7 +25,7 @@ class State(NamedTuple):
     soft: Soft
     options: Options
     next_offset: int
-    """Offset of the first record that the operation would write: the epoch of a BrokerSet that comes first."""
+    """Offset of the first record that the operation would write. A BrokerSet that comes first has it as its epoch."""
     me: int
     """Id of this controller, the active one."""
     level: int
@@ -41,11 +41,11 @@ class State(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What an operation wants.
+    """The result of an operation.
 
-    The reply leaves once everything below `seen` is committed; None: everything that the operation could see, its own ops
-    included. With `wait` the operation has not ended: it runs again when that key is signalled, and `reply` is what is
-    said if that takes too long.
+    The reply leaves once everything below `seen` is committed; None: everything that the operation could see, its own
+    ops included. With `wait` the operation has not ended: it runs again when that key is signalled, and `reply` is sent
+    if that takes too long.
     """
 
     ops: Sequence[Any]

@@ -1,13 +1,13 @@
 """CreateTopics (19) and DeleteTopics (20): a topic appears with all its partitions, and goes with all of them.
 
-What this file alone decides: which new topics are legal, what their partitions look like, which error a refused one gets.
-Rules:
+This file alone decides which new topics are legal, what their partitions look like, and which error a refused topic
+gets. Rules:
 
-1. Topics of a request are judged one by one; one refusal does not stop the others. What is accepted becomes one group of
-   records a topic, so that nobody ever sees a topic with part of its partitions (R631-104).
-2. Without a number of partitions or replicas this controller's num.partitions and default.replication.factor count.
-3. Only brokers with a live lease, not on their way out, get replicas or enter an ISR (R631-163).
-4. No scan over topics or partitions: a request costs what it asks for.
+1. Topics of a request are decided one by one; one refusal does not stop the others. Each accepted topic becomes one
+   group of records, so that no node ever sees a topic with part of its partitions (R631-104).
+2. Without a number of partitions or replicas, this controller's num.partitions and default.replication.factor are used.
+3. Only brokers with a live lease that are not stopping get replicas or enter an ISR (R631-163).
+4. There is no scan over topics or partitions: the cost of a request depends only on what it asks for.
 """
 
 from collections import Counter
@@ -24,8 +24,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 PARTITIONS_MAX = 10_000
-"""Of one request, as Apache Kafka's. A topic is one record batch, which has to travel; of 10,000 partitions it takes the
-controller 30 ms."""
+"""Partitions that one request may create, the same as in Apache Kafka. A topic is one record batch, whose size is
+bounded. For 10,000 partitions the controller needs 30 ms."""
 NO_ID = bytes(16)
 
 
@@ -41,8 +41,9 @@ def create_topics(
 ) -> Result:
     """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION.
 
-    `accepted`: names that earlier portions of the same request have accepted, by the name with '_' for '.'; those of this
-    portion are added. A portion that is only validated leaves nothing in the image, where the next one would find it.
+    `accepted`: names that earlier portions of the same request have accepted, by the name with '_' for '.'. The names
+    of this portion are added. A portion that is only validated leaves nothing in the image, where the next one would
+    find it.
     """
     reply = message("CreateTopicsResponse")()
     seen: dict[str, int] = {}
@@ -75,8 +76,8 @@ def create_topics(
 
 
 def partitions_asked(request: Any, default: int) -> int:
-    """How many partitions a CreateTopicsRequest asks for, topics that will be refused included. `default`: of a topic that
-    says nothing."""
+    """How many partitions a CreateTopicsRequest asks for, topics that will be refused included. `default`: the number
+    for a topic that names none."""
     return sum(
         len(topic.assignments) or (topic.num_partitions if topic.num_partitions > 0 else default)
         for topic in request.topics
@@ -84,7 +85,7 @@ def partitions_asked(request: Any, default: int) -> int:
 
 
 def refuse_topics(state: State, request: Any, now: Now, random: Random) -> Result:
-    """CreateTopicsRequest for more partitions than one request may create: nothing is made. Error: 44 POLICY_VIOLATION."""
+    """Answers a CreateTopicsRequest for more partitions than one request may create. Error: 44 POLICY_VIOLATION."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     text = f"One request may create {PARTITIONS_MAX} partitions at most, and this one asks for more."
     return Result(
@@ -120,7 +121,7 @@ def _create(
 
 
 def whole(topic_id: bytes, first: int, assignment: Assignment) -> PartitionsSet:
-    """New partitions from number `first` on; the first of each ISR leads."""
+    """New partitions from number `first` on. The first member of each ISR leads."""
     leaders = [isr[0] for isr in assignment.isr]
     numbers = range(first, first + len(leaders))
     return PartitionsSet(topic_id, numbers, assignment.replicas, assignment.isr, leader=leaders)
@@ -140,7 +141,7 @@ def _check_name(state: State, name: str) -> None:
 
 
 def _check_neighbours(name: str, accepted: dict[str, str]) -> None:
-    """Two new names of one request may not be rivals either. The name itself is there when the request is asked anew."""
+    """Two new names of one request may not collide either. The same name is accepted: the request may be run again."""
     if "." in name or "_" in name:
         other = accepted.get(name.replace(".", "_"))
         if other is not None and other != name:
@@ -210,7 +211,7 @@ def _manual(state: State, topic: Any, partitions_max: int) -> Assignment:
 
 
 def manual_assignment(state: State, replicas: list[tuple[int, ...]], factor: int) -> Assignment:
-    """Check the replicas that somebody chose; their ISRs. Raises Refused."""
+    """Check replicas that the client chose, and return them with their ISRs. Raises Refused."""
     usable = state.soft.usable(state.image).ids
     isrs = []
     for members in replicas:
@@ -253,7 +254,7 @@ def check_replicas(state: State, members: tuple[int, ...]) -> None:
 
 
 def check_count(count: int, partitions_max: int) -> None:
-    """So many new partitions must fit into what is left of a request's. Raises Refused."""
+    """Check that this many new partitions fit into what is left of a request's limit. Raises Refused."""
     if count > partitions_max:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"One request may create {PARTITIONS_MAX} partitions at most.")
 

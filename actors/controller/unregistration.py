@@ -1,4 +1,4 @@
-"""UnregisterBroker (64): a broker is given up on purpose, its last copies too (A32, G-12)."""
+"""UnregisterBroker (64): an operator gives a broker up, also where it holds the last copy (A32, G-12)."""
 
 from typing import Any
 
@@ -37,6 +37,6 @@ def unregister_broker(state: State, request: Any, now: Now, random: Random) -> R
 
 
 def turn_ended(soft: Soft) -> None:
-    """Whoever waited for a giving up that has ended has heard of it in this turn, unless the connection is gone: the next
-    request is a new one, about whatever is registered by then."""
+    """End of a turn. Every UnregisterBroker that waited for a broker that is gone has been answered in it, unless its
+    connection broke. So the set is cleared: a further request is about the registration that exists then."""
     soft.unregistered.intersection_update(soft.leaving)

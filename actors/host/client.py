@@ -1,7 +1,7 @@
 """Outgoing connections: one attempt, and whether it was refused.
 
-This file alone decides what counts as refused: every address that the name stands for answered that nobody listens there.
-A timeout, a missing route or a name that is not known is not a refusal; the node revokes leases on refusals only.
+This file alone decides what counts as refused: at every address of the name, the system answered that nothing listens
+there. A timeout, a missing route or an unknown name is not a refusal. The node revokes leases on refusals only.
 """
 
 import asyncio
@@ -11,17 +11,18 @@ from functools import partial
 from actors.host.link import Link
 
 CONNECT_TIMEOUT_S = 10.0
-"""For the name, and again for its addresses, an equal part each: one that is silent leaves time for the next."""
+"""The time to resolve the name, and again for its addresses. Each address has an equal part, so that a silent one
+leaves time for the next."""
 
 
 async def dial(host: str, port: int, make: Callable[[str], Link]) -> bool | None:
-    """Connect. None: the link that `make(address)` gave is open. Otherwise whether it was refused. Never raises but
-    CancelledError."""
+    """Connect. None: the link that `make(address)` returned is open. Otherwise whether the connection was refused.
+    Raises nothing but CancelledError."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             addresses = dict.fromkeys(str(row[4][0]) for row in await loop.getaddrinfo(host, port, type=1))
-    except (OSError, ValueError):  # a name with an empty or too long part never comes as far as a question to the DNS
+    except (OSError, ValueError):  # a name with an empty or too long part fails before the DNS is asked
         return False
     refused = bool(addresses)
     for address in addresses:

@@ -1,8 +1,8 @@
-"""File descriptors of the process, and who gets how many.
+"""File descriptors of the process, and how they are divided.
 
-This file alone decides how they are divided: half for the files of the log directories, the rest for connections, save for
-a few that connections never get. Without those a flood of connections would keep the checkpoints from being written, which
-is an error of the disk, and the last one.
+This file alone decides how they are divided: half for the files of the log directories, the rest for connections,
+except for a few that connections never get. Without those few, a flood of connections would make writing a checkpoint
+fail. That is an error of the disk, and it takes the disk offline.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ SPARE = 64
 
 
 def raise_limit() -> int:
-    """Allow this process what it may have; how many that is."""
+    """Raise the limit of this process as far as the system allows. Returns the number of descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -21,13 +21,13 @@ def raise_limit() -> int:
 
 
 def connections_end() -> int:
-    """The first descriptor, by number, that is not for a connection. The kernel gives the lowest one that is free."""
+    """The first descriptor, by number, that is not for a connection. The kernel always gives the lowest free number."""
     limit = _number(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     return limit - min(SPARE, limit // 4)
 
 
 def handles_max(disks: int, most: int) -> int:
-    """How many a log directory may keep open, of so many directories; `most` at most."""
+    """How many descriptors one log directory may keep open when there are `disks` of them; at most `most`."""
     limit = _number(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     return max(16, min(most, limit // 2 // disks))
 

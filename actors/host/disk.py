@@ -1,16 +1,16 @@
 """The real disk: `Disk` and `File` of ports.py on a directory of a Linux file system.
 
-This file alone knows descriptors and what the kernel says about them. Rules:
+This file alone handles file descriptors and the errors that the kernel reports for them. Rules:
 
-1. Opening costs a stat; a descriptor is taken on first use. At most `handles_max` are open at once: the one used longest
-   ago is closed and opened again when needed. A pinned one (a sync is waiting for it) stays. Where the process has none
-   left, which is no error of the device, a quarter of them is closed; only by the thread that made the disk, as another
-   could close one in use.
-2. A read asks the page cache only (RWF_NOWAIT); what is not there is None, never a wait. File systems that cannot tell
-   (tmpfs) are read plainly.
-3. An append is all or nothing: when the disk is full, the file is cut back to where it was.
-4. An error of the device is final for the file: every later call on it fails too. It names path and position.
-5. A cold read may run in a thread beside the loop: it works on a descriptor of its own.
+1. Opening a file costs a stat; a descriptor is taken on first use. At most `handles_max` are open at once: the one used
+   longest ago is closed, and opened again when needed. A pinned one (a sync is waiting for it) stays. If the process
+   has no descriptor left, which is no error of the device, a quarter of them is closed. Only the thread that made the
+   disk does that, as another thread could close one in use.
+2. A read asks the page cache only (RWF_NOWAIT). What is not there is None: a read never waits. On file systems without
+   this flag (tmpfs) reads are plain.
+3. An append is all or nothing: when the disk is full, the file is truncated to its old size.
+4. After an error of the device, every later call on the file fails too. The error names path and position.
+5. A cold read may run in a thread beside the loop, because it uses a descriptor of its own.
 """
 
 import contextlib
@@ -32,18 +32,18 @@ PARTS_MAX = 512
 POOLED_BYTES = 32 << 10
 HANDLES_MAX = 4096
 GONE_MAX = 1 << 16
-"""So many names are remembered as gone: far more than are renamed while a small file waits for its sync."""
+"""The number of names remembered as gone: far more than are renamed while a small file waits for its sync."""
 
 
 class LocalFile:
-    """One file. Invariant: `size` is what the file has, as nobody else writes it."""
+    """One file. Invariant: `size` is the file's size, since no other process writes it."""
 
     __slots__ = ("_created", "_disk", "_failed", "_fd", "_pins", "_size", "path")
 
     def __init__(self, disk: "LocalDisk", path: str, size: int, created: bool) -> None:
         self._disk = disk
         self.path = path
-        """Below the disk's root; follows renames."""
+        """Relative to the disk's root. A rename changes it."""
         self._size = size
         self._fd = -1
         self._pins = 0
@@ -57,11 +57,11 @@ class LocalFile:
 
     @property
     def disk(self) -> "LocalDisk":
-        """The directory that it is in."""
+        """The disk on which it lies."""
         return self._disk
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Raises DiskFull (nothing kept) or DiskFailed."""
+        """Append all parts. Raises DiskFull (nothing is kept) or DiskFailed."""
         fd = self._fd if self._fd >= 0 and self._failed is None else self._open()
         if self._disk.crowded:
             self._disk.used(self)
@@ -81,7 +81,7 @@ class LocalFile:
         return self._size
 
     def _write_rest(self, fd: int, parts: Sequence[Buffer], written: int) -> None:
-        """The kernel took only `written` bytes, or there were more parts than it takes at once."""
+        """Write the rest: the kernel took only `written` bytes, or there were more parts than it takes at once."""
         position = self._size
         done = 0
         for part in parts:
@@ -102,7 +102,7 @@ class LocalFile:
         return self._fail(error, "append", self._size)
 
     def read(self, position: int, size: int) -> memoryview | None:
-        """None: not in the page cache. Raises DiskFailed."""
+        """Read without waiting. None: not in the page cache. Raises DiskFailed."""
         size = min(size, self._size - position)
         if size <= 0:
             return memoryview(b"")
@@ -125,7 +125,7 @@ class LocalFile:
         return target if count == size else None
 
     def read_cold(self, position: int, size: int) -> memoryview:
-        """May block; from any thread. Raises DiskFailed."""
+        """Read from the disk. May block; any thread may call it. Raises DiskFailed."""
         size = min(size, self._size - position)
         if size <= 0:
             return memoryview(b"")
@@ -145,7 +145,7 @@ class LocalFile:
         return target[:done]
 
     def overwrite(self, position: int, data: Buffer) -> None:
-        """Only below `size`. Raises DiskFull, DiskFailed."""
+        """Overwrite bytes that exist, which lie below `size`. Raises DiskFull, DiskFailed."""
         view = memoryview(data).cast("B")
         assert position + len(view) <= self._size, "overwrite is for bytes that exist"
         fd = self._open()
@@ -159,7 +159,7 @@ class LocalFile:
             raise self._fail(error, "overwrite", position) from None
 
     def truncate(self, size: int) -> None:
-        """Only to fewer bytes. Raises DiskFailed."""
+        """Make the file shorter. Raises DiskFailed."""
         assert size <= self._size, "truncate only cuts"
         try:
             os.ftruncate(self._open(), size)
@@ -168,20 +168,20 @@ class LocalFile:
         self._size = size
 
     def close(self) -> None:
-        """Idempotent; a later call opens again."""
+        """Close the descriptor. May be called more than once; a later call opens the file again."""
         self._disk.forget(self)
 
     # -- for the syncing thread's caller ------------------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """The descriptor, opened if need be. It may be closed by any later call unless `pin` holds it."""
+        """The descriptor, opened if need be. Any later call may close it unless `pin` holds it."""
         return self._open()
 
     def pin(self) -> list[int]:
-        """Descriptors to sync: the file's, and when the name is new its directory's and those that have that one's name, as
-        far as they are new. They stay open until `unpin`.
+        """The descriptors to sync: the file's and, if its name is new, its directory's; and, as far as directories are
+        new too, those that hold their names. They stay open until `unpin`.
 
-        None at all for a file that was removed meanwhile. Raises DiskFailed.
+        For a file that was removed meanwhile, the list is empty. Raises DiskFailed.
         """
         try:
             fds = [self._open()]
@@ -201,7 +201,7 @@ class LocalFile:
         return fds
 
     def unpin(self, fds: Sequence[int]) -> None:
-        """Hand back what `pin` gave."""
+        """Give back the descriptors that `pin` returned."""
         if not fds:
             return
         self._pins -= 1
@@ -258,30 +258,30 @@ class LocalDisk:
 
     def __init__(self, root: str, handles_max: int = HANDLES_MAX, pool: Pool | None = None) -> None:
         self.root = root
-        """Absolute."""
+        """The absolute path."""
         self.handles_max = handles_max
         self.nowait = hasattr(os, "RWF_NOWAIT")
-        """Whether this file system can tell a cached read from a cold one."""
+        """Whether this file system can read from the page cache only."""
         self.pool = Pool(64 << 20) if pool is None else pool
         self.closing = threading.Lock()
         """Held while a descriptor is closed, so that a thread never copies one that is being closed."""
         self.crowded = False
-        """More than half of the descriptors are in use: from here on the order of use matters."""
+        """Whether more than half of the descriptors are in use. From then on the order of use is kept."""
         self._thread = threading.get_ident()
         self._handles: OrderedDict[LocalFile, None] = OrderedDict()
-        """Files with a descriptor that counts, the one used longest ago first."""
+        """Files whose descriptor counts towards `handles_max`, the one used longest ago first."""
         self._files: dict[str, dict[str, list[LocalFile]]] = {}
-        """Every file handed out and not closed, by directory and name: renames reach them."""
+        """Every file that was opened and not closed, by directory and name, so that a rename can change its path."""
         self._naming = threading.Lock()
-        """Held while `_files` or `_gone` changes: a job in a thread may open an index."""
+        """Held while `_files` or `_gone` changes, because a job in a thread may open an index."""
         self._gone: dict[str, None] = {}
-        """Names renamed or removed, the last GONE_MAX: a small file for such a directory comes too late."""
+        """Names that were renamed or removed, the last GONE_MAX. A small file for such a directory comes too late."""
         self._unnamed: set[str] = set()
-        """Directories made here whose names are not durable yet; only the thread that made the disk looks."""
+        """Directories made here whose names are not durable yet. Only the thread that made the disk uses it."""
         self.departures = 0
         """How many names have been renamed or removed."""
         self._left: dict[str, int] = {}
-        """What `departures` was when a name last went, also of names that are there again; the last GONE_MAX."""
+        """The value of `departures` when a name last went, even if the name exists again; the last GONE_MAX."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ class LocalDisk:
             raise DiskFailed(error.errno, f"create failed: {error.strerror}", absolute) from None
 
     def _make_directory(self, directory: str) -> None:
-        """And its parents. Their names are durable with the first sync of a file in it."""
+        """Make a directory and its parents. The first sync of a file in it makes their names durable."""
         missing = []
         while directory and not os.path.isdir(f"{self.root}/{directory}"):
             missing.append(directory)
@@ -345,7 +345,7 @@ class LocalDisk:
         return os.path.exists(f"{self.root}/{path}")
 
     def rename(self, old: str, new: str) -> None:
-        """Open files follow. Raises FileNotFoundError, DiskFailed."""
+        """Rename; open files follow. Raises FileNotFoundError, DiskFailed."""
         try:
             os.rename(f"{self.root}/{old}", f"{self.root}/{new}")
         except FileNotFoundError:
@@ -403,8 +403,8 @@ class LocalDisk:
     def replace(self, path: str, content: Buffer, asked: int | None = None) -> None:
         """Write a small file whole: temporary name, sync, rename, sync of the directory. Blocks; from any thread.
 
-        `asked`: `departures` when this was asked for. Nothing happens when its directory has been renamed or removed
-        meanwhile, also where there is another one of that name. Raises DiskFull, DiskFailed.
+        `asked`: the value of `departures` when the replacement was submitted. If its directory has been renamed or
+        removed since, nothing is written, even if another directory has that name now. Raises DiskFull, DiskFailed.
         """
         directory = path.rpartition("/")[0]
         absolute, temporary = f"{self.root}/{path}", f"{self.root}/{path}.tmp"
@@ -448,7 +448,7 @@ class LocalDisk:
             os.close(fd)
 
     def unnamed(self, path: str) -> list[str]:
-        """`path`, and the directories above it as far as they are new: the names that a sync of a new file makes durable."""
+        """`path` and the new directories above it: the names that a sync of a new file makes durable."""
         found = [path]
         while (directory := found[-1].rpartition("/")[0]) in self._unnamed:
             self._unnamed.discard(directory)
@@ -466,7 +466,8 @@ class LocalDisk:
         return self.taken(lambda: os.open(absolute, flags | os.O_CLOEXEC, durable.FILE_MODE))
 
     def taken(self, take: Callable[[], int]) -> int:
-        """What `take` gives, a new descriptor, in place of older ones where there is no more. Raises OSError."""
+        """The new descriptor that `take` returns. If there is none left, older ones are closed first. Raises
+        OSError."""
         while True:
             try:
                 return take()
@@ -475,7 +476,7 @@ class LocalDisk:
                     raise
 
     def shed(self) -> bool:
-        """Close a quarter of the descriptors, those used longest ago; False: there is none that may be closed."""
+        """Close a quarter of the descriptors, those used longest ago. False: none may be closed."""
         if threading.get_ident() != self._thread:
             return False
         loose = [file for file in self._handles if not file._pins]
@@ -484,7 +485,7 @@ class LocalDisk:
         return bool(loose)
 
     def used(self, file: LocalFile) -> None:
-        """`file` has a descriptor and was just used."""
+        """Note that `file` has a descriptor and was just used."""
         handles = self._handles
         if file in handles:
             if self.crowded:
@@ -503,7 +504,7 @@ class LocalDisk:
         return file in self._handles
 
     def forget(self, file: LocalFile) -> None:
-        """The file is closed by its owner."""
+        """The owner closes the file."""
         with self._naming:
             directory, _, name = file.path.rpartition("/")
             names = self._files.get(directory)

@@ -1,7 +1,7 @@
 """`rayft dump`: batches and records of a log segment or a checkpoint, for people.
 
-This file alone decides how they are printed. Which dialect a metadata file is in follows from meta.properties beside its
-directory, then from the directory's name (A09); a file elsewhere is taken for a topic's.
+This file alone decides how they are printed. The dialect of a metadata file is found in the meta.properties beside its
+directory, or else by the directory's name (A09). A file elsewhere is taken for a topic's.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ SHOWN_BYTES = 200
 
 
 def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
-    """Print a file. Raises ValueError for one that cannot be read, and for bytes that are no batch."""
+    """Print a file. Raises ValueError for a file that cannot be read, and for bytes that are no batch."""
     try:
         data = path.read_bytes()
     except OSError as error:

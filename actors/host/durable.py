@@ -1,7 +1,7 @@
-"""Bytes and names that outlast a loss of power, once these functions have returned.
+"""Write bytes and names so that they survive a loss of power once the function has returned.
 
-What a node writes is for the user that runs it alone: files and directories are made with the modes below, whatever the
-umask says.
+Only the user that runs a node can read what it writes: files and directories get the modes below, whatever the umask
+is.
 """
 
 import os
@@ -13,12 +13,12 @@ APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def private(path: str | os.PathLike[str], flags: int) -> int:
-    """A descriptor of a file that, where it is made now, only this user may read. Raises OSError."""
+    """A descriptor of a file. If the file is created now, only this user may read it. Raises OSError."""
     return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
 
 
 def write_file(path: str, content: Buffer) -> None:
-    """The file holds `content` and nothing else; its name is durable only with `sync_directory`. Raises OSError."""
+    """Make `content` the whole content of a file. Its name is durable only after `sync_directory`. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
         view, done = memoryview(content), 0
@@ -30,7 +30,7 @@ def write_file(path: str, content: Buffer) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """What was created, renamed or removed in it stays so. Raises OSError."""
+    """Make what was created, renamed or removed in a directory durable. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -1,14 +1,15 @@
 """One TCP connection: bytes in, whole frames out; frames in, bytes out.
 
-This file alone decides how bytes become frames. A frame is a length of four bytes and that many bytes more. Small frames
-are read many at once into a buffer that all connections of a plane share, and copied out; a frame that does not fit gets
-memory from the plane's pool, and the socket reads straight into it. Memory grows with what arrives, not with the length
-claimed: a fresh block takes no page before it is written. What unfinished frames of inbound connections may hold together
-is decided in `partial.py`.
+This file alone decides how bytes become frames. A frame is a length of four bytes and that many bytes more. Small
+frames are read many at once into a buffer that all connections of a plane share, and are copied out of it. A frame that
+does not fit gets memory from the plane's pool, and the socket reads straight into that. Memory grows with the bytes
+that arrive, not with the length that is claimed: the system gives a fresh block no page before it is written.
+`partial.py` decides how much memory unfinished frames of inbound connections may hold together.
 
-When the node has enough of a connection, what was read and not handed over stays here, 64 KiB at most, and the socket is
-not read; when the node goes on, it gets that first. The same holds while the peer does not read its answers: above
-`UNSENT_BYTES_HIGH` no request of it is taken, below `UNSENT_BYTES_LOW` again.
+When the node takes no more from a connection, the bytes that were read and not handed over stay here, 64 KiB at most,
+and the socket is not read. When the node goes on, it gets those bytes first. The same holds while the peer does not
+read its answers: above `UNSENT_BYTES_HIGH` unsent bytes none of its requests is taken, until they fall below
+`UNSENT_BYTES_LOW`.
 """
 
 import asyncio
@@ -31,7 +32,8 @@ _length = struct.Struct(">i").unpack_from
 
 
 class Reader:
-    """The reading side of one plane: a buffer that its connections share, memory for large frames, what has been read."""
+    """The reading side of one plane: the buffer that its connections share, memory for large frames, and a count of
+    frames."""
 
     __slots__ = ("frames", "idle", "pool", "room", "scratch", "view")
 
@@ -45,11 +47,11 @@ class Reader:
 
 
 class Owner(Protocol):
-    """Who is told about a connection: the loop."""
+    """The object that is told about a connection: the loop."""
 
     def opened(self, link: "Link") -> None: ...
     def received(self, conn: int, frame: memoryview) -> bool:
-        """Take a frame. False: no more of this connection before `pause(False)`."""
+        """Take a frame. False: take no more from this connection before `pause(False)`."""
         ...
 
     def congested(self, link: "Link", congested: bool) -> None: ...
@@ -76,24 +78,24 @@ class Link(asyncio.BufferedProtocol):
         self.active = True
         """Whether anything came or was handed over since the last sweep for idle connections."""
         self._unsent_bytes = 0
-        """As of that sweep."""
+        """The value of `unsent` at that sweep."""
         self.transport: asyncio.Transport
         self._frame_bytes_max = frame_bytes_max
         self._head = b""
         self._kept: bytearray | None = None
-        """What was read and the node has not taken. Invariant: then reading is paused, and `_head` and `_frame` are
-        empty."""
+        """Bytes that were read and that the node has not taken. Invariant: if there are some, reading is paused, and
+        `_head` and `_frame` are empty."""
         self._frame: memoryview | None = None
         self._size = self._have = self._room = 0
         self.moved_ms = 0
-        """Of an unfinished frame: when something of it arrived last, or reading was resumed."""
+        """For an unfinished frame: when bytes of it arrived last, or reading was resumed."""
         self._outside = False
         """Whether the frame waits for room; then `_room` is `FREE_BYTES`."""
         self._paused_by_node = self._paused_by_peer = False
         self._dead = False
         self._written = 0
         self._ends: deque[int] = deque()
-        """Where each answer ends that may not have left yet, counted in bytes written."""
+        """The end of each answer that may not have left yet, counted in bytes written."""
 
     # ---- asyncio calls these
 
@@ -142,8 +144,8 @@ class Link(asyncio.BufferedProtocol):
             self._cut(self.reader.scratch, len(self._head) + nbytes)
 
     def pause_writing(self) -> None:
-        """The peer does not read its answers: take no more requests from it. Ours to others go on being read, since two
-        nodes that each waited for the other would never end."""
+        """The peer does not read its answers: take no more requests from it. The connections that this node opened are
+        still read, since two nodes that wait for each other would wait for ever."""
         if self.conn > 0:
             self._paused_by_peer = True
             self._read_or_not()
@@ -157,33 +159,34 @@ class Link(asyncio.BufferedProtocol):
     # ---- the loop calls these
 
     def pause(self, paused: bool) -> None:
-        """Stop or go on reading, as the node wants it."""
+        """Stop or resume reading, as the node says."""
         self._paused_by_node = paused
         self.moved_ms = _now_ms()
         self._read_or_not()
 
     def wrote(self, size: int) -> None:
-        """An answer of so many bytes was handed over."""
+        """An answer of `size` bytes was handed to the transport."""
         self._written += size
         self._ends.append(self._written)
         self.unsent()
 
     def unsent(self) -> int:
-        """Answers that the kernel has not taken whole yet."""
+        """The number of answers that the kernel has not taken whole yet."""
         gone = self._written - self.transport.get_write_buffer_size()
         while self._ends and self._ends[0] <= gone:
             self._ends.popleft()
         return len(self._ends)
 
     def idle(self) -> bool:
-        """Whether nothing has come or gone since the last call: a peer that takes an answer, however slowly, is not idle."""
+        """Whether nothing was read or taken by the kernel since the last call. A peer that reads an answer slowly is
+        not idle."""
         unsent_bytes = self.transport.get_write_buffer_size()
         idle = not self.active and unsent_bytes == self._unsent_bytes
         self.active, self._unsent_bytes = False, unsent_bytes
         return idle
 
     def close(self) -> None:
-        """Close once everything written has been handed to the kernel, or after a while without that."""
+        """Close once everything written has been handed to the kernel, or after a time limit."""
         if not self._dead:
             self._dead = True
             self.transport.close()
@@ -229,7 +232,7 @@ class Link(asyncio.BufferedProtocol):
         self._read_or_not()
 
     def _begin(self, size: int, start: memoryview) -> None:
-        """A frame that is not whole yet: memory of its own."""
+        """Give a frame that is not whole yet memory of its own."""
         self.moved_ms = _now_ms()
         self._outside = self.conn > 0 and size > FREE_BYTES and not self.reader.room.ask(self, size, self.moved_ms)
         self._size, self._have, self._room = size, len(start), FREE_BYTES if self._outside else size
@@ -249,7 +252,7 @@ class Link(asyncio.BufferedProtocol):
             self._read_or_not()
 
     def held_up(self) -> bool:
-        """Whether this side does not read it at the moment."""
+        """Whether this side has stopped reading it for now."""
         return self._paused_by_node
 
     def _read_or_not(self) -> None:

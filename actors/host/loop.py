@@ -3,7 +3,7 @@
     sockets and completions of one poll -> both clocks once -> node.turn -> effects in their order -> sleep
 
 This file alone decides when a node's turn runs: once after each poll that brought anything, and at the node's deadline.
-What arrives is handed over at once and handled in that turn; nothing here looks into a frame.
+What arrives is handed to the node at once and handled in that turn. The loop never looks into a frame.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from actors.node.runtime.runtime import Log
 
 BUDGET_NS = 4_000_000
-"""What each lane may take of a turn; more waits for the next turn. Between turns sockets are read, within one heartbeats
-are sent and timers run."""
+"""The time that each lane may take of a turn. What is left waits for the next turn. Sockets are read between turns
+only; heartbeats are sent and timers run within each turn."""
 CONTROL_PARTIAL_BYTES_MAX = 64 << 20
-"""What unfinished frames may hold on controllers' listeners, and on that of the control plane."""
+"""The memory for unfinished frames on controllers' listeners, and on the control-plane listener."""
 LATE_EVERY_S = 0.1
 NOTE_EVERY_NS = 1_000_000_000
 """How often the share of idle time is looked at."""
@@ -53,15 +53,15 @@ SOCKETS = "kafka.network:type=SocketServer,name="
 
 
 Event = Callable[[str, str], None]
-"""`event(what, listener name or nothing)`: started, listening, refusing."""
+"""`event(what, listener name or "")`; `what` is started, listening or refusing."""
 
 
 def nobody(what: str, listener: str) -> None:
-    """Tell nobody."""
+    """An `Event` that does nothing."""
 
 
 def stopwatch() -> int:
-    """Nanoseconds, for busy time."""
+    """Nanoseconds, to measure how long a turn has taken."""
     return time.monotonic_ns()
 
 
@@ -71,7 +71,7 @@ def clocks() -> Now:
 
 
 class Loop:
-    """Runs one node until it stops. One object a process (or, under Ray, a thread)."""
+    """Runs one node until it stops. There is one in each process (or, under Ray, in a thread)."""
 
     def __init__(self, config: NodeConfig, listeners: Listeners, log: "Log") -> None:
         self._listeners = listeners
@@ -84,20 +84,20 @@ class Loop:
         self._node: Node
         self._links: dict[int, Link] = {}
         self._open: set[str] = set()
-        """Listeners that keep what arrives."""
+        """Listeners whose connections are kept."""
         self._answering: set[str] = set()
-        """Listeners that do not refuse. Invariant: holds all of `_open`."""
+        """Listeners whose port does not refuse connections. Invariant: holds all of `_open`."""
         self._crowded: set[str] = set()
-        """Listeners whose connections wait for descriptors."""
+        """Listeners whose connections wait for file descriptors."""
         self._watching = False
-        """Whether `_close_late` is due."""
+        """Whether a call of `_close_late` is scheduled."""
         self._dials: dict[int, asyncio.Task[None]] = {}
         queued_max = config.value("queued.max.request.bytes")
         self._data = Reader(queued_max if queued_max > 0 else REQUEST_BYTES_MAX)
         self._control = Reader(CONTROL_PARTIAL_BYTES_MAX)
         self._plane = config.control_plane_listener
         self._plane_reader = Reader(CONTROL_PARTIAL_BYTES_MAX)
-        """Of the control-plane listener and nothing else (KIP-291)."""
+        """The reader of the control-plane listener and of nothing else (KIP-291)."""
         self._next_conn = 1
         self._due = False
         self._note_ns = 0
@@ -105,7 +105,7 @@ class Loop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._began = self._unwanted = False
-        """Whether there is a node, and whether somebody asked for its end before."""
+        """Whether there is a node, and whether its end was asked for before there was one."""
         self._stop: Stop | None = None
         self._event: Event = nobody
 
@@ -124,13 +124,13 @@ class Loop:
             asyncio.set_event_loop(None)
 
     def close(self) -> None:
-        """Give everything back that the loop has taken, whether it has run or not. Idempotent."""
+        """Give back everything that the loop has taken, whether it has run or not. May be called more than once."""
         self._syncs.close()
         self._listeners.close()
         self._loop.close()
 
     def every_second(self, function: Callable[[], None]) -> None:
-        """Call this about once a second while the loop runs."""
+        """Call `function` about once a second while the loop runs."""
 
         def again() -> None:
             function()
@@ -144,7 +144,8 @@ class Loop:
             self._loop.call_soon_threadsafe(self._shutdown)
 
     def metrics(self) -> list[Sample]:
-        """Every metric of the node and of its sockets. For other threads; empty when the loop has ended or is stuck."""
+        """Every metric of the node and of its sockets. For other threads. Empty when the loop has ended or does not
+        answer in time."""
         found: Future[list[Sample]] = Future()
         try:
             self._loop.call_soon_threadsafe(lambda: found.set_result(self._metrics()))
@@ -169,8 +170,7 @@ class Loop:
         return found
 
     def signals(self) -> None:
-        """Let SIGTERM and SIGINT begin the shutdown, and the end of the terminal where nohup does not forbid it. Main thread
-        only."""
+        """Let SIGTERM and SIGINT begin the shutdown, and SIGHUP unless nohup has disabled it. Main thread only."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 self._loop.add_signal_handler(number, self._shutdown)
@@ -244,7 +244,7 @@ class Loop:
             self._schedule()
 
     def _fail(self, error: Exception) -> None:
-        """A mistake in the source, or storage that cannot be used: the process ends, and its supervisor decides."""
+        """A bug, or storage that cannot be used: the process ends, and its supervisor decides what follows."""
         self._log.error("".join(traceback.format_exception(error)).rstrip())
         self._end(Stop(1, f"{type(error).__name__}: {error}"))
 
@@ -288,13 +288,13 @@ class Loop:
             self._end(effects.stop)
 
     def _listen(self, name: str) -> None:
-        """Keep what arrives on a listener; the node may say so again of one that is open."""
+        """Keep the connections of a listener. The node may ask again for one that is open."""
         if name not in self._open and self._answer(name):
             self._open.add(name)
             self._event("listening", name)
 
     def _answer(self, name: str) -> bool:
-        """Let a port answer, for good; False if it cannot."""
+        """Let a port accept connections from now on. False if it cannot."""
         if name not in self._answering:
             try:
                 self._listeners.listen(name)
@@ -316,7 +316,7 @@ class Loop:
             self._schedule()
 
     def _close(self, conn: int) -> None:
-        """The node is done with it, so it is not told when the connection is gone."""
+        """The node closes a connection, so it is not told when the connection is gone."""
         if (task := self._dials.pop(conn, None)) is not None:
             task.cancel()
         if (link := self._links.pop(conn, None)) is not None:
@@ -324,7 +324,7 @@ class Loop:
             link.close()
 
     def _end(self, stop: Stop) -> None:
-        """Hand what was sent to the kernel, then leave the loop."""
+        """Hand what was sent to the kernel, then end the loop."""
         if self._stop is not None:
             return
         self._stop = stop
@@ -347,7 +347,8 @@ class Loop:
         if self._listeners.accept(name, self._accepted):
             self._crowded.discard(name)
             return
-        # The port stays ready as long as somebody waits, and to look at it again and again would take the whole loop.
+        # The port stays ready as long as a connection waits, and looking at it again and again would take all the
+        # loop's time.
         if name not in self._crowded:
             self._crowded.add(name)
             self._log.warning(f"connections to {name} wait until there are descriptors again: raise ulimit -n.")
@@ -381,7 +382,7 @@ class Loop:
                 self._listeners.limits.give(host)
 
     def opened(self, link: Link) -> None:
-        """A connection is there: told to the node unless it is about to stop or has given up the dial."""
+        """A connection is open. The node is told, unless it is about to stop or has given up the dial."""
         if self._stop is not None or (link.conn < 0 and link.conn not in self._dials):
             link.abort()
             return
@@ -390,20 +391,20 @@ class Loop:
         self._schedule()
 
     def received(self, conn: int, frame: memoryview) -> bool:
-        """A whole frame; whether the node takes another one now."""
+        """Hand a whole frame to the node. Returns whether the node takes another one now."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._turn)
         return self._node.received(conn, frame)
 
     def congested(self, link: Link, congested: bool) -> None:
-        """A peer does not read what it is sent, or does again."""
+        """A peer does not read what it is sent, or reads again."""
         self._node.congested(link.conn, congested)
         if not congested and self._began:
             self._schedule()
 
     def lost(self, link: Link) -> None:
-        """A connection is gone, by the peer or by an error."""
+        """A connection is gone, closed by the peer or by an error."""
         if self._links.pop(link.conn, None) is not None:
             self._forget(link)
             if self._stop is None:
@@ -411,14 +412,14 @@ class Loop:
                 self._schedule()
 
     def malformed(self, link: Link, why: str) -> None:
-        """What came is not a frame of Kafka's protocol."""
+        """The peer has sent bytes that are not a frame of Kafka's protocol."""
         self._log.warning(
             f"closed the connection of {link.peer_host}{' on ' if link.listener else ''}{link.listener}: {why}"
         )
         link.abort()
 
     def waits(self, link: Link) -> None:
-        """A frame waits for room: from now on those that hold it must arrive."""
+        """A frame waits for room. From now on the frames that hold it must arrive in time."""
         if not self._watching:
             self._watching = True
             self._loop.call_later(LATE_EVERY_S, self._close_late)
@@ -439,10 +440,10 @@ class Loop:
             self._listeners.limits.give(link.peer_host)
 
     def _sweep(self) -> None:
-        """Twice in the allowed idle time: whoever was silent over two sweeps goes."""
+        """Close connections that were silent over two sweeps. It runs twice in the allowed idle time."""
         for link in list(self._links.values()):
             if link.conn > 0 and link.idle():
-                link.abort()  # to close would be to wait for a peer that reads nothing
+                link.abort()  # close() would wait for a peer that reads nothing
         self._loop.call_later(self._idle_ms / 2000, self._sweep)
 
     # ---- completions

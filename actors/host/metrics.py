@@ -1,7 +1,7 @@
 """A node's metrics over HTTP, as Prometheus reads them (extra `metrics`; setting `rayft.metrics.listen`).
 
-This file alone decides how an MBean's name becomes a name of Prometheus: as the JMX exporter does without rules of its
-own. The domain, the value of the first property and the attribute make the name, the other properties are labels:
+This file alone decides how an MBean's name becomes a name of Prometheus: as the JMX exporter does without rules. The
+name consists of the domain, the value of the first property and the attribute. The other properties are labels:
 
     kafka.controller:type=KafkaController,name=MetadataLag    ->  kafka_controller_KafkaController_Value{name="MetadataLag"}
 """
@@ -36,10 +36,10 @@ def named(sample: Sample) -> tuple[str, dict[str, str]]:
 
 
 class Endpoint:
-    """The HTTP server of one node; `read` is called from its threads and gives the numbers of that moment."""
+    """The HTTP server of one node. Its threads call `read`, which returns the present values."""
 
     def __init__(self, where: tuple[str, int], read: Callable[[], Sequence[Sample]]) -> None:
-        """Raises ConfigError where prometheus-client is not installed, PortTaken where the port is not free."""
+        """Raises ConfigError if prometheus-client is not installed, and PortTaken if the port is not free."""
         try:
             from prometheus_client import CollectorRegistry, start_http_server
         except ImportError:
@@ -53,7 +53,8 @@ class Endpoint:
             self._server, self._thread = start_http_server(port, host or "0.0.0.0", registry)
         except OSError as error:
             raise PortTaken(
-                f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop whoever uses it, or write another."
+                f"{SETTING}={host}:{port} cannot be used ({error.strerror}): stop the process that "
+                f"uses it, or write another."
             ) from None
         self.port: int = self._server.server_port
 
@@ -65,17 +66,17 @@ class Endpoint:
 
 
 class _Collector:
-    """Asks the node each time that somebody looks."""
+    """Asks the node for its metrics at each scrape."""
 
     def __init__(self, read: Callable[[], Sequence[Sample]]) -> None:
         self._read = read
 
     def describe(self) -> list[Any]:
-        """Nothing is known before the node runs."""
+        """Nothing: before the node runs, its metrics are not known."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Samples of one name and one set of labels form a family."""
+        """The present samples. Those with the same name form a family."""
         from prometheus_client.core import GaugeMetricFamily
 
         families: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""A cluster of local processes: started, watched, asked and stopped from Python.
+"""A cluster of local processes: started, watched, queried and stopped from Python.
 
-This file alone decides what somebody who starts a cluster sees of it. The processes belong to the supervisor, which is a
-process of its own (so nothing is ever forked from the caller's program, whatever threads it has); this side keeps the
-supervisor's standard input open, and the cluster ends when that closes.
+This file alone decides what a program that starts a cluster sees of it. The processes belong to the supervisor, which
+is a process of its own, so nothing is ever forked from the caller's program, whatever threads that has. This side keeps
+the supervisor's standard input open, and the cluster ends when that closes.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ SUPERVISOR_LOG = "supervisor.log"
 LAST_WORDS_MAX = 300
 START_TIMEOUT_S = 60.0
 SCAN_BYTES_PER_S = 10 << 20
-"""So fast at least a start reads the records that are there, several nodes on one slow disk."""
+"""A start reads existing records at least at this speed, with several nodes on one slow disk."""
 PROGRESS = ("started", "listening")
-"""What a node says when it has come further."""
+"""The events by which a node reports progress of its start."""
 STOP_TIMEOUT_S = 30.0
 
 
 class ClusterError(Exception):
-    """A cluster that does not start, or does not do what was asked. One sentence."""
+    """A cluster does not start, or does not do what was asked. The message is one sentence."""
 
 
 class Cluster:
@@ -46,12 +46,12 @@ class Cluster:
     >>> with rayft.Cluster(controllers=3, brokers=3) as cluster:
     ...     print(cluster.bootstrap_servers)
 
-    `dir`: where it lives; None: a fresh directory that goes with the cluster. `config`: settings of every node.
-    `host`: what to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the first
-    controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is started
-    as it is: whatever is given must fit it. `start_timeout_s`: when a start has failed; left out, a new cluster has a
-    minute, and one with data a minute and a second for every 10 MiB of it, from the last time that a node came further:
-    after a crash all of it may have to be read.
+    `dir`: its directory; None: a new directory that is removed with the cluster. `config`: settings of every node.
+    `host`: the address to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the
+    first controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is
+    started as it is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has
+    failed. By default a new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it,
+    counted from the last progress of any node, because after a crash all of it may have to be read.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Cluster:
         self._detached, self._start_timeout_s, self._on_event = detached, start_timeout_s, on_event
         self._process: subprocess.Popen[bytes] | None = None
         self._log_position = 0
-        """Where the log of the supervisor that was started last begins in its file."""
+        """Where the present supervisor's part of the log file begins."""
         self._listener: threading.Thread | None = None
         self._changed = threading.Condition()
         self._plan: plans.Plan
@@ -86,8 +86,8 @@ class Cluster:
     # ---- life
 
     def start(self) -> "Cluster":
-        """Make what is missing, start every node, return once clients can be served; at once where it runs already. Raises
-        ClusterError, and what `plan` raises for a directory or a port that cannot be used."""
+        """Create what is missing, start every node, and return once clients can be served; at once if the cluster runs
+        already. Raises ClusterError, and what `plan` raises for a directory or a port that cannot be used."""
         if self.running:
             return self
         _refuse_rays(self.dir)
@@ -127,8 +127,8 @@ class Cluster:
         return self
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Controlled shutdown of the brokers, then of the controllers; whoever takes longer is killed. Idempotent; where it
-        was interrupted, another call goes on with its own time."""
+        """Shut down the brokers in a controlled way, then the controllers. A node that takes longer is killed. May be
+        called again: after an interruption the next call goes on, with its own time limit."""
         process = self._process
         if process is not None:
             if process.poll() is None:
@@ -156,11 +156,11 @@ class Cluster:
 
     @property
     def running(self) -> bool:
-        """Whether the cluster has been started and not stopped, by whomever."""
+        """Whether the cluster was started and has not been stopped, by this program or by another."""
         return self._process is not None and self._process.poll() is None
 
     def refuse_crash(self) -> None:
-        """Raises ClusterError where the supervisor has ended, and not because somebody stopped it."""
+        """Raises ClusterError if the supervisor has ended without having been told to stop."""
         code = None if self._process is None else self._process.poll()
         if code:
             raise ClusterError(f"the supervisor ended with code {code}; {self.dir / 'supervisor.log'} may say why.")
@@ -169,17 +169,17 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients connect to."""
+        """The addresses that clients connect to."""
         return self._plan.bootstrap_servers
 
     @property
     def bootstrap_controllers(self) -> str:
-        """What tools connect to that talk to controllers."""
+        """The addresses for tools that connect to controllers."""
         return self._plan.bootstrap_controllers
 
     @property
     def cluster_id(self) -> str:
-        """22 characters."""
+        """The cluster id, 22 characters."""
         return storage.check(self._plan.members[0].config)[0].cluster_id
 
     @property
@@ -204,7 +204,7 @@ class Cluster:
             }
 
     def log(self, node_id: int) -> str:
-        """What a node had to say so far."""
+        """The log of a node so far."""
         return (self.dir / f"{self._plan.member(node_id).name}.log").read_text(errors="replace")
 
     def address(self, node_id: int) -> tuple[str, int]:
@@ -212,11 +212,11 @@ class Cluster:
         return self._plan.member(node_id).address("client" if node_id in self.broker_ids else "controller")
 
     def quorum(self) -> probe.Quorum:
-        """What the active controller says about its quorum. Raises probe.NoAnswer."""
+        """The active controller's description of its quorum. Raises probe.NoAnswer."""
         return probe.quorum([member.address("controller") for member in self._plan.controllers])
 
     def leader_id(self, timeout_s: float = 10.0) -> int:
-        """The active controller's id. Raises ClusterError where none is found in time."""
+        """The active controller's id. Raises ClusterError if none is found in time."""
         until = time.monotonic() + timeout_s
         while True:
             try:
@@ -229,8 +229,8 @@ class Cluster:
     # ---- what is done to it
 
     def kill(self, node_id: int, number: int = signal.SIGKILL, *, restart: bool = True) -> None:
-        """Send a signal to a node. It is started again when that ended it, unless `restart` is False; SIGSTOP it stays
-        until SIGCONT."""
+        """Send a signal to a node. If that ends it, it is started again, unless `restart` is False. After SIGSTOP it
+        stays stopped until SIGCONT."""
         member = self._plan.member(node_id)
         if not restart:
             self._command("hold", node_id)
@@ -240,7 +240,7 @@ class Cluster:
             self._wait(lambda: self._pids.get(member.name) != pid, 10)
 
     def restart(self, node_id: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stop a node in a controlled way (or take it as it lies) and start it again; returns when it serves."""
+        """Stop a node in a controlled way, if it runs, and start it again. Returns when it serves."""
         name = self._plan.member(node_id).name
         before = self._pids.get(name)
         self._command("restart", node_id)
@@ -248,7 +248,7 @@ class Cluster:
             raise ClusterError(f"node {node_id} did not come back; its log is {self.dir / (name + '.log')}.")
 
     def start_node(self, node_id: int) -> None:
-        """Start a node that was killed with `restart=False`; does not wait."""
+        """Start a node that was killed with `restart=False`. Does not wait."""
         self._command("start", node_id)
 
     def wait_ready(self, node_id: int, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -261,7 +261,7 @@ class Cluster:
     # ---- inside
 
     def _planned(self, found: plans.Plan | None) -> plans.Plan:
-        """What the directory holds, if it fits what is wanted; a new plan where it holds nothing."""
+        """The plan in the directory, if it fits the arguments; a new plan if the directory holds none."""
         controllers, brokers = self._wanted
         if found is None:
             return plans.create(
@@ -276,17 +276,17 @@ class Cluster:
         return found
 
     def _forget(self) -> None:
-        """Nothing is known of the processes."""
+        """Forget what is known of the processes."""
         self._pids: dict[str, int] = {}
         self._ready: set[str] = set()
         self._all_ready = False
         self._failure = ""
         self._progress_s = 0.0
-        """When a node came further last."""
+        """When a node last made progress."""
         self._done: list[tuple[str, int]] = []
 
     def _part(self, process: "subprocess.Popen[bytes]") -> None:
-        """With a supervisor that has ended: hear all that it said, which is no news for the next one."""
+        """A supervisor has ended: read the rest of its events, which say nothing about the next one."""
         self._process = None
         if self._listener is not None:
             self._listener.join(5)
@@ -301,7 +301,7 @@ class Cluster:
         for line in process.stdout:
             try:
                 event = json.loads(line)
-            except ValueError:  # something that the supervisor imports prints
+            except ValueError:  # a line that a library of the supervisor printed
                 continue
             with self._changed:
                 self._heard(event)
@@ -317,7 +317,7 @@ class Cluster:
             self._changed.notify_all()
 
     def _last_words(self, code: int) -> str:
-        """Why the supervisor ended: the last line that this process of it wrote to its log."""
+        """Why the supervisor ended: the last line of its log."""
         path = self.dir / SUPERVISOR_LOG
         try:
             with path.open("rb") as log:
@@ -348,12 +348,13 @@ class Cluster:
             self._done.append((event["do"], event["id"]))
 
     def _wait(self, holds: Callable[[], object], timeout_s: float | None) -> bool:
-        """Whether it holds, in time; None: as long as it takes."""
+        """Whether the condition holds in time; None: wait as long as it takes."""
         with self._changed:
             return bool(self._changed.wait_for(holds, timeout_s))
 
     def _wait_started(self, timeout_s: float, patient: bool) -> None:
-        """Until the cluster is ready, has failed, or the time is over; `patient`: it begins anew with each progress."""
+        """Wait until the cluster is ready, has failed, or the time is over. `patient`: each progress begins the time
+        anew."""
         self._progress_s = time.monotonic()
         with self._changed:
             until = self._progress_s + timeout_s
@@ -378,7 +379,7 @@ class Cluster:
 
 
 def _record_bytes(plan: plans.Plan) -> int:
-    """Bytes of the segments that a start may have to read."""
+    """Bytes of the log segments that a start may have to read."""
     found = 0
     for member in plan.members:
         for path in storage.directories(member.config):
@@ -389,14 +390,14 @@ def _record_bytes(plan: plans.Plan) -> int:
 
 
 def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
-    """Stop the cluster of a directory from outside, brokers first, and kill whoever takes longer than `timeout_s`; False
-    where none runs. Raises ClusterError."""
+    """Stop the cluster of a directory from outside, brokers first, and kill nodes that take longer than `timeout_s`.
+    False if none runs. Raises ClusterError."""
     _refuse_rays(directory)
     home = [str(directory)]
     try:
         found = plans.load(directory)
     except ConfigError:
-        # Started by a release that took these settings: its supervisor knows whom to stop.
+        # The cluster was started by a release that accepted these settings. Its supervisor knows the processes to stop.
         if not _signalled(home, signal.SIGTERM) or not _given_back(home, 2 * max(timeout_s, STOP_TIMEOUT_S)):
             raise
         return True
@@ -416,7 +417,7 @@ def down(directory: Path, timeout_s: float = STOP_TIMEOUT_S) -> bool:
 
 
 def _signalled(paths: Sequence[str], number: int) -> bool:
-    """Send a signal to whoever holds these directories; whether there was anybody."""
+    """Send a signal to the processes that hold these directories. Returns whether there were any."""
     pids = [pid for path in paths if (pid := storage.holder(path)) is not None]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -425,7 +426,7 @@ def _signalled(paths: Sequence[str], number: int) -> bool:
 
 
 def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
-    """Whether nobody holds these directories any more, in time."""
+    """Whether all these directories are free in time."""
     until = time.monotonic() + timeout_s
     while any(storage.holder(path) is not None for path in paths):
         if time.monotonic() > until:
@@ -435,6 +436,6 @@ def _given_back(paths: Sequence[str], timeout_s: float) -> bool:
 
 
 def _refuse_rays(directory: Path) -> None:
-    """Raises ClusterError where the nodes are Ray's, which starts again what ends."""
+    """Raises ClusterError if the nodes run on Ray, which would start them again."""
     if (directory / plans.RAY_JSON).exists():
         raise ClusterError(f"{directory} holds a cluster on Ray: write --ray, or take another --dir.")

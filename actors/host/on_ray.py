@@ -1,14 +1,14 @@
-"""A cluster on Ray: one detached named actor a node, hosting the same loop as a local process does.
+"""A cluster on Ray: one detached named actor for each node, running the same loop as a local process does.
 
-This file alone knows Ray. Ray places, supervises and answers for a node; no message of the protocol travels as an actor
-call. A node is pinned to its machine, because its data is there: by the custom resource `rayft-<node>` where a machine
-offers one, else by `node:<ip>`. `up` spreads the nodes over the machines and writes its choice down; with that file it
-adopts the same directories again after a head has been replaced.
+This file alone uses Ray. Ray places and supervises a node and answers questions about it; no message of the protocol
+travels as an actor call. A node is pinned to its machine, because its data is there: by the custom resource
+`rayft-<node>` if a machine offers one, else by `node:<ip>`. `up` spreads the nodes over the machines and writes its
+choice to a file. With that file it uses the same directories again after a head has been replaced.
 
-Ray starts an actor again after any exit code, so an actor that must not come back (78: another process holds its id; 0: as
-asked) leaves through `ray.actor.exit_actor()`, which only a call of the actor may do: it calls itself. An actor whose
-constructor fails it does not start again: so whatever can go wrong, the directory that the process before still holds
-above all, goes wrong in the node's thread.
+Ray restarts an actor after any exit code. An actor that must not come back (78: another process holds its id; 0: as
+asked) therefore leaves through `ray.actor.exit_actor()`. Only a call of the actor may do that, so the actor calls
+itself. Ray does not restart an actor whose constructor fails. So everything that can fail, above all taking the
+directory that the process before may still hold, happens in the node's thread.
 """
 
 import argparse
@@ -31,13 +31,14 @@ from actors.import_path import joining_ray
 
 NAMESPACE = "rayft"
 SLIVER = 0.001
-"""Of the pinning resource: any amount pins, and a whole one would allow one node a machine only."""
+"""The amount of the pinning resource that a node takes. Any amount pins it; a whole one would allow one node for each
+machine only."""
 READY_TIMEOUT_S = 60.0
 REFUSED_PAUSE_S = 5.0
 
 
 class RayNode:
-    """What runs inside the actor: a node in a thread. It does not know Ray, save for how to leave."""
+    """The content of the actor: a node in a thread. It uses Ray only to leave."""
 
     def __init__(self, name: str, own: Mapping[str, str], cluster_id: str, directory_id: bytes,
                  voters: Sequence[tuple[int, str, int, bytes]]) -> None:  # fmt: skip
@@ -47,7 +48,7 @@ class RayNode:
         self._listening: set[str] = set()
         self._loop: Any = None
         self._unwanted = False
-        """Somebody asked for the end, maybe before there was a loop."""
+        """Whether the end was asked for, perhaps before there was a loop."""
         self._ended: tuple[int, str] | None = None
         self._format = partial(
             storage.format_node, self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters],
@@ -57,11 +58,11 @@ class RayNode:
         self._thread.start()
 
     def state(self) -> dict[str, Any]:
-        """Process id, listeners that accept, and how it ended if it did."""
+        """Process id, listeners that accept, and the exit code and reason if the node has ended."""
         return {"pid": os.getpid(), "listening": sorted(self._listening), "ended": self._ended}
 
     def shutdown(self, timeout_s: float) -> bool:
-        """Controlled shutdown; whether the node is gone after it."""
+        """Shut the node down in a controlled way. Returns whether it has ended within the time."""
         self._unwanted = True
         if self._loop is not None:
             self._loop.shutdown()
@@ -90,7 +91,7 @@ class RayNode:
             ray.get_runtime_context().current_actor.leave.remote()
         else:
             if self._ended[0] == REFUSED:
-                time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask why
+                time.sleep(REFUSED_PAUSE_S)  # so that `up` can ask for the reason
             os._exit(self._ended[0])
 
     def _run(self) -> tuple[int, str]:
@@ -112,7 +113,7 @@ class RayNode:
 
 
 def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
-    """`rayft up --ray`: place, start, wait; the cluster outlives this command."""
+    """`rayft up --ray`: place the nodes, start them, wait. The cluster outlives this command."""
     ray = _connect(options.ray)
     directory = Path(options.dir).absolute()
     directory.mkdir(durable.DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ def down(options: argparse.Namespace) -> int:
 
 
 def _connect(address: str) -> Any:
-    """Ray, connected to a running cluster; `local` starts one in this machine for as long as this process lives."""
+    """Ray, connected to a running cluster. `local` starts one on this machine that lives as long as this process."""
     try:
         import ray
     except ImportError:
@@ -165,7 +166,7 @@ def _connect(address: str) -> Any:
 
 
 def _machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[str]]]:
-    """(ip, names of rayft's custom resources) of every machine that is alive, in a stable order."""
+    """(ip, names of rayft's custom resources) of every live machine, in a stable order."""
     found = {
         str(node["NodeManagerAddress"]): frozenset(r for r in node["Resources"] if r.startswith("rayft-"))
         for node in nodes
@@ -177,7 +178,7 @@ def _machines(nodes: Sequence[Mapping[str, Any]]) -> list[tuple[str, frozenset[s
 
 
 def place(names: Sequence[str], machines: Sequence[tuple[str, frozenset[str]]]) -> dict[str, tuple[str, str]]:
-    """Node -> (ip, resource that pins it): where the machine offers `rayft-<node>`, else in turn over all machines."""
+    """Node -> (ip, resource that pins it): the machine that offers `rayft-<node>`, else all machines in turn."""
     placed: dict[str, tuple[str, str]] = {}
     turn = 0
     for name in names:
@@ -201,7 +202,7 @@ def _chosen(directory: Path) -> dict[str, Any] | None:
 
 
 def _plan(directory: Path, choice: dict[str, Any]) -> plans.Plan:
-    """What was chosen as a plan. The properties files count, where they are there: settings are changed in them."""
+    """The recorded choice as a plan. Where properties files exist, they are used: users change settings in them."""
     nodes = choice["nodes"]
     missing = [name for name in nodes if not (directory / f"{name}.properties").exists()]
     plans.write(directory, {name: nodes[name]["properties"] for name in missing})
@@ -215,7 +216,7 @@ def _plan(directory: Path, choice: dict[str, Any]) -> plans.Plan:
 
 def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, str],
             machines: Sequence[tuple[str, frozenset[str]]]) -> dict[str, Any]:  # fmt: skip
-    """Invent ids and addresses; written down before anything is started."""
+    """Choose ids, addresses and machines, and record the choice before anything is started."""
     controllers = 3 if options.controllers is None else options.controllers
     brokers = 3 if options.brokers is None else options.brokers
     first = plans.FIRST_PORT if options.port is None else options.port
@@ -248,7 +249,7 @@ def _existing(ray: Any, name: str) -> Any:
 
 
 def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
-    """The node's actor: the one that is there, or a new one over the same directory."""
+    """The node's actor: the existing one, or a new one over the same directory."""
     found = _existing(ray, name)
     if found is not None:
         return found
@@ -269,7 +270,7 @@ def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
 
 
 def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, int]:
-    """Until every node serves; pids by name."""
+    """Wait until every node serves. Returns process ids by name."""
     until = time.monotonic() + READY_TIMEOUT_S
     wanted = {m.name: {x.name for x in m.config.listeners} for m in plan.members}
     while True:
@@ -287,7 +288,8 @@ def _wait(ray: Any, actors: Mapping[str, Any], plan: plans.Plan) -> dict[str, in
 
 
 def _state(ray: Any, call: Any) -> dict[str, Any]:
-    """What a node says of itself. Between the end of its process and the next one it says nothing, nor without a machine."""
+    """What a node reports of itself. It reports nothing between its process and the next one, or while its machine is
+    lost."""
     try:
         found: dict[str, Any] = ray.get(call, timeout=READY_TIMEOUT_S)
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):

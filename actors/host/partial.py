@@ -1,13 +1,14 @@
-"""Memory for frames that are not whole yet: who is read on, who waits, who must go.
+"""Memory for frames that are not whole yet: which connections are read, which wait, and which are closed.
 
 This file alone decides how much unfinished frames may hold over all connections of a plane. Rules:
 
-1. The first `FREE_BYTES` of a frame are read always. So small requests pass whatever others do.
-2. A larger frame is read beyond that when there is room for all of it. Frames up to `ORDINARY_BYTES_MAX` and larger ones
-   have half of the room each: large ones delay large ones only. A frame that is larger than its half is let in alone.
-3. A frame that finds no room waits in line, first come, first served; its connection is not read meanwhile.
-4. While others wait, a frame that holds room must arrive: when nothing of it has come for `STALLED_MS`, or when it takes
-   longer than `SLOW_MS` and a second a MiB, its connection is closed.
+1. The first `FREE_BYTES` of a frame are always read. So small requests pass whatever other connections do.
+2. A larger frame is read beyond that when there is room for all of it. Frames up to `ORDINARY_BYTES_MAX` have half of
+   the room, and larger ones have the other half: so large frames delay only each other. A frame that is larger than its
+   half is let in when no other is.
+3. A frame that finds no room waits in a queue, first come, first served. Its connection is not read meanwhile.
+4. While frames wait, a frame that holds room must arrive in time. Its connection is closed when nothing of it has come
+   for `STALLED_MS`, or when it takes longer than `SLOW_MS` and a second for each MiB.
 """
 
 from collections.abc import Iterator
@@ -23,14 +24,14 @@ class Frame(Protocol):
     """An unfinished frame, as the room sees it."""
 
     moved_ms: int
-    """When something of it arrived last, or reading was resumed."""
+    """When bytes of it arrived last, or reading was resumed."""
 
     def let_in(self) -> None:
-        """There is room: read on."""
+        """There is room for the frame: read on."""
         ...
 
     def held_up(self) -> bool:
-        """Whether this side does not read it at the moment: then it cannot be late."""
+        """Whether this side has stopped reading it for now: then it cannot be late."""
         ...
 
 
@@ -61,7 +62,8 @@ class Room:
         return sum(half.held for half in self._halves)
 
     def ask(self, frame: Frame, size: int, now_ms: int) -> bool:
-        """Room for a whole frame of `size` bytes; False: `let_in` is called when there is."""
+        """Ask for room for a whole frame of `size` bytes. False: there is none yet, and `let_in` is called when there
+        is."""
         half = self._halves[size > ORDINARY_BYTES_MAX]
         if half.line or not half.fits(size):
             half.line[frame] = size
@@ -71,7 +73,7 @@ class Room:
         return True
 
     def leave(self, frame: Frame, now_ms: int) -> None:
-        """A frame is whole, or its connection gone; whoever waits may go in."""
+        """A frame is whole, or its connection is gone. Frames that wait may be let in."""
         for half in self._halves:
             half.line.pop(frame, None)
             half.held -= half.inside.pop(frame, (0, 0))[0]
@@ -90,7 +92,7 @@ class Room:
         return any(half.line for half in self._halves)
 
     def late(self, now_ms: int) -> Iterator[tuple[Frame, int]]:
-        """(frame, size) of those that hold room for which others wait, and do not arrive."""
+        """(frame, size) of those that hold room for which others wait, and that do not arrive in time."""
         for half in self._halves:
             if half.line:
                 for frame, (size, since_ms) in list(half.inside.items()):

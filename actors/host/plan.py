@@ -1,15 +1,15 @@
-"""What a local cluster consists of: a properties file for each node, in one directory.
+"""The content of a local cluster: a properties file for each node, in one directory.
 
 This file alone decides the layout of a cluster's directory:
 
     cluster.json               the running cluster, for people and programs (schema: DESIGN section 11)
     broker-1.properties        a node's configuration, as `rayft node --config` takes it
-    broker-1.log               what the node had to say
+    broker-1.log               the node's log
     broker-1/                  its data
-    ray.json                   of a cluster on Ray: which machine has which node
+    ray.json                   for a cluster on Ray: which machine has which node
 
 Brokers are numbered 1, 2, ... and controllers 1001, 1002, ...; with `combined` the first of each share a process. The
-files are written once: who starts the directory again gets the same nodes on the same ports.
+files are written once: a later start of the directory runs the same nodes on the same ports.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from actors.host.system_random import SystemRandom, uuid_text
 FIRST_CONTROLLER = 1001
 FIRST_PORT, LAST_PORT = 9092, 65535
 CONTROLLERS_BEHIND = 100
-"""The first controller's port is so many behind the first broker's."""
+"""The first controller's port is the first broker's plus this."""
 CLUSTER_JSON = "cluster.json"
 RAY_JSON = "ray.json"
 OWN = (
@@ -52,11 +52,11 @@ class Member(NamedTuple):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Its broker id and its controller id, those it has."""
+        """Its broker id and its controller id, as far as it has them."""
         return tuple(id for id in (self.config.broker_id, self.config.controller_id) if id >= 0)
 
     def address(self, kind: str) -> tuple[str, int]:
-        """(host, port) of its first listener of a kind, as others reach it."""
+        """(host, port) of its first listener of a kind, as other processes reach it."""
         found = next(listener for listener in self.config.listeners if listener.kind == kind)
         return found.host or "127.0.0.1", found.port
 
@@ -86,12 +86,12 @@ class Plan(NamedTuple):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients connect to."""
+        """The addresses that clients connect to."""
         return ",".join(_joined(*member.address("client")) for member in self.brokers)
 
     @property
     def bootstrap_controllers(self) -> str:
-        """What tools connect to that talk to controllers."""
+        """The addresses for tools that connect to controllers."""
         return ",".join(_joined(*member.address("controller")) for member in self.controllers)
 
     def describe(self, cluster_id: str, pids: Mapping[str, int]) -> dict[str, object]:
@@ -111,7 +111,7 @@ class Plan(NamedTuple):
 
 
 def load(directory: Path) -> Plan | None:
-    """The plan that a directory holds; None when it holds none."""
+    """The plan in a directory; None if there is none."""
     members = []
     for path in directory.glob("*.properties"):
         if re.fullmatch(r"(broker|controller|node)-\d+", path.stem):
@@ -131,9 +131,9 @@ def create(
     combined: bool = False,
     level: int = 2,
 ) -> Plan:
-    """Invent a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers and from
-    `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; nothing is left then
-    that a second try would stumble over."""
+    """Create a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers, and from
+    `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; after an error nothing
+    is left that would make a second try fail."""
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
     refuse_shape(controllers, brokers, port)
@@ -169,7 +169,8 @@ def create(
 
 
 def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path]) -> None:
-    """Take away what a failed `create` has made, and nothing else: half of a cluster would be started as a whole one."""
+    """Remove what a failed `create` has made, and nothing else. Half of a cluster would otherwise be started as a whole
+    one."""
     for file in (*files, *(path / storage.META for path in blank)):
         with contextlib.suppress(OSError):
             file.unlink()
@@ -178,7 +179,7 @@ def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path]) -> 
 
 
 def refuse_shape(controllers: int, brokers: int, port: int) -> None:
-    """Raises ConfigError for numbers of nodes that cannot be, and for a first port whose last neighbour is none."""
+    """Raises ConfigError for impossible numbers of nodes, and for a first port from which the others would not fit."""
     if controllers < 1:
         raise ConfigError(f"a cluster of {controllers} controllers cannot be: write --controllers 1 or more.")
     if brokers < 0:
@@ -192,7 +193,7 @@ def refuse_shape(controllers: int, brokers: int, port: int) -> None:
 
 
 def write(directory: Path, files: Mapping[str, Mapping[str, str]]) -> None:
-    """The properties files, which are the plan from now on."""
+    """Write the properties files, which are the plan from now on."""
     texts = {
         name: "".join(f"{setting}={_escaped(value)}\n" for setting, value in own.items()) for name, own in files.items()
     }
@@ -217,7 +218,7 @@ def describe(
     common: Mapping[str, str],
     combined: bool = False,
 ) -> dict[str, dict[str, str]]:
-    """Properties of every node by its name, from the address of each. Raises ConfigError."""
+    """The properties of every node, by its name, made from the addresses of all. Raises ConfigError."""
     refuse_own(common)
     if "," in str(directory.absolute()):
         raise ConfigError(f"{directory} has a comma, which separates the directories in log.dirs: take another --dir.")
@@ -262,14 +263,14 @@ def refuse_own(common: Mapping[str, str]) -> None:
 
 
 def _number_metrics(files: Mapping[str, dict[str, str]], first: str) -> None:
-    """The address of the first node's metrics is given; the others follow on the next ports."""
+    """Number the metrics addresses: the first node's is given, and the others follow on the next ports."""
     host, _, port = first.rpartition(":")
     for place, own in enumerate(files.values()):
         own[METRICS] = f"{host}:{int(port) + place}" if port.isdigit() and int(port) else first
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A bound socket that keeps a port from everybody but our own nodes, who bind it too. Raises PortTaken."""
+    """A bound socket that keeps a port from all processes but our own nodes, which bind it too. Raises PortTaken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -279,7 +280,8 @@ def reserve(host: str, port: int) -> socket.socket:
         sock.close()
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise PortTaken(
-            f"port {port} on {host or '*'} cannot be used ({why}): stop whoever uses it, or choose others with --port."
+            f"port {port} on {host or '*'} cannot be used ({why}): stop the process that uses it, or "
+            f"choose others with --port."
         ) from None
     return sock
 
@@ -297,12 +299,12 @@ def _format(plan: Plan, level: int) -> None:
 
 
 def json_text(content: object) -> str:
-    """A small file that people may read."""
+    """JSON for a small file that people may read."""
     return json.dumps(content, indent=2) + "\n"
 
 
 def write_json(path: Path, content: object) -> None:
-    """A small file for other programs: never half written."""
+    """Write a small file for other programs. It is never half written."""
     temporary = path.with_suffix(".tmp")
     with open(temporary, "w", opener=durable.private) as file:
         file.write(json_text(content))
@@ -318,5 +320,5 @@ def _bracket(host: str) -> str:
 
 
 def ids(members: Sequence[Member]) -> str:
-    """Ids for a sentence."""
+    """The ids of some members, as text for a sentence."""
     return ", ".join(str(id) for member in members for id in member.ids)

@@ -1,7 +1,7 @@
-"""Questions to a running cluster from outside: one request, one answer, plain sockets.
+"""Questions to a running cluster from outside: one request and one answer over a plain socket.
 
-This file alone decides how `status` and `Cluster` learn who leads. It asks with Kafka's own RPCs, so it works against any
-node of the cluster that answers.
+This file alone decides how `status` and `Cluster` learn which controller leads. It uses Kafka's own RPCs, so any node
+of the cluster that answers will do.
 """
 
 import math
@@ -17,15 +17,15 @@ from actors.wire.messages import message
 
 TIMEOUT_S = 2.0
 TOPIC = "__cluster_metadata"
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # a node is not behind the proxy of the web
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # a node is never behind a web proxy
 
 
 class NoAnswer(Exception):
-    """Nobody answered, or not sensibly."""
+    """No node answered, or the answer could not be used."""
 
 
 class Quorum(NamedTuple):
-    """DescribeQuorum's answer in short. `ends`: log end offset by replica id; `observers`: brokers' likewise."""
+    """DescribeQuorum's answer in short. `ends`: log end offset by replica id; `observers`: the same for brokers."""
 
     leader_id: int
     leader_epoch: int
@@ -35,7 +35,7 @@ class Quorum(NamedTuple):
 
 
 class Partitions(NamedTuple):
-    """How the partitions of a cluster are, counted."""
+    """Counts of a cluster's partitions by their state."""
 
     topics: int
     partitions: int
@@ -44,7 +44,7 @@ class Partitions(NamedTuple):
 
 
 def ask(address: tuple[str, int], name: str, request: Any, version: int, timeout_s: float = TIMEOUT_S) -> Any:
-    """One request on a connection of its own. Raises NoAnswer."""
+    """Send one request on a connection of its own. Raises NoAnswer."""
     try:
         with socket.create_connection(address, timeout=timeout_s) as sock:
             sock.settimeout(timeout_s)
@@ -69,7 +69,7 @@ def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -
     """Ask each address until one knows a leader. Raises NoAnswer."""
     cls = message("DescribeQuorumRequest")
     request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
-    last = NoAnswer("there is nobody to ask")
+    last = NoAnswer("no address is known to ask")
     for address in addresses:
         try:
             reply = ask(address, "DescribeQuorum", request, 1, timeout_s)
@@ -91,8 +91,8 @@ def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -
 
 
 def partitions(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Partitions:
-    """Count partitions as one broker's metadata shows them. Raises NoAnswer."""
-    last = NoAnswer("there is nobody to ask")
+    """Count partitions as one broker's Metadata answer shows them. Raises NoAnswer."""
+    last = NoAnswer("no address is known to ask")
     for address in addresses:
         try:
             reply = ask(address, "Metadata", message("MetadataRequest")(topics=None), 9, timeout_s)
@@ -122,7 +122,8 @@ def metrics(address: tuple[str, int]) -> dict[str, float]:
 
 
 def serves(address: tuple[str, int]) -> bool:
-    """Whether a node answers clients there. The port of a fenced broker takes a connection too, and closes it at once."""
+    """Whether a node answers clients at an address. A fenced broker's port accepts a connection too, but closes it at
+    once."""
     try:
         ask(address, "ApiVersions", message("ApiVersionsRequest")(), 0)
     except NoAnswer:

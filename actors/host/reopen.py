@@ -1,7 +1,7 @@
-"""A cluster's directory that exists already, and what somebody asks of it who would start it.
+"""Check the options of a command against a cluster directory that exists already.
 
-This file alone decides which wishes are refused because they only shape a new directory. A wish that the directory fulfils
-already is none: the same command line may be given again and again.
+This file alone decides which options are refused because they only shape a new directory. An option that the directory
+already fulfils is accepted: the same command line may be given again and again.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,10 @@ def agree(
     combined: bool = False,
     level: int | None = None,
 ) -> None:
-    """Compare wishes, as `plan.create` takes them, with what there is. None, port 0 and combined=False wish nothing.
+    """Compare options, as `plan.create` takes them, with the existing plan. None, port 0 and combined=False ask for
+    nothing.
 
-    Raises ConfigError with one sentence about the first that differs, or about a setting that does not exist.
+    Raises ConfigError with one sentence about the first option that differs, or about a setting that does not exist.
     """
     for what, wanted, have in (("controllers", controllers, plan.controllers), ("brokers", brokers, plan.brokers)):
         if wanted is not None and wanted != len(have):
@@ -58,7 +59,7 @@ def _agree_settings(plan: Plan, common: Mapping[str, str]) -> None:
             if name not in BROKER_CONFIGS or asked.value(name) == member.config.value(name):
                 continue
             if name == METRICS and any(other.config.value(name) == common[spelt].strip() for other in plan.members):
-                continue  # each node has a port of its own, counted up from the one that was given
+                continue  # each node has a port of its own, counted up from the given one
             have = member.config.given.get(name, "its default")
             raise ConfigError(
                 f"{plan.directory} holds a cluster, and {member.name}.properties has {have} for {spelt}, not "

@@ -1,14 +1,14 @@
-"""Which lines of a log are written, and how the others are told.
+"""Which lines of a log are written, and how the others are reported.
 
-A peer or a fault can cause the same line thousands of times a second, and the log is often on the disk that the records
-are on. Lines are of one *kind* where they differ in numbers only: addresses, ports, offsets, ids. Rules:
+A peer or a fault can cause the same line thousands of times a second, and the log is often on the disk that holds the
+records. Lines that differ in numbers only (addresses, ports, offsets, ids) are of one *kind*. Rules:
 
 1. The first line of a kind is written at once. So are lines of the same kind with other words, up to TEXTS_MAX of them.
-2. A line that stands there already, and what comes beyond rule 1, is counted. When INTERVAL_S are over since the first of
-   the kind, one line says how many there were and shows the newest.
+2. Any further line of the kind is counted. When INTERVAL_S are over since the first line of the kind, one line says how
+   many were counted and shows the newest.
 3. Of one level at most LINES_MAX lines are written in an interval, however many kinds there are. The rest is counted
-   together: who can choose the words of a line can make any number of kinds.
-4. Memory is bounded by KINDS_MAX kinds. What is remembered of a text is bounded too.
+   together: a peer that can choose the words of a line can make any number of kinds.
+4. Memory is bounded by KINDS_MAX kinds. The memory for each text is bounded too.
 """
 
 import re
@@ -31,25 +31,25 @@ class Kind:
         self.texts: set[int] = set()
         """Hashes of the texts that were written."""
         self.count = 0
-        """Lines that were not written."""
+        """How many lines were not written."""
         self.newest = ""
-        """The last of them, shortened."""
+        """The last line that was not written, shortened."""
 
 
 class Repeats:
-    """Of one log. Times are seconds of a monotonic clock; `level` is any word."""
+    """The repeats of one log. Times are seconds of a monotonic clock. `level` is any word."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], Kind] = {}
         """Invariant: ordered by `since_s`, since an interval begins when its kind is added."""
         self._written: dict[str, tuple[float, int]] = {}
-        """By level: when the present interval began, and the lines that were written in it."""
+        """Level -> when the present interval began, and the number of lines that were written in it."""
         self._others: dict[str, int] = {}
-        """By level: lines that rule 3 or 4 kept back."""
+        """Level -> the number of lines that rule 3 or 4 kept back."""
         self._others_since_s = 0.0
 
     def admits(self, level: str, text: str, now_s: float) -> bool:
-        """Whether the line is to be written; else it is counted. Take what is `due` first."""
+        """Whether the line should be written; if not, it is counted. Call `due` first."""
         name = (level, _NUMBERS.sub("#", text[:SHOWN_CHARACTERS_MAX]))
         kind = self._kinds.get(name)
         if kind is None:
@@ -69,16 +69,16 @@ class Repeats:
         return True
 
     def due(self, now_s: float) -> list[tuple[str, str]]:
-        """(level, line) of what was counted and is to be told now."""
+        """(level, line) for the counted lines that must be reported now."""
         return self._told(now_s - INTERVAL_S, now_s)
 
     def all(self, now_s: float) -> list[tuple[str, str]]:
-        """The same, of everything: the log ends."""
+        """(level, line) for all counted lines, because the log ends."""
         return self._told(now_s, now_s)
 
     @property
     def counting(self) -> bool:
-        """Whether something is still to be told."""
+        """Whether counted lines are still to be reported."""
         return bool(self._others) or any(kind.count for kind in self._kinds.values())
 
     def _told(self, until_s: float, now_s: float) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the `rayft` command shows: the state of a cluster as values, as a table, as one line.
+"""The output of the `rayft` command: the state of a cluster as values, as a table, as one line.
 
 This file alone decides the words on the screen and the keys of `status --json`.
 """
@@ -15,7 +15,7 @@ from actors.host import probe, storage
 
 
 def state(directory: Path) -> dict[str, Any]:
-    """Everything `status --json` prints. Raises FileNotFoundError where no cluster was started in the directory."""
+    """The content of `status --json`. Raises FileNotFoundError if no cluster was started in the directory."""
     plan = plans.load(directory)
     if plan is None:
         raise FileNotFoundError(
@@ -61,7 +61,7 @@ def state(directory: Path) -> dict[str, Any]:
 
 
 def _add_metrics(plan: plans.Plan, found: dict[str, Any]) -> None:
-    """What a node shows of itself, where it was told to (`rayft.metrics.listen`)."""
+    """Add the metrics of the nodes that serve them (`rayft.metrics.listen`)."""
     for row in found["controllers"] + found["brokers"]:
         where = plan.member(row["id"]).config.value(plans.METRICS)
         if where and row["pid"] is not None:
@@ -73,7 +73,7 @@ def _add_metrics(plan: plans.Plan, found: dict[str, Any]) -> None:
 
 
 def _cluster_id(directory: Path, plan: plans.Plan) -> str:
-    """From cluster.json, which there is while the cluster runs; else from the first node's directory."""
+    """The cluster id: from cluster.json, which exists while the cluster runs, else from the first node's directory."""
     try:
         return str(json.loads((directory / plans.CLUSTER_JSON).read_text())["cluster_id"])
     except (OSError, ValueError, KeyError):
@@ -89,7 +89,7 @@ def _controller_state(row: dict[str, Any], quorum: probe.Quorum) -> str:
 
 
 def healthy(found: dict[str, Any]) -> bool:
-    """Whether somebody leads and every node is there."""
+    """Whether a controller leads and every node is there."""
     nodes = found["controllers"] + found["brokers"]
     return found["leader_id"] >= 0 and all(row["state"] in ("leader", "follower", "active") for row in nodes)
 
@@ -110,7 +110,7 @@ def line(found: dict[str, Any]) -> str:
 
 
 def table(found: dict[str, Any]) -> Table:
-    """A row a node."""
+    """The cluster as a table, one row for each node."""
     result = Table(
         title=f"cluster {found['cluster_id']}", caption=line(found), title_justify="left", caption_justify="left"
     )
@@ -130,6 +130,6 @@ def show(found: dict[str, Any], as_json: bool, console: Console) -> None:
     """Print it."""
     if as_json:
         console.file.write(json.dumps(found, indent=2) + "\n")
-        console.file.flush()  # whoever watches through a pipe would see it when there is a block of it
+        console.file.flush()  # a reader of a pipe would otherwise see nothing until a whole block is there
     else:
         console.print(table(found))

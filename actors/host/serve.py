@@ -1,7 +1,7 @@
 """One node in this process: directories, ports, log, loop.
 
-This file alone decides the order of a start: directories are checked and locked, every port is reserved, then the node is
-made and recovers. Whatever is wrong before that is one sentence and exit code 3; the node's own reasons are in
+This file alone decides the order of a start: directories are checked and locked, every port is reserved, then the node
+is made and recovers. An error before that is reported in one sentence, with exit code 3. The node's own reasons are in
 `Effects.stop` (0 as asked, 1 cannot go on, 78 another process holds the id).
 """
 
@@ -26,8 +26,9 @@ ID_TAKEN = 78
 
 
 class Journal:
-    """The log of a node: a line an event, with the time and how bad it is; lines that repeat are counted (`Repeats`). A line
-    that cannot be written is lost: the disk that is full may be the log's too, and who reports it must go on."""
+    """The log of a node: one line for each event, with the time and the level. Lines that repeat are counted
+    (`Repeats`). A line that cannot be written is lost: the disk that is full may be the log's too, and the node must go
+    on."""
 
     def __init__(self, stream: TextIO, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -47,13 +48,13 @@ class Journal:
         self._line("ERROR", text)
 
     def settle(self) -> None:
-        """Tell of lines that were counted, of those whose time has come. To be called about once a second."""
+        """Report counted lines whose interval is over. To be called about once a second."""
         if self._repeats.counting:
             for level, text in self._repeats.due(self._clock_s()):
                 self._write(level, text)
 
     def end(self) -> None:
-        """Tell of all lines that were counted: the last ones follow."""
+        """Report all counted lines, because the log ends."""
         for level, text in self._repeats.all(self._clock_s()):
             self._write(level, text)
 
@@ -84,12 +85,13 @@ def serve(
     main_thread: bool = True,
     looping: Callable[[Loop], None] | None = None,
 ) -> tuple[int, str]:
-    """Run a node until it stops: (exit code, sentence). `looping` gets the loop, to stop it from another thread."""
+    """Run a node until it stops. Returns (exit code, sentence). `looping` gets the loop, so that another thread can
+    stop it."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
     descriptors.raise_limit()
     if main_thread:
-        os.umask(0o077)  # for what libraries write; every file of our own says its mode
+        os.umask(0o077)  # for files that libraries write; the project's own code gives each file its mode
     with contextlib.ExitStack() as kept:
         try:
             found = storage.check(config)
@@ -125,7 +127,7 @@ def serve(
 
 
 def _endpoint(config: NodeConfig, loop: Loop):  # type: ignore[no-untyped-def]
-    """The HTTP endpoint of the metrics; None where none is wanted. Its package is loaded only then."""
+    """The HTTP endpoint of the metrics; None if the setting is empty. Its package is imported only if it is needed."""
     from actors.host import metrics
 
     where = config.value(SETTING)
@@ -157,5 +159,5 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
 
 
 def hostname() -> str:
-    """What to advertise for a listener on every interface."""
+    """The host name to advertise for a listener on every interface."""
     return socket.getfqdn()

@@ -1,8 +1,8 @@
 """Listening sockets: reserved early, opened when the node says so.
 
-This file alone decides when a port answers. Every port is bound before the node starts; until `listen` a connect is
-refused, from then on until the process ends it is taken. Controller and control-plane listeners are never limited in
-connections (R291-49).
+This file alone decides when a port accepts connections. Every port is bound before the node starts. Until `listen` a
+connect is refused; from then on until the process ends it is accepted. The numbers of connections to controller and
+control-plane listeners are never limited (R291-49).
 """
 
 import errno
@@ -21,14 +21,14 @@ NO_ROOM = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class PortTaken(Exception):
-    """A port that another process holds. One sentence, with what to do."""
+    """Another process holds a port. The message is one sentence that says what to do."""
 
 
 class Listeners:
     """The sockets of one node, by listener name."""
 
     def __init__(self, config: NodeConfig) -> None:
-        """Bind all of them. Raises PortTaken, or ConfigError for a protocol that is not spoken."""
+        """Bind all of them. Raises PortTaken, or ConfigError for a security protocol other than PLAINTEXT."""
         self._sockets: dict[str, socket.socket] = {}
         self._backlog = max(128, config.value("socket.listen.backlog.size"))
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
@@ -46,7 +46,7 @@ class Listeners:
         return {name: int(sock.getsockname()[1]) for name, sock in self._sockets.items()}
 
     def open_to_others(self) -> str | None:
-        """A sentence about the listeners that other machines may reach, None where there are none."""
+        """A warning about the listeners that other machines may reach; None if there are none."""
         found = [
             f"{name} at {host}:{port}"
             for name, sock in self._sockets.items()
@@ -65,11 +65,11 @@ class Listeners:
         return self._sockets[name].fileno()
 
     def limited(self, name: str) -> bool:
-        """Whether max.connections counts on this listener."""
+        """Whether max.connections applies to this listener."""
         return self._kinds[name] not in UNLIMITED_KINDS
 
     def listen(self, name: str) -> None:
-        """Begin to answer. Raises PortTaken."""
+        """Begin to accept connections. Raises PortTaken."""
         try:
             self._sockets[name].listen(self._backlog)
         except OSError as error:
@@ -77,15 +77,15 @@ class Listeners:
             raise _taken(name, host, port, error) from None
 
     def accept(self, name: str, found: Callable[[socket.socket, str, str], None]) -> bool:
-        """Take what waits, at most `ACCEPT_AT_ONCE`; `found` gets the socket, the listener's name and the peer's address.
-        False: there is no descriptor or no memory for one more, and what waits goes on waiting."""
+        """Accept waiting connections, at most `ACCEPT_AT_ONCE`. `found` gets the socket, the listener's name and the
+        peer's address. False: there is no descriptor or no memory for another one, and the rest goes on waiting."""
         for _ in range(ACCEPT_AT_ONCE):
             try:
                 sock, address = self._sockets[name].accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return True
             except OSError as error:
-                return error.errno not in NO_ROOM  # else one connection's own: the next readiness tries again
+                return error.errno not in NO_ROOM  # else it concerns one connection: the next readiness tries again
             if sock.fileno() >= self._descriptors_end and self.limited(name):
                 sock.close()
                 return False
@@ -110,7 +110,7 @@ class ConnectionLimits:
         self._all = 0
 
     def take(self, host: str) -> bool:
-        """Count one more connection from `host`; False, and nothing counted, where that is too many."""
+        """Count one more connection from `host`. False: that would be too many, and nothing is counted."""
         if self._all >= self._most or self._by_host[host] >= self._overrides.get(host, self._most_per_ip):
             return False
         self._all += 1
@@ -118,7 +118,7 @@ class ConnectionLimits:
         return True
 
     def give(self, host: str) -> None:
-        """One less."""
+        """Count one connection less."""
         self._all -= 1
         self._by_host[host] -= 1
         if not self._by_host[host]:
@@ -126,7 +126,7 @@ class ConnectionLimits:
 
 
 def _overrides(text: str) -> Iterator[tuple[str, int]]:
-    """(address, number): peers have addresses, so a name stands for those that it has now."""
+    """(address, number). A peer is known by its address, so a name is replaced by the addresses that it has now."""
     for pair in text.split(","):
         if pair.strip():
             host, _, most = pair.strip().rpartition(":")

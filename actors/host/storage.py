@@ -1,4 +1,4 @@
-"""Directories of a node: formatting, `meta.properties`, the lock that keeps a second process out.
+"""Directories of a node: formatting, `meta.properties`, and the lock that keeps a second process out.
 
 This file alone decides when a directory belongs to a node. A formatted directory holds `meta.properties` with version 1,
 cluster.id, directory.id, the family of metadata records, the level that the first leader writes, and the ids of the
@@ -6,9 +6,9 @@ roles; a controller's metadata directory also holds the first checkpoint, which 
 
 Rules:
 
-1. Nothing here repairs or overwrites: a directory that does not fit is an error whose sentence says what to do.
-2. A process that opens a directory holds its `.lock` until it ends; the system gives it back after any kind of death.
-3. Formatting is durable when it returns, and a directory cut short while formatting counts as not formatted:
+1. This code repairs and overwrites nothing. A directory that does not fit is an error whose sentence says what to do.
+2. A process that opens a directory holds its `.lock` until it ends. The system frees the lock however the process dies.
+3. Formatting is durable when it returns. A directory whose formatting was interrupted counts as not formatted, because
    `meta.properties` is written last.
 """
 
@@ -37,11 +37,11 @@ METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 HOLDER_BYTES = 32
 LOOK_S = 0.2
-"""Who asks for the holder has the lock for a moment: so long does a node try."""
+"""How long a node tries to get the lock. A process that only asks for the holder takes the lock for a moment."""
 
 
 class StorageError(Exception):
-    """A directory that cannot be used. One sentence, with what to do."""
+    """A directory cannot be used. The message is one sentence that says what to do."""
 
 
 class Voter(NamedTuple):
@@ -55,7 +55,7 @@ class Voter(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """What meta.properties of one directory says."""
+    """The content of one directory's meta.properties."""
 
     path: str
     cluster_id: str
@@ -84,7 +84,7 @@ class Lock:
                     f"directory."
                 )
             time.sleep(0.005)
-        # In place, as a full disk has no other room. The right to the directory is the lock, not the number.
+        # Written in place, as a full disk has no other room. The lock is what counts, the number in it only informs.
         with contextlib.suppress(OSError):
             os.pwrite(self._fd, str(os.getpid()).ljust(HOLDER_BYTES - 1).encode() + b"\n", 0)
 
@@ -96,14 +96,14 @@ class Lock:
         return True
 
     def close(self) -> None:
-        """Give the directory back. Idempotent."""
+        """Give the directory back. May be called more than once."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def holder(path: str) -> int | None:
-    """The process that holds a directory, or None. Takes nothing."""
+    """The id of the process that holds a directory, or None. Does not take the lock."""
     try:
         fd = os.open(os.path.join(path, LOCK), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -123,7 +123,8 @@ def _holder(fd: int) -> str:
 
 
 def read(path: str) -> Directory | None:
-    """What a directory says about itself; None if it is not formatted. Raises StorageError for one that is not ours."""
+    """The content of a directory's meta.properties; None if it is not formatted. Raises StorageError if another program
+    or release wrote it."""
     file = Path(path, META)
     try:
         values = properties(file.read_text("latin-1"))
@@ -168,7 +169,8 @@ def read(path: str) -> Directory | None:
 
 
 def check(config: NodeConfig) -> list[Directory]:
-    """Every directory of a node, the metadata log's first: all formatted, for this node, of one cluster. No lock."""
+    """Read every directory of a node, the metadata log's first, and check that all are formatted, for this node, in one
+    cluster. Takes no lock."""
     found = []
     for path in directories(config):
         directory = read(path)
@@ -193,7 +195,7 @@ def check(config: NodeConfig) -> list[Directory]:
 
 
 def open_to_others(path: str) -> str | None:
-    """A sentence about a directory that other users of this machine may read or write, None where they may not."""
+    """A warning about a directory that other users of this machine may read or write; None if they may not."""
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if not mode & stat.S_IRWXO:
         return None
@@ -227,8 +229,8 @@ def format_node(
 ) -> list[Directory]:
     """Format every directory of a node.
 
-    `voters`: the first quorum, written by controllers; None: this node learns them from others. `directory_id`: of the
-    metadata directory, when others must know it beforehand. Raises StorageError for a directory that is formatted
+    `voters`: the first quorum, which controllers write; None: this node learns it from others. `directory_id`: that of
+    the metadata directory, if others must know it beforehand. Raises StorageError for a directory that is formatted
     already, unless `ignore_formatted`.
     """
     uuid_bytes(cluster_id)
@@ -281,7 +283,7 @@ def voters(text: str, listener: str) -> list[Voter]:
 
 
 def agree(config: NodeConfig, quorum: Sequence[Voter] | None) -> None:
-    """Who votes must be whom controller.connect names, where that gives ids (A11). Raises StorageError."""
+    """Check that the voters are those that controller.connect names, if that gives ids (A11). Raises StorageError."""
     named = {id for id, _, _ in config.controller_connect if id is not None}
     if quorum is not None and named and named != {voter.id for voter in quorum}:
         raise StorageError(
@@ -291,7 +293,7 @@ def agree(config: NodeConfig, quorum: Sequence[Voter] | None) -> None:
 
 
 def first_checkpoint(voters: Sequence[Voter]) -> bytes:
-    """The checkpoint with which a quorum begins: who votes, and nothing else (KIP-853)."""
+    """The checkpoint with which a quorum begins: it holds the voters, and nothing else (KIP-853)."""
     import actors.metadata.batches as batches
 
     members = tuple(
@@ -321,7 +323,8 @@ def _write_meta(
 
 
 def write(directory: str, contents: Mapping[str, bytes]) -> None:
-    """Small files of a directory by name, durable, each whole or not at all; none has its name before all are whole."""
+    """Write small files of a directory, durably. Each is whole or absent, and none gets its name before all are
+    written."""
     for name, content in contents.items():
         durable.write_file(os.path.join(directory, name + ".tmp"), content)
     for name in contents:

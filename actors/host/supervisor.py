@@ -1,20 +1,21 @@
 """The parent of a local cluster's processes: `python -m actors.host.supervisor DIR`.
 
-It imports everything once and forks each node from that (a node then shares the memory of code and schemas), starts again
-what crashed, on the same port and directory, and keeps `cluster.json` true. It holds every port reserved all the time, so
-that no other program is given one while its node is down.
+It imports everything once and forks each node from that, so that the nodes share the memory of code and schemas. It
+starts a crashed node again on the same port and directory, and keeps `cluster.json` up to date. It keeps every port
+reserved all the time, so that no other program gets one while its node is down.
 
 Rules:
 
-1. Exit code 0 (as asked) and 78 (another process holds the id) are final. After any other the node is started again, at
-   once the first time, then with a growing pause while it keeps ending within ten seconds. Until the cluster is ready for
-   the first time a final end is a failed start, and so are a few others, however slow.
-2. Commands come as lines of JSON on standard input, events go as lines of JSON to standard output. End of input means
-   that whoever started the cluster is gone: everything stops, unless the cluster is detached.
-3. Each node that is started again, or that stays away, is a line in the supervisor's log (standard error), with why.
-4. Stopping: brokers first (controlled shutdown needs controllers), then the rest. Who takes too long is killed.
-5. What the system refuses now (a process, room for cluster.json) is tried again: this process does not end of it, because
-   its nodes end with it.
+1. Exit code 0 (as asked) and 78 (another process holds the id) are final. After any other code the node is started
+   again: at once the first time, then with a growing pause while it keeps ending within ten seconds. Until the cluster
+   is ready for the first time, a final end is a failed start, and so are a few other ends, however slow.
+2. Commands come as lines of JSON on standard input. Events go as lines of JSON to standard output. The end of input
+   means that the program that started the cluster is gone: then everything stops, unless the cluster is detached.
+3. Each node that is started again, or is not, gets a line with the reason in the supervisor's log (standard error).
+4. A stop ends the brokers first (controlled shutdown needs controllers), then the rest. A node that takes too long is
+   killed.
+5. What the system refuses now (a process, room for cluster.json) is tried again. The supervisor must not end because of
+   it, since its nodes would end with it.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ PUBLISH_AGAIN_S = 1.0
 
 
 class Child:
-    """One node's process. `pid` 0: not running. `held`: not to be started again until somebody asks."""
+    """One node's process. `pid` 0: not running. `held`: not started again until a command asks for it."""
 
     def __init__(self, member: plans.Member) -> None:
         self.member = member
@@ -88,9 +89,9 @@ class Supervisor:
         self._stopping: Iterator[float] | None = None
         self._stop_due_s = 0.0
         self._kill_due_s = 0.0
-        """When those of the present phase of a stop that are still there are killed."""
+        """When the processes of the present phase of a stop that still run are killed."""
         self._publish_due_s: float | None = None
-        """When cluster.json, for which there was no room, is tried again."""
+        """When cluster.json, for which there was no room, is written again."""
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def run(self) -> int:
@@ -104,7 +105,7 @@ class Supervisor:
         os.set_blocking(0, False)
         try:
             self._selector.register(0, selectors.EVENT_READ, self)
-        except PermissionError:  # a file, as /dev/null: its end says nothing of who started this
+        except PermissionError:  # a file such as /dev/null: its end says nothing about the parent
             if not self._detached:
                 tell(event="failed", name="", sentence="Standard input must be a pipe or a terminal: add --detached.")
                 return 3
@@ -130,7 +131,7 @@ class Supervisor:
         return 0
 
     def stop(self, timeout_s: float) -> None:
-        """Begin to stop everything; a second call only hurries."""
+        """Begin to stop everything. A second call only shortens the time."""
         kill_due_s = time.monotonic() + timeout_s
         if self._stopping is None or kill_due_s < self._kill_due_s:
             self._stopping, self._kill_due_s = self._stop(timeout_s), kill_due_s
@@ -139,11 +140,11 @@ class Supervisor:
     # ---- processes
 
     def _fork(self, child: Child) -> bool:
-        """Start a node; False, and it is due again, where the system has no process or no descriptor left."""
+        """Start a node. False: the system has no process or descriptor left, and the node is tried again later."""
         ends: tuple[int, ...] = ()
         try:
             read, write = ends = os.pipe2(os.O_CLOEXEC)
-            # The child is stopped by its own way with the signal: ours, which it begins with, would swallow it.
+            # The signal waits until the child has a handler of its own. The inherited handler would swallow it.
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
             pid = os.fork()
         except OSError as error:
@@ -178,13 +179,14 @@ class Supervisor:
         self._again(child, sentence)
 
     def _again(self, child: Child, sentence: str, *, hopeless: bool = False) -> None:
-        """It is due after a pause that grows with its crashes; before the cluster is ready, enough of them are a failure."""
+        """Start the node again after a pause that grows with its crashes. Before the cluster is ready, enough crashes
+        are a failure."""
         if not self._ready_told and (hopeless or child.crashes >= GIVE_UP_BEFORE_READY):
             tell(event="failed", name=child.member.name, sentence=sentence)
         child.due_s = time.monotonic() + PAUSES_S[min(child.crashes, len(PAUSES_S) - 1)]
 
     def _become(self, child: Child, write: int) -> int:
-        """The new process: nothing of the parent's but its memory."""
+        """In the new process: keep nothing of the parent's but its memory."""
         from actors.host.serve import serve
 
         signal.set_wakeup_fd(-1)
@@ -193,7 +195,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         if not self._detached:
             self._libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != self._pid:  # it was gone before that
+            if os.getppid() != self._pid:  # the parent ended before that
                 return 1
         self._libc.prctl(PR_SET_NAME, child.member.name.encode())
         directory = self.plan.directory
@@ -235,7 +237,7 @@ class Supervisor:
         child.pid, child.running = 0, False
         child.listening.clear()
         tell(event="ended", ids=child.member.ids, name=child.member.name, code=code, sentence=child.sentence)
-        child.why = "somebody asked for it" if child.restart else _reason(code, child.sentence)
+        child.why = "a command asked for it" if child.restart else _reason(code, child.sentence)
         if self._stopping is not None:
             return
         if child.held or (code in FINAL_CODES and not child.restart):
@@ -270,7 +272,8 @@ class Supervisor:
                 os.kill(child.pid, signal.SIGCONT)
 
     def _stop(self, timeout_s: float) -> Iterator[float]:
-        """What to do at once and how long to wait after it; a phase ends early when its processes are gone."""
+        """Signal the processes of each phase, and yield how long to wait. A phase ends early when its processes are
+        gone."""
         brokers = [child for child in self.children if "controller" not in child.member.config.roles]
         rest = [child for child in self.children if child not in brokers]
         for phase in (brokers, rest):
@@ -343,27 +346,27 @@ class Supervisor:
             if do == "hold":
                 child.held = True
             elif do == "start" and not child.pid:
-                child.held, child.due_s, child.why = False, 0.0, "somebody asked for it"
-            elif do == "start" and child.held:  # it is about to end
+                child.held, child.due_s, child.why = False, 0.0, "a command asked for it"
+            elif do == "start" and child.held:  # the process is about to end
                 child.held, child.restart = False, True
             elif do == "restart":
                 child.held, child.restart = False, True
                 if child.pid:
                     self._signal(child, signal.SIGTERM)
                 else:
-                    child.due_s, child.why = 0.0, "somebody asked for it"
+                    child.due_s, child.why = 0.0, "a command asked for it"
         tell(event="done", do=do, id=id)
 
 
 def _reason(code: int, sentence: str) -> str:
-    """How a process ended, for people; `code` as of `os.waitstatus_to_exitcode`."""
+    """How a process ended, for people. `code` is that of `os.waitstatus_to_exitcode`."""
     if code < 0:
         return f"it was ended by signal {-code} ({signal.strsignal(-code)})"
     return f"it ended with code {code}" + (f": {sentence}" if sentence else "")
 
 
 def tell(**event: Any) -> None:
-    """One event to whoever listens."""
+    """Write one event to standard output."""
     with contextlib.suppress(OSError):
         os.write(1, (json.dumps(event) + "\n").encode())
 

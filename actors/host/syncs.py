@@ -2,15 +2,15 @@
 
 This file alone decides how the disk is waited for. Rules:
 
-1. Each class of syncs (`ports.SyncClass`) has a queue of its own: two threads and an order. So a vote or a commit of the
-   quorum does not wait behind a gigabyte of a partition. Rules 2 and 3 hold within a class.
-2. One thread alone calls fdatasync on a file, that of `fastpath.flusher`, which needs the GIL for nothing. The kernel
-   reports a lost write once a descriptor: of two threads one would hear of it, and the other that all is well. Therefore a
-   file belongs to one class. Several syncs that wait at once share one fdatasync a file. What it reported is the answer to
-   all of its class that come after it on that disk.
-3. Replacements (quorum-state, a checkpoint) are made by a single thread in the order of their syncs, so that two versions
-   of a small file never overtake each other, and none before the files of its own sync are durable.
-4. Descriptors are pinned before a thread gets to see them and handed back by `drain`, both on the loop's thread.
+1. Each class of syncs (`ports.SyncClass`) has a queue of its own, with two threads and an order. So a vote or a commit
+   of the quorum does not wait behind a gigabyte of a partition. Rules 2 and 3 hold within a class.
+2. Only one thread calls fdatasync on a file, that of `fastpath.flusher`, which never needs the GIL. The kernel reports
+   a lost write once for each descriptor: of two threads one would get the error, and the other success. Therefore a
+   file belongs to one class. Several syncs that wait at once share one fdatasync for each file. After an error all
+   later syncs of the class on that disk get the same error.
+3. A single thread makes replacements (quorum-state, a checkpoint) in the order of their syncs. So two versions of a
+   small file never overtake each other, and none is replaced before the files of its own sync are durable.
+4. Descriptors are pinned before a thread can see them and given back by `drain`, both on the loop's thread.
 """
 
 import errno
@@ -27,7 +27,7 @@ from fastpath.flusher import Flusher
 
 
 class Ordered:
-    """A sync with replacements, and the `departures` of the disk of each."""
+    """A sync with replacements, and the value of `departures` of each one's disk."""
 
     __slots__ = ("departures", "failed", "flushed", "sync")
 
@@ -35,26 +35,26 @@ class Ordered:
         self.sync = sync
         self.departures: list[int] = [disk.departures for disk, _, _ in sync.replacements]  # type: ignore[attr-defined]
         self.flushed = flushed
-        """Whether the flusher has answered for its files."""
+        """Whether the flusher has finished its files."""
         self.failed: OSError | None = None
-        """What it has answered."""
+        """The error of its files, if any."""
 
 
 class Queue:
     """The two threads of one class of syncs: one makes files durable, the other replaces small files."""
 
     def __init__(self, name: str, done: deque[tuple[int, object]], wake: Callable[[], None]) -> None:
-        """What has ended goes to `done`, by way of `flushed` where no small file was replaced."""
+        """Results are appended to `done`. Those of syncs without replacements are returned by `flushed`."""
         self.flusher = Flusher()
         self._wake = wake
         self._done = done
         self._ordered: deque[Ordered] = deque()
         self._flushing: dict[int, Ordered] = {}
-        """Those of them whose files the flusher has, by token."""
+        """Syncs with replacements whose files the flusher has, by token."""
         self._disks: dict[int, frozenset[object]] = {}
         """The disks of the files that the flusher has, by token."""
         self._lost: dict[object, DiskFailed] = {}
-        """Disk -> the first file of it that could not be made durable."""
+        """Disk -> the error of the first file on it that could not be made durable."""
         self._there = threading.Condition()
         self._closing = False
         self._writer = threading.Thread(target=self._write, name=f"{name}-sync", daemon=True)
@@ -74,7 +74,7 @@ class Queue:
             self.flusher.submit(sync.token, fds)
 
     def flushed(self) -> list[tuple[int, object]]:
-        """What the flusher has done, save that of which the replacements come now."""
+        """Results of the flusher for syncs without replacements. The other syncs now wait for their replacements."""
         done: list[tuple[int, object]] = []
         for token, error in self.flusher.drain():
             disks = self._disks.pop(token, frozenset())
@@ -92,7 +92,7 @@ class Queue:
         return done
 
     def close(self) -> None:
-        """Finish what was submitted, then end the threads. Idempotent."""
+        """Finish what was submitted, then end the threads. May be called more than once."""
         while self._flushing:
             ended = select.poll()
             ended.register(self.flusher.fileno(), select.POLLIN)
@@ -115,7 +115,7 @@ class Queue:
             self._wake()
 
     def _durable(self) -> list[Ordered]:
-        """Take those whose turn it is: the first ones, as far as their files are durable."""
+        """Take the first syncs of the queue, up to the first whose files are not durable yet."""
         syncs = []
         while self._ordered and self._ordered[0].flushed:
             syncs.append(self._ordered.popleft())
@@ -130,11 +130,11 @@ class Syncs:
         self._done: deque[tuple[int, object]] = deque()
         self.queues = {kind: Queue(kind.value, self._done, wake) for kind in SyncClass}
         self._pinned: dict[int, list[tuple[LocalFile, list[int]]]] = {}
-        """What `drain` hands back, by token."""
+        """The syncs in progress, by token, with the descriptors that `drain` gives back."""
         self._workers = Workers(self._ended)
 
     def filenos(self) -> list[int]:
-        """Descriptors that are readable when there is something to `drain`; `wake` tells of the rest."""
+        """Descriptors that are readable when there is something to `drain`. For other results `wake` is called."""
         return [queue.flusher.fileno() for queue in self.queues.values()]
 
     def submit(self, sync: Sync) -> None:
@@ -169,15 +169,15 @@ class Syncs:
         return done
 
     def close(self) -> None:
-        """Finish what was submitted, then end the threads. Idempotent."""
+        """Finish what was submitted, then end the threads. May be called more than once."""
         for queue in self.queues.values():
             queue.close()
         self._workers.close()
 
 
 def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
-    """The replacements in order. An error of a device is the answer to all that come after it there, want of room only to
-    whose small file it was."""
+    """Make the replacements in order. An error of a device is the result of all later syncs on it too. Lack of room is
+    the result of that sync alone."""
     lost: dict[object, OSError] = {}
     results: list[tuple[int, object]] = []
     for one in syncs:
@@ -191,7 +191,7 @@ def _perform(syncs: Sequence[Ordered]) -> list[tuple[int, object]]:
                     full = error
                 except OSError as error:
                     failed = error
-                except Exception as error:  # want of memory, say: whoever waits must hear of it
+                except Exception as error:  # lack of memory, say: the node that waits must learn of it
                     failed = DiskFailed(errno.EIO, f"replace failed: {error!r}", path)
         if failed is not None:
             lost.update({disk: failed for disk, _, _ in one.sync.replacements})

@@ -1,4 +1,4 @@
-"""Real randomness for the machines, and uuids as Kafka writes them.
+"""Real randomness for the node, and uuids as Kafka writes them.
 
 A uuid in a file or on a screen is 22 characters of URL-safe base64 without padding. Kafka reserves the first hundred
 values, and none may start with a dash, because command lines would read it as an option.
@@ -36,7 +36,7 @@ def uuid_text(value: bytes) -> str:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """22 characters as 16 bytes. Raises ValueError with a sentence."""
+    """22 characters as 16 bytes. Raises ValueError with a sentence for the user."""
     try:
         value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

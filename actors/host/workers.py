@@ -1,12 +1,12 @@
-"""Threads for what takes long: `Work` in, (token, result) out.
+"""Threads for slow jobs: `Work` in, (token, result) out.
 
-This file alone decides who waits for whom. Rules:
+This file alone decides which job waits for which. Rules:
 
-1. Each kind of work has threads of its own: what clients ask for never delays the node's own reads and unlinking.
+1. Each kind of work has threads of its own: jobs for clients never delay the node's own reads and unlinking.
 2. Owners take turns: first the hosts, then the connections of a host. An owner has one job running; its others wait.
-3. A job that says `More` goes to the end of its owner's turn, unless all that such jobs hold would then pass
-   `HELD_BYTES_MAX`: it goes on at once, until it holds little again.
-4. The exception of a job loses its traceback here: frames of a job hold buffers.
+3. A job that returns `More` goes to the end of its owner's queue. But if the memory of all such jobs would then pass
+   `HELD_BYTES_MAX`, it goes on at once, until it holds little again.
+4. The exception of a job loses its traceback, because the frames of a job hold buffers.
 """
 
 import threading
@@ -17,17 +17,17 @@ from actors.ports import More, Owner, Work, WorkKind
 
 THREADS = {WorkKind.DISK: 2, WorkKind.RECORDS: 2, WorkKind.CLEANING: 4}
 HELD_BYTES_MAX = 256 << 20
-"""Of jobs that wait for their next slice."""
+"""The memory that jobs may hold together while they wait for their next slice."""
 
 
 class Turns:
-    """Jobs in the order in which they may run. Not for several threads at once."""
+    """Jobs in the order in which they may run. Only one thread may use it at a time."""
 
     def __init__(self) -> None:
         self._hosts: OrderedDict[str, OrderedDict[Owner, deque[Work]]] = OrderedDict()
-        """Owners that wait. Invariant: no empty queue, no host without an owner."""
+        """Owners that wait. Invariant: no queue is empty, and no host is without an owner."""
         self._running: dict[Owner, deque[Work]] = {}
-        """What waits behind the running job of each owner."""
+        """The jobs that wait behind the running job of each owner."""
 
     def put(self, work: Work) -> None:
         """A new job, behind the others of its owner."""
@@ -38,7 +38,7 @@ class Turns:
         waiting.append(work)
 
     def take(self) -> Work | None:
-        """The next job; its owner has no other until `back`."""
+        """The next job. Its owner gets no other until `back`."""
         if not self._hosts:
             return None
         host, owners = self._hosts.popitem(last=False)
@@ -50,7 +50,7 @@ class Turns:
         return work
 
     def back(self, work: Work, *, more: bool) -> None:
-        """A job that was taken has ended, or wants another slice."""
+        """A job that was taken has ended or, with `more`, needs another slice."""
         owner = work.owner or ("", work.token)
         waiting = self._running.pop(owner)
         if more:
@@ -67,20 +67,20 @@ class Pool:
         self._there = threading.Condition()
         self._turns = Turns()
         self._held: dict[int, int] = {}
-        """Bytes that each job holds that waits for its next slice, by token."""
+        """The bytes that each job holds while it waits for its next slice, by token."""
         self._closing = self._dropping = False
         self._threads = [threading.Thread(target=self._run, name=f"{name}-{n}", daemon=True) for n in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def submit(self, work: Work) -> None:
-        """Run it when its turn comes."""
+        """Run a job when its turn comes."""
         with self._there:
             self._turns.put(work)
             self._there.notify()
 
     def close(self, *, finish: bool) -> None:
-        """End the threads, when all is done or at the end of the slices that run."""
+        """End the threads: when all jobs are done, or at the end of the slices that run."""
         with self._there:
             self._closing = True
             self._dropping = not finish
@@ -106,7 +106,7 @@ class Pool:
                     self._there.notify()
 
     def _wait(self, work: Work, more: More) -> bool:
-        """Let a job wait for its next slice, if what it holds meanwhile has room."""
+        """Let a job wait for its next slice, if there is room for the memory that it holds meanwhile."""
         with self._there:
             if more.held_bytes and sum(self._held.values()) + more.held_bytes > HELD_BYTES_MAX:
                 return False
@@ -127,7 +127,7 @@ class Workers:
         self._pools[work.kind].submit(work)
 
     def close(self) -> None:
-        """Finish the node's own jobs, and drop those of clients. Idempotent."""
+        """Finish the node's own jobs and drop those of clients. May be called more than once."""
         for kind, pool in self._pools.items():
             pool.close(finish=kind is WorkKind.DISK)
 

@@ -1,4 +1,4 @@
-"""Batches of the metadata log and of its snapshots: plain ones that hold records of entities, and control batches.
+"""Batches of the metadata log and of its snapshots: data batches that hold metadata records, and control batches.
 
 This file alone decides how a `Batch` is filled and what the quorum's control records look like (KIP-595, KIP-630,
 KIP-853; Apache Kafka's own keys and bodies, the same in every dialect):
@@ -19,7 +19,7 @@ from fastpath.image.write_records import Writer
 from fastpath.records import batch as records
 
 BATCH_BYTES_MAX = 1 << 20
-"""A turn's batch is cut here, unless one atomic operation is larger."""
+"""The size in bytes at which the batch of a turn is cut, unless one atomic operation is larger."""
 
 CONTROL = 0x20
 """Attribute bit of control batches."""
@@ -28,7 +28,7 @@ LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, VOTERS = 2, 3, 4
 
 
 class LeaderChange(NamedTuple):
-    """The first record of an epoch. Written as version 0, as Apache Kafka does."""
+    """The first record of an epoch. It is written as version 0, as Apache Kafka does."""
 
     leader_id: int
     voters: tuple[int, ...]
@@ -46,7 +46,7 @@ class SnapshotFooter(NamedTuple):
 
 
 class KRaftVersion(NamedTuple):
-    """1: the voters stand in the log."""
+    """Says whether the voters are in the log: 1 if they are."""
 
     version: int
 
@@ -71,9 +71,10 @@ Control = LeaderChange | SnapshotHeader | SnapshotFooter | KRaftVersion | Voters
 
 
 class BatchWriter(Writer):
-    """Fills batches with metadata records, from an offset on; `finish` gives them.
+    """Fills batches with metadata records, from an offset on. `finish` returns the batches.
 
-    `begin()` .. `end()` keep an atomic operation in one batch; `abandon()` drops what came since `begin()`.
+    `begin()` and `end()` keep the records of an atomic operation in one batch. `abandon()` drops the records since
+    `begin()`.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class BatchWriter(Writer):
         self.epoch_written = epoch
 
     def finish(self) -> list[Batch]:
-        """The batches, in order; none if nothing was added. Add nothing afterwards."""
+        """The batches, in order; an empty list if nothing was added. Nothing may be added afterwards."""
         return [Batch(base, last, self.epoch_written, data) for base, last, data in self.batches()]
 
 
@@ -134,7 +135,8 @@ def is_control(data: Buffer, position: int = 0) -> bool:
 
 
 def controls(data: Buffer, position: int = 0) -> list[tuple[int, Control]]:
-    """(offset, control record) of a control batch. Raises CorruptMetadata for a type that is not known, or bad bytes."""
+    """(offset, control record) of a control batch. Raises CorruptMetadata for an unknown type or bytes that do not
+    decode."""
     found = []
     for record in records.records(data, position):
         if record.key is None or len(record.key) != 4 or record.value is None:

@@ -1,10 +1,11 @@
 """The state that a metadata log describes.
 
-This file alone decides what each op does to the state. `replay` is the only writer; it uses no clock, configuration, own
-id or randomness, so that every node, and every replay tool, gets the same image from the same records (R631-084).
+This file alone decides what each op does to the state. `replay` is the only writer. It uses no clock, configuration,
+node id or randomness, so every node and every replay tool gets the same image from the same records (R631-084).
 
-- Partitions are columns (fastpath.image.columns, which this class extends); the rest are small tables here.
-- Every write of a table leaves its old value in `_journal` until commit, as the columns do for theirs.
+- Partitions are columns (fastpath.image.columns, which this class extends). The other tables are small and are kept
+  here.
+- Every write of a table leaves the old value in `_journal` until commit. The columns keep old values in the same way.
 - `pin()` fixes a generation that any thread may read while replay goes on.
 
 KIP-631, "Record schemas" and "Controller snapshots"; requirement ids R631-070 to R631-084.
@@ -44,21 +45,22 @@ from fastpath.image.copy_on_write import PagedList, PagedMap
 from fastpath.image.views import View
 
 Rows = Sequence[int] | NDArray[np.int64]
-"""Partition rows: a list when few, an array when many."""
+"""Partition rows: a list when there are few, an array when there are many."""
 
 Broker = BrokerSet
-"""A registration as the image keeps it: the op that made it."""
+"""A registration as the image keeps it: the op that created it."""
 
 TOPIC_RESOURCE = 2
-"""Resource type of topics in configurations (A35)."""
+"""The resource type of topics in configurations (A35)."""
 
 ConfigKey = tuple[int, str]
 """(resource type, resource name)"""
 
 
 class Delta(NamedTuple):
-    """What one op changed, so that readers look at the delta only. Rows of removed partitions are in `partitions` too:
-    `number` and `topic_of` still answer for them until commit, `is_partition` says that they are gone."""
+    """What one op changed, so that a reader need not search the image. `partitions` includes the rows of removed
+    partitions: until commit `number` and `topic_of` still answer for them, and `is_partition` says that they are
+    gone."""
 
     topics: tuple[int, ...] = ()
     partitions: Rows = ()
@@ -70,14 +72,14 @@ class Delta(NamedTuple):
 
 
 class TopicName(NamedTuple):
-    """What a topic row is called. `deleting`: the topic is hidden, its name taken."""
+    """The name of a topic row. `deleting`: the topic is hidden, and its name is still taken."""
 
     name: str
     deleting: bool
 
 
 class Pin:
-    """One generation of an image: readable from any thread until `release`, whatever is replayed or undone meanwhile."""
+    """One generation of an image. Any thread can read it until `release`, whatever is replayed or undone meanwhile."""
 
     def __init__(self, image: "Image") -> None:
         self._generations = image.generations
@@ -92,12 +94,12 @@ class Pin:
         self.producer_ids: ProducerIdsSet | None = image._producer_ids.get(0)
 
     def topics(self) -> list[tuple[bytes, int]]:
-        """(topic id, row), by unsigned topic id; hidden topics too."""
+        """(topic id, row) by topic id as an unsigned number; hidden topics too."""
         ids = self.columns.topic_ids
         return sorted((ids.get(row), row) for row in range(len(self.names)) if self.names.get(row) is not None)
 
     def release(self) -> None:
-        """Let go. Idempotent."""
+        """Free the generation. May be called more than once."""
         if self._taken is not None:
             self._generations.release(self._taken)
             self._taken = None
@@ -106,9 +108,9 @@ class Pin:
 class Image(Columns):
     """The metadata state after all records below `next_offset`.
 
-    A row (of a topic or a partition) is a place in this image: it means nothing elsewhere, nor after a snapshot load.
-    Invariants: `names.get(row)` is set exactly for topic rows in `_by_id`; every journal entry is of an offset below
-    `next_offset` and not below what was committed last.
+    A row (of a topic or a partition) is a place in this image. It has no meaning in another image, nor after a snapshot
+    load. Invariants: `names.get(row)` is set exactly for topic rows in `_by_id`; the offset of every journal entry is
+    below `next_offset`, and not below the offset committed last.
     """
 
     def __init__(self) -> None:
@@ -117,13 +119,13 @@ class Image(Columns):
         self.names = PagedList(self.generations)
         """topic row -> TopicName, None: not in use"""
         self.configs = PagedMap(self.generations)
-        """ConfigKey -> dict, replaced and never changed"""
+        """ConfigKey -> dict; a change replaces the dict and never writes into it"""
         self.entities = PagedMap(self.generations)
         """(kind, key) -> EntitySet"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
-        """names in use that have a '.', by themselves with '_' for '.'"""
+        """the names in use that contain a '.', under what they become with '_' for '.'"""
         self._hidden: dict[int, bool] = {}
         """topic row -> True for topics that are being deleted (A34)"""
         self._brokers: dict[int, Broker] = {}
@@ -133,7 +135,7 @@ class Image(Columns):
         self._journal: deque[tuple[int, Any, Any, Any]] = deque()
         """(offset, table, key, old value), ascending"""
         self._transaction = -1
-        """offset at which an open metadata transaction began; -1: none"""
+        """the offset at which an open metadata transaction began; -1: none is open"""
 
     # ---- readers
 
@@ -143,12 +145,12 @@ class Image(Columns):
         return len(self._by_id) - len(self._hidden)
 
     def topic(self, name: str) -> int:
-        """The row of a topic; -1: none, or hidden."""
+        """The row of a topic; -1: there is none, or it is hidden."""
         row = self._by_name.get(name, -1)
         return -1 if row >= 0 and self.names.get(row).deleting else row
 
     def topic_by_id(self, topic_id: bytes) -> int:
-        """The row of a topic; -1: none, or hidden."""
+        """The row of a topic; -1: there is none, or it is hidden."""
         row = self._by_id.get(topic_id, -1)
         return -1 if row >= 0 and self.names.get(row).deleting else row
 
@@ -157,7 +159,7 @@ class Image(Columns):
         return name in self._by_name
 
     def dotted(self, name: str) -> tuple[str, ...]:
-        """Names that have a '.' and become `name`, which has none, with '_' for '.'; of hidden topics too."""
+        """The names that contain a '.' and become `name`, which has none, with '_' for '.'; hidden topics too."""
         return self._dotted.get(name, ())
 
     def topic_name(self, topic: int) -> str:
@@ -165,7 +167,7 @@ class Image(Columns):
         return self.names.get(topic).name  # type: ignore[no-any-return]
 
     def topics(self) -> Iterator[int]:
-        """Rows of all topics that are not hidden, by name. Topics that go while this is under way are left out."""
+        """Rows of all topics that are not hidden, by name. A topic that is deleted during the iteration is left out."""
         for name in sorted(self._by_name):
             row = self._by_name.get(name)
             if row is not None and not self.names.get(row).deleting:
@@ -193,11 +195,11 @@ class Image(Columns):
         return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
 
     def config(self, resource_type: int, resource_name: str) -> dict[str, str]:
-        """The keys set for a resource. Not to be changed."""
+        """The keys set for a resource. The caller must not change the dict."""
         return self.configs.get((resource_type, resource_name)) or {}
 
     def feature(self, name: str) -> int:
-        """The finalized level; 0: none."""
+        """The finalized level of a feature; 0: none."""
         return self._features.get(name, 0)
 
     def features(self) -> dict[str, int]:
@@ -210,7 +212,7 @@ class Image(Columns):
         return self._producer_ids[0].next_producer_id if 0 in self._producer_ids else 0
 
     def entity(self, kind: str, key: tuple[object, ...]) -> EntitySet | None:
-        """One access rule, quota, ... or None."""
+        """One entity (an access rule, a quota and so on), or None."""
         return self.entities.get((kind, key))  # type: ignore[no-any-return]
 
     def entities_of(self, kind: str) -> list[EntitySet]:
@@ -218,12 +220,12 @@ class Image(Columns):
         return sorted((op for (of, _), op in self.entities.items() if of == kind), key=lambda op: repr(op.key))
 
     def pin(self) -> Pin:
-        """Fix the state as it is now. Costs one reference a page of 4,096 rows."""
+        """Fix the state as it is now. It costs one reference for each page of 4,096 rows."""
         return Pin(self)
 
     @property
     def producer_ids(self) -> ProducerIdsSet | None:
-        """The last block of producer ids that was given out."""
+        """The block of producer ids that was given out last."""
         return self._producer_ids.get(0)
 
     def topic_row(self, topic_id: bytes) -> int:
@@ -236,13 +238,14 @@ class Image(Columns):
 
     @property
     def open_transaction(self) -> int:
-        """Offset at which a metadata transaction began that has not ended; -1: none."""
+        """The offset at which a metadata transaction began that has not ended; -1: none."""
         return self._transaction
 
     # ---- replay
 
     def replay(self, offset: int, op: Op) -> Delta:
-        """Do what the record or records starting at `offset` say. Raises CorruptMetadata, and has then changed nothing."""
+        """Apply the op whose record or records start at `offset`. Raises CorruptMetadata, and has then changed
+        nothing."""
         if offset < self.next_offset:
             raise CorruptMetadata(offset, f"replayed already, next is {self.next_offset}")
         try:
@@ -256,12 +259,13 @@ class Image(Columns):
         return touched
 
     def advance(self, next_offset: int) -> None:
-        """Records up to here are passed, though the last of them meant nothing to an image (control records, NoOp)."""
+        """Note that records below `next_offset` are passed, though the last of them mean nothing to an image (control
+        records, NoOp)."""
         assert next_offset >= self.next_offset, "offsets go forward"
         self.next_offset = next_offset
 
     def commit(self, offset: int) -> None:
-        """All records below `offset` are committed: how to undo them is forgotten."""
+        """All records below `offset` are committed: drop what would undo them."""
         if self._transaction >= 0:
             offset = min(offset, self._transaction)
         super().commit(offset)
@@ -270,7 +274,7 @@ class Image(Columns):
             journal.popleft()
 
     def undo(self, offset: int) -> None:
-        """Back to the state before the record at `offset`, exactly. Committed records cannot be undone."""
+        """Restore exactly the state before the record at `offset`. Committed records cannot be undone."""
         if offset >= self.next_offset:
             return
         self._take_back(offset)

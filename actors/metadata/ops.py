@@ -1,13 +1,14 @@
-"""What can happen to metadata: immutable values that mean the same in every dialect.
+"""Ops: the changes of metadata, as immutable values that mean the same in every dialect.
 
 This file alone decides the vocabulary between the controller (which returns ops), the dialects (which write them as
 records and read them back) and the image (which replays them). It knows neither record types nor levels.
 
 Rules:
 
-1. An op says what is so afterwards, never how it was decided.
-2. Partitions travel as blocks (fastpath.image.blocks), one row a record; everything else is one op a record.
-3. Topics and partitions are named by topic id: rows of an image never leave their process.
+1. An op states the result of a change, never how it was decided.
+2. Partitions travel as blocks (fastpath.image.blocks), one row for each record. For everything else one op is one
+   record.
+3. Topics and partitions are named by topic id, because rows of an image have no meaning outside their process.
 
 KIP-631, "Record schemas"; extensions of readings A08, A15, A31 to A37.
 """
@@ -18,15 +19,16 @@ from typing import NamedTuple, Self
 from fastpath.image.blocks import NOTHING, Block, Extra, State
 
 UNCHANGED = -2
-"""A leader that stays as it is."""
+"""The leader does not change."""
 
 NO_UUID = bytes(16)
 
 
 class CorruptMetadata(ValueError):
-    """Metadata that cannot be: a record out of place, or bytes that are no record. Final: the reader stops here.
+    """Metadata that is not valid: a record that cannot follow those before it, or bytes that are no record. The reader
+    cannot go on.
 
-    `offset` is that of the record, -1 when the bytes are in no log.
+    `offset` is that of the record, or -1 when the bytes are not in a log.
     """
 
     def __init__(self, offset: int, reason: str) -> None:
@@ -45,7 +47,7 @@ class EndPoint(NamedTuple):
 
 
 class BrokerSet(NamedTuple):
-    """Broker `id` is registered with this epoch; replaces an earlier registration as a whole."""
+    """Broker `id` is registered with this epoch. This replaces an earlier registration as a whole."""
 
     id: int
     epoch: int
@@ -53,18 +55,18 @@ class BrokerSet(NamedTuple):
     endpoints: tuple[EndPoint, ...] = ()
     rack: str | None = None
     features: tuple[tuple[str, int, int], ...] = ()
-    """(name, lowest, highest level supported)"""
+    """(name, lowest level, highest level) of each supported feature"""
     log_dirs: tuple[bytes, ...] = ()
     fenced: bool = False
     """Registered, but it may not lead nor be in sync. Levels 1 and 2 know no such registration (A31)."""
     in_controlled_shutdown: bool = False
     cordoned_log_dirs: tuple[bytes, ...] = ()
     lease_ms: int = 0
-    """The longest lease that it may hold; 0: not known. Levels 1 and 2 only."""
+    """The longest lease that the broker may hold; 0: not known. Levels 1 and 2 only."""
 
 
 class BrokerChanged(NamedTuple):
-    """Parts of a registration change; None: stays. Released family only."""
+    """The parts of a registration that change. A part that is None stays. Released family only."""
 
     id: int
     epoch: int
@@ -86,7 +88,8 @@ class BrokerGone(NamedTuple):
     """The registration ends, and the broker leaves every leadership and every ISR that has another member, by this one
     record (A32). Of the drafts, where fencing ends a registration too.
 
-    `epoch`: of the registration that ends. Level 1 writes it, level 2 has no place for it; replay does not look at it.
+    `epoch` is that of the registration that ends. Level 1 writes it. Level 2 has no field for it. Replay does not use
+    it.
     """
 
     id: int
@@ -94,7 +97,8 @@ class BrokerGone(NamedTuple):
 
 
 class TopicSet(NamedTuple):
-    """The name belongs to the id. `deleting`: hidden, not served, the name still taken (A34, level 2)."""
+    """A topic id has this name. `deleting`: the topic is hidden and not served, and its name is still taken (A34, level
+    2)."""
 
     name: str
     id: bytes
@@ -104,7 +108,7 @@ class TopicSet(NamedTuple):
 class TopicGone(NamedTuple):
     """The topic, its partitions and its configurations are gone.
 
-    `name`: level 1 writes it and cannot do without; level 2 has no place for it; replay goes by the id.
+    `name`: level 1 writes it and needs it. Level 2 has no field for it. Replay uses the id.
     """
 
     id: bytes
@@ -112,10 +116,12 @@ class TopicGone(NamedTuple):
 
 
 class PartitionsSet:
-    """Partitions of one topic are these, as a whole: created, or replaced (start and end of a reassignment).
+    """The whole state of some partitions of one topic: they were created, or replaced (start and end of a
+    reassignment).
 
-    Columns have one entry a partition. `removing`, `adding`, `elr`, `last_known_elr` may be empty: nothing for any;
-    `recovery` may be empty: recovered. `directories`: log directory uuids in replica order, empty: not assigned.
+    Columns have one entry for each partition. `removing`, `adding`, `elr`, `last_known_elr` may be empty: no partition
+    has any. `recovery` may be empty: all are recovered. `directories`: log directory uuids in replica order; empty: not
+    assigned.
     """
 
     __slots__ = ("block",)
@@ -165,7 +171,7 @@ class PartitionsSet:
 
     @classmethod
     def of(cls, block: Block) -> Self:
-        """An op around a block that is complete already: one topic, every row whole."""
+        """An op around a block that is complete already: it has one topic, and every row is whole."""
         assert block.topics_count == 1, "a PartitionsSet is about one topic"
         op = cls.__new__(cls)
         op.block = block
@@ -248,7 +254,7 @@ class PartitionsChanged:
         directories: Sequence[bytes] | None = None,
         extra: Extra | None = None,
     ) -> Self:
-        """A change of a single partition; what is left out stays."""
+        """A change of a single partition. What is not given stays."""
         block = Block()
         block.append(topic_id, number, replicas, isr, leader, leader_epoch, partition_epoch, directories, extra)
         return cls(block)
@@ -263,7 +269,7 @@ class PartitionsChanged:
         leader_epoch: Sequence[int],
         partition_epoch: Sequence[int],
     ) -> Self:
-        """Changes of many partitions; equal lengths."""
+        """Changes of many partitions. All sequences have the same length."""
         block = Block()
         for topic_id, number, members, *rest in zip(
             topic_ids, numbers, isr, leader, leader_epoch, partition_epoch, strict=True
@@ -288,7 +294,7 @@ class PartitionsChanged:
 
 
 class ConfigSet(NamedTuple):
-    """One key of one resource (2 topic, 4 broker, name "": all brokers); value None removes it (A35)."""
+    """One key of one resource (2 topic, 4 broker, name "": all brokers). The value None removes it (A35)."""
 
     resource_type: int
     resource_name: str
@@ -312,8 +318,9 @@ class ProducerIdsSet(NamedTuple):
 
 
 class EntitySet(NamedTuple):
-    """Something that brokers and controllers keep but that no partition depends on: an access rule, a quota, SCRAM
-    credentials, a delegation token, a controller's registration. (kind, key) names it; `fields` is its record's."""
+    """An entity that brokers and controllers keep but that no partition depends on: an access rule, a quota, SCRAM
+    credentials, a delegation token, a controller's registration. (kind, key) names it. `fields` are those of its
+    record."""
 
     kind: str
     key: tuple[object, ...]
@@ -328,7 +335,7 @@ class EntityGone(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """Edges of a metadata transaction (KIP-868): what is between "begin" and "abort" never happened."""
+    """A boundary of a metadata transaction (KIP-868). What lies between "begin" and "abort" never happened."""
 
     edge: str
     """begin, end, abort"""
@@ -388,5 +395,5 @@ __all__ = [
 
 
 def records(op: Op) -> int:
-    """How many records an op is, hence how many offsets it takes."""
+    """The number of records that an op is written as, and hence the number of offsets that it takes."""
     return len(op) if isinstance(op, PartitionsSet | PartitionsChanged) else 1

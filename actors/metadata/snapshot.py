@@ -1,6 +1,6 @@
 """Snapshots of the metadata: a pinned image as records, and back.
 
-This file alone decides the order and the batches of a snapshot, so that equal state gives equal bytes whoever writes it
+This file alone decides the order and the batches of a snapshot, so that equal state gives equal bytes on every node
 (KIP-630; KIP-631, "Controller snapshots"; R631-106 to R631-119, A39):
 
 1. one control batch: SnapshotHeader, KRaftVersion, Voters (a quorum whose voters are not in the log: the header alone)
@@ -9,8 +9,8 @@ This file alone decides the order and the batches of a snapshot, so that equal s
 4. configurations by (type, name, key), then extensions by (record type, bytes of the record)
 5. a control batch with SnapshotFooter
 
-A batch ends behind 2 and 3, where the first byte of the topic id changes, and at 4,096 records. Offsets count from 0, the
-leader epoch is that of the file name, every timestamp is the last contained one.
+A batch ends behind 2 and 3, where the first byte of the topic id changes, and at 4,096 records. Offsets count from 0.
+The leader epoch is that of the file name. Every timestamp is that of the last record that the snapshot covers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,11 +38,11 @@ RECORDS_MAX = 4096
 """Records in a batch of a snapshot."""
 
 NO_LIMIT = 1 << 40
-"""Bytes: only the rules above cut batches."""
+"""In bytes, no limit: only the rules above cut batches."""
 
 
 class Loaded(NamedTuple):
-    """What a snapshot says beside the state."""
+    """What a snapshot holds beside the state."""
 
     voters: Voters | None
     kraft_version: int
@@ -50,7 +50,8 @@ class Loaded(NamedTuple):
 
 
 def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[Buffer]:
-    """The snapshot of a pinned image, to be written one part behind the other; for any thread, mostly without the GIL.
+    """The snapshot of a pinned image, as buffers to write one after the other. Any thread may call it; it mostly runs
+    without the GIL.
 
     `epoch`: leader epoch in the file's name. `level`: metadata.format to write (R631-119). Does not release the pin.
     """
@@ -65,8 +66,9 @@ def encode(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Vot
 
 
 def pieces(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Voters | None) -> list[bytearray]:
-    """The same in three pieces that each count offsets from 0, for `joined`: what comes before the topics, the topics,
-    and what comes behind them. Pieces of topics may come from several images, by the first byte of the topic id."""
+    """The same in three pieces, for `joined`: what comes before the topics, the topics, and what comes behind them.
+    Each piece counts offsets from 0. The topics may come from several images, each with its own range of first bytes of
+    the topic id."""
     drafts = _drafts(level)
     first = _first(epoch, last_timestamp_ms, voters)
     made = []
@@ -79,7 +81,8 @@ def pieces(pin: Pin, epoch: int, level: int, last_timestamp_ms: int, voters: Vot
 
 
 def joined(parts: Sequence[bytearray], epoch: int) -> list[Buffer]:
-    """A snapshot out of its pieces, in order: base offsets, which no CRC covers, are counted through. Changes the pieces."""
+    """One snapshot out of its pieces, in order. It numbers the base offsets, which no CRC covers, in the pieces
+    themselves."""
     offset = 0
     for part in parts:
         for header in batches.headers(part):
@@ -132,7 +135,8 @@ def _topics(pin: Pin, drafts: Drafts, out: BatchWriter) -> None:
 
 
 def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") -> Loaded:
-    """Fill a new image from a snapshot whose name says `end_offset`. Raises CorruptMetadata; the image is useless then."""
+    """Fill a new image from a snapshot whose name says `end_offset`. Raises CorruptMetadata; the image must then be
+    dropped."""
     assert image.next_offset == 0, "a snapshot fills a new image"
     voters: Voters | None = None
     kraft_version, last_timestamp_ms = 0, -1

@@ -1,8 +1,8 @@
-"""Legal topic names (Kafka's rules), and which names stand in each other's way.
+"""Legal topic names (Kafka's rules), and which names exclude each other.
 
-A name has 1 to 249 characters out of letters, digits, '.', '_' and '-', and is neither '.' nor '..'. Two names that differ
-only in '.' against '_' cannot both exist: their metrics would have one name. Such a rival costs two look-ups: the image
-keeps the names that have a '.' by themselves with '_' for '.'.
+A name has 1 to 249 characters out of letters, digits, '.', '_' and '-', and is neither '.' nor '..'. Two names that
+differ only in '.' against '_' cannot both exist, because their metrics would have one name. Finding such a pair costs
+two look-ups: the image keeps the names that contain a '.' under what they become with '_' for '.'.
 """
 
 import re
@@ -15,7 +15,7 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"))
 """Made by the brokers, with settings that nobody chose; clients neither write to them nor delete their records."""
 METADATA_TOPICS = ("__cluster_metadata", "__kafka_metadata")
-"""Not topics for anybody: the name of the metadata log in both families (A09)."""
+"""Names that no topic may have: the name of the metadata log in both families (A09)."""
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
 

@@ -1,30 +1,32 @@
 """Which epochs and leaders a replica believes when a message names them.
 
-This file alone decides what is compared before an epoch is stored. Nobody is authenticated here: whoever reaches the
-listener can write any number into any field.
+This file alone decides what is compared before an epoch is stored. No request is authenticated: anything that reaches
+the listener can write any number into any field.
 
 Rules:
 
 1. A leader is a voter. A message that names another leader is refused whole, its epoch included. An observer that does
-   not know the voters yet believes those whom it asked.
-2. A candidate is a voter, on the disk (directory id) that was formatted for it; another one moves no epoch.
-3. A request may come from anybody. It raises the epoch by at most `REQUEST_STEP_MAX`: a voter misses few elections while
-   it runs. One that was away for longer asks the others, since no leader of its epoch answers, and learns from answers.
+   not know the voters yet believes the replicas that it asked.
+2. A candidate is a voter on the disk (directory id) that was formatted for it. A request of any other candidate changes
+   no epoch.
+3. A request may come from anybody. It raises the epoch by at most `REQUEST_STEP_MAX`, because a running voter misses
+   few elections. A voter that was away for longer finds no live leader in its epoch, asks the other voters, and learns
+   the newest epoch from their answers.
 4. An answer comes from the address of a replica that was asked. It raises the epoch of a voter up to `ANSWER_EPOCH_MAX`
-   in one step, and beyond that by `REQUEST_STEP_MAX`: nobody jumps to the last epoch.
-5. `EPOCH_MAX` is the last epoch: one more would not fit into quorum-state, the log and the wire. Nobody stands in it
-   (`Raft.exhausted`).
+   in one step, and beyond that by `REQUEST_STEP_MAX`: no single answer leads to the last epoch.
+5. `EPOCH_MAX` is the last epoch: a higher one would not fit into quorum-state, the log and the wire. No voter stands
+   for election in it (`Raft.exhausted`).
 
-An observer never counts an epoch up, so it follows its leader through any epoch that an answer names.
+An observer never starts an epoch of its own, so it follows its leader through any epoch that an answer names.
 """
 
 from actors.raft.messages import NO_LEADER, Error, ReplicaKey, VoteRequest
 from actors.raft.state import EPOCH_MAX, Core
 
 REQUEST_STEP_MAX = 100
-"""Elections that a running voter may have missed when a request tells it of the newest."""
+"""The number of elections that a running voter may have missed when a request tells it of the newest epoch."""
 ANSWER_EPOCH_MAX = 1 << 30
-"""Half of all epochs: an election a second takes 34 years to come here, and as long again to the last epoch."""
+"""Half of all epochs. At one election a second, this epoch is reached after 34 years and the last one after 68."""
 
 
 def may_lead(core: Core, leader_id: int) -> bool:
@@ -43,8 +45,8 @@ def announced(core: Core, leader_id: int, epoch: int) -> Error:
 
 
 def candidate(core: Core, request: VoteRequest) -> Error:
-    """What is wrong with a vote or a pre-vote for this replica. A candidate that is no voter is no error, but is granted
-    nothing."""
+    """What is wrong with a vote or a pre-vote for this replica. A candidate that is not a voter gets no error, and is
+    granted nothing."""
     if request.epoch < core.epoch:
         return Error.FENCED_LEADER_EPOCH
     newest = request.epoch if request.pre_vote else request.epoch - 1
@@ -62,7 +64,7 @@ def answer(core: Core, leader_id: int, epoch: int) -> bool:
 
 
 def follows(core: Core, voter: ReplicaKey, leader_id: int, epoch: int) -> bool:
-    """Whether an announcement to `voter` tells this replica of a leader that it has not heard yet."""
+    """Whether an announcement to `voter` names a leader that this replica has not heard from yet."""
     heard = core.leader_id == leader_id and core.fetching is not None and core.fetching.heard
     news = epoch > core.epoch or core.leader_id == NO_LEADER or (core.leader_id == leader_id and not heard)
     return news and voter == core.me and announced(core, leader_id, epoch) is Error.NONE

@@ -1,12 +1,12 @@
 """A snapshot on its way from the leader to a replica that is too far behind (KIP-630 "FetchSnapshot").
 
-This file alone decides which slice is asked for, which is served, and when the log starts anew.
+This file alone decides which slice is requested, which slice is served, and when the log is replaced by a snapshot.
 
 Rules:
 
-1. The file is asked for slice by slice from one leader; a change of role or leader starts over.
-2. The machine cannot read the file: the node verifies it and says so (`Raft.snapshot_received`). Only then the log is
-   thrown away, and what the next fetch claims becomes durable together with the file's name.
+1. The file is requested slice by slice from one leader. After a change of role or leader the transfer starts over.
+2. The machine cannot read the file. The node verifies it and reports the verdict (`Raft.snapshot_received`). Only then
+   is the log thrown away. What the next fetch claims becomes durable together with the file's name.
 """
 
 from actors.raft.messages import Error, FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId
@@ -15,8 +15,8 @@ from actors.raft.state import Core, Download
 
 
 def begin(core: Core, snapshot: SnapshotId) -> None:
-    """The leader refers us to a snapshot. One that holds nothing new, or is of an epoch that has not been, is a mistake:
-    the leader is asked again after a pause."""
+    """The leader refers this replica to a snapshot. A snapshot that holds nothing new, or that names an epoch which has
+    not begun, is an error of the leader: the fetch is repeated after a pause."""
     assert core.fetching is not None
     if snapshot.end_offset <= core.high_watermark or not 0 <= snapshot.epoch <= core.epoch:
         core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
@@ -25,14 +25,14 @@ def begin(core: Core, snapshot: SnapshotId) -> None:
 
 
 def next_request(core: Core, serial: int) -> FetchSnapshotRequest:
-    """The request for the slice that follows what is there."""
+    """The request for the slice that follows the bytes received so far."""
     download, bytes_max = core.download, core.limits.snapshot_bytes_max
     assert download is not None
     return FetchSnapshotRequest(serial, core.me, core.epoch, download.snapshot, download.position, bytes_max)
 
 
 def take(core: Core, response: FetchSnapshotResponse) -> None:
-    """Write down the slice that was asked for. One that does not continue the file ends the transfer."""
+    """Write the slice that was requested. A slice that does not continue the file ends the transfer."""
     fetching, download = core.fetching, core.download
     assert fetching is not None
     assert download is not None

@@ -1,16 +1,17 @@
 """Who becomes leader: pre-votes, votes, the dead-leader hint (KIP-595 "Vote", KIP-996, EndQuorumEpoch).
 
-This file alone decides when a voter stands, to whom it grants, and what a lost round costs.
+This file alone decides when a voter stands for election, whom it votes for, and how long it waits after a lost round.
 
 Rules:
 
-1. A vote is granted once an epoch, to a voter whose log is not behind, in an epoch whose leader is unknown. It leaves
-   after quorum-state is durable.
-2. A pre-vote changes nothing and promises nothing. It is refused while a leader is alive as far as this replica knows;
-   so a voter that was cut off cannot disturb the others when it comes back.
-3. In a hurry (`Core.hurry`: the leader's listener refuses, the leader has resigned, or the process has just started)
-   no live leader would be disturbed. Then pre-votes are granted; the voter waits its rank times the stagger before it
-   asks for its own; granting another's restarts that wait; a refused one is repeated soon, at random.
+1. A voter grants one vote an epoch, to a voter whose log is not behind its own, and only while the leader of that epoch
+   is unknown. The answer leaves after quorum-state is durable.
+2. A pre-vote changes no state and promises nothing. It is refused while this replica has recent word from a leader. So
+   a voter that was cut off cannot disturb the others when it comes back.
+3. `Core.hurry` is set when the leader's listener refuses connections, when the leader has resigned, or when the process
+   has just started. Then an election disturbs no live leader. While it is set, pre-votes are granted; the voter waits
+   its rank times the stagger before it asks for pre-votes; a pre-vote granted to another voter restarts that wait; and
+   a refused pre-vote is repeated soon, after a random time.
 """
 
 from actors.raft import belief, leading, roles
@@ -47,7 +48,7 @@ def begin(core: Core) -> None:
 
 
 def stand(core: Core) -> None:
-    """Ask for pre-votes in the present epoch; not in the last one, behind which there is none to be elected for."""
+    """Ask for pre-votes in the present epoch. In the last epoch a voter does not ask, because no epoch follows it."""
     if core.epoch >= EPOCH_MAX:
         core.exhausted, core.patience_ms = True, NEVER_MS
         return
@@ -60,7 +61,7 @@ def stand(core: Core) -> None:
 
 
 def _run(core: Core) -> None:
-    """Vote for oneself in the next epoch and ask for votes once that is durable."""
+    """Vote for itself in the next epoch, and ask for votes once that is durable."""
     core.become(Role.CANDIDATE, HardState(core.epoch + 1, core.me, NO_LEADER))
     core.patience_ms = core.now_ms + core.election_wait_ms()
     ballot = core.ballot = Ballot(core.me)
@@ -79,7 +80,7 @@ def _requests(core: Core, ballot: Ballot, pre_vote: bool) -> list[VoteRequest]:
 
 
 def count(core: Core) -> None:
-    """Go on when the round is won or can no longer be won. The own vote counts once it is durable."""
+    """Go on when the round is won or can no longer be won. A voter counts its own vote once that is durable."""
     ballot = core.ballot
     if ballot is None:
         return
@@ -94,7 +95,7 @@ def count(core: Core) -> None:
 
 
 def _lose(core: Core) -> None:
-    """The round is lost: try again soon in a hurry, else wait."""
+    """The round is lost: try again soon if `Core.hurry`, else after a wait."""
     if core.role is Role.PROSPECTIVE:
         retry = core.limits.hint_retry_ms
         _stand_down(core, retry + core.random.below(2 * retry + 1))
@@ -106,7 +107,7 @@ def _lose(core: Core) -> None:
 
 
 def _stand_down(core: Core, hurry_wait_ms: int) -> None:
-    """Stop asking; back to the leader of the epoch if it has one."""
+    """Stop asking. Follow the leader of the epoch again if there is one."""
     if core.leader_id not in (NO_LEADER, core.me.id):
         core.become(Role.FOLLOWER)
         roles.resume(core)
@@ -118,7 +119,7 @@ def _stand_down(core: Core, hurry_wait_ms: int) -> None:
 
 
 def patience_ended(core: Core) -> None:
-    """The wait of a voter without a leader, or in doubt of it, is over."""
+    """A voter's wait is over: it has no leader, or has not heard from its leader in time."""
     if not core.is_voter:
         roles.search(core)
     elif core.role is Role.PROSPECTIVE:
@@ -132,7 +133,8 @@ def patience_ended(core: Core) -> None:
 
 
 def vote(core: Core, source: int, request: VoteRequest) -> None:
-    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: meant for another disk; others: see `belief.candidate`."""
+    """Answer a vote or a pre-vote. INVALID_VOTER_KEY: the request names another disk; other errors: see
+    `belief.candidate`."""
     granted = False
     error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
     if error is Error.NONE and core.is_voter and request.replica in core.voters:
@@ -164,7 +166,8 @@ def _may_grant(core: Core, request: VoteRequest) -> bool:
 
 
 def _give_way(core: Core) -> None:
-    """A pre-vote was granted: in a hurry the own attempt starts over, so that two survivors do not split the votes."""
+    """A pre-vote was granted. If `Core.hurry`, this voter's own attempt starts over, so that two survivors do not split
+    the votes."""
     if not core.hurry:
         return
     if core.role is Role.PROSPECTIVE:
@@ -186,13 +189,13 @@ def vote_answered(core: Core, source: int, response: VoteResponse) -> None:
 
 
 def vote_failed(core: Core, serial: int) -> None:
-    """No answer will come: as good as a refusal."""
+    """No answer will come. This counts like a refusal."""
     if core.ballot is not None and core.ballot.awaited.pop(serial, None) is not None:
         count(core)
 
 
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
-    """The leader resigns: the first of its preferred stands at once, the next one stagger later, and so on."""
+    """The leader resigns. The first of its preferred voters stands at once, the second after one stagger, and so on."""
     error = belief.announced(core, request.leader_id, request.epoch)
     if error is Error.NONE:
         roles.learn(core, request.epoch, request.leader_id)

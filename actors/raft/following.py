@@ -1,14 +1,15 @@
 """The follower's side of replication: fetch, append, truncate (KIP-595 "Fetch").
 
-This file alone decides whom a replica fetches from, when, and what it does with the answer.
+This file alone decides which replica is fetched from, when, and what happens with the answer.
 
 Rules:
 
-1. One fetch is out at a time. A voter's leaves only when all that it claims to hold is durable; an observer counts for
-   nobody and does not wait for its disk.
-2. Nothing below the high watermark is ever cut: a leader that asks for it is broken, or this disk is. The leader's high
-   watermark is taken over only with an answer that found the two logs to agree up to the offset asked for.
-3. A leader that says of itself that it leads no more has resigned: same as its EndQuorumEpoch.
+1. At most one fetch is in flight. A voter's fetch leaves only when all that it claims to hold is durable. An observer's
+   fetch does not count towards commit, so it does not wait for the disk.
+2. Nothing below the high watermark is ever truncated: if a leader asks for that, the leader or this disk is broken. The
+   leader's high watermark is taken over only from an answer that found the two logs to agree up to the requested
+   offset.
+3. A leader whose answer says that it no longer leads has resigned; this is treated like its EndQuorumEpoch.
 4. An observer without a leader asks one replica after the other.
 """
 
@@ -27,11 +28,12 @@ from actors.raft.state import Core, Role
 
 
 class LogDiverged(Exception):
-    """The leader's log lacks what this replica knows to be committed. The node must stop: going on would lose it."""
+    """The leader's log lacks records that this replica knows to be committed. The node must stop: going on would lose
+    them."""
 
 
 def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest) -> None:
-    """A leader makes itself known."""
+    """A leader announces itself."""
     error = Error.INVALID_VOTER_KEY
     if request.voter == core.me:
         error = belief.announced(core, request.leader_id, request.epoch)
@@ -44,7 +46,7 @@ def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest
 
 
 def alive(core: Core, leader_id: int) -> None:
-    """The leader has shown itself: the hint is over."""
+    """The leader has shown itself, so the hint that it is dead no longer holds."""
     if core.role is Role.FOLLOWER and core.leader_id == leader_id and core.hurry:
         core.hurry = False
         core.patience_ms = core.now_ms + core.fetch_wait_ms()
@@ -106,7 +108,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
 
 
 def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) -> None:
-    """A slice of the leader's snapshot has come, or why there is none."""
+    """The leader has answered with a slice of its snapshot, or with an error."""
     fetching = core.fetching
     if fetching is None or core.download is None or not fetching.serial or response.serial != fetching.serial:
         return
@@ -121,7 +123,7 @@ def snapshot_answered(core: Core, source: int, response: FetchSnapshotResponse) 
 
 
 def _heard(core: Core) -> None:
-    """The leader has answered as a leader."""
+    """The answer shows that the leader still leads."""
     assert core.fetching is not None
     core.fetching.heard = core.fetching.fruitful = True
     core.hurry = False
@@ -129,7 +131,7 @@ def _heard(core: Core) -> None:
 
 
 def _rejected(core: Core, error: Error) -> None:
-    """The answer was an error: ask again after a pause, or somebody else."""
+    """The answer was an error: ask again after a pause, or ask another replica."""
     assert core.fetching is not None
     core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if error is Error.NOT_LEADER_OR_FOLLOWER and core.role is Role.FOLLOWER:
@@ -148,7 +150,7 @@ def _search_later(core: Core) -> None:
 
 
 def fetch_failed(core: Core, serial: int) -> None:
-    """The request is lost: repeat it after a pause."""
+    """The request is lost. Repeat it after a pause."""
     fetching = core.fetching
     if fetching is None or not serial or fetching.serial != serial:
         return
@@ -159,7 +161,7 @@ def fetch_failed(core: Core, serial: int) -> None:
 
 
 def link_lost(core: Core, peer: int, refused: bool) -> None:
-    """The connection to whom we fetch from broke (`refused` false), or a new one was refused (true)."""
+    """The connection to the fetched replica broke (`refused` false), or a new connection to it was refused (true)."""
     fetching = core.fetching
     if fetching is None or fetching.target != peer:
         return
@@ -175,7 +177,7 @@ def link_lost(core: Core, peer: int, refused: bool) -> None:
 
 
 def _truncate(core: Core, diverging: OffsetAndEpoch) -> None:
-    """Cut back to where this log and the leader's may still agree."""
+    """Truncate the log to where it and the leader's may still agree."""
     mine = core.log.table.end_of(diverging.epoch)
     end_offset = min(mine.offset, diverging.offset) if mine.epoch == diverging.epoch else mine.offset
     if end_offset < core.high_watermark:

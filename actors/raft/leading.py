@@ -1,17 +1,17 @@
 """The leader's side of replication: serve fetches, count replicas, commit, resign (KIP-595).
 
-This file alone decides when a record is committed and when a leader gives up.
+This file alone decides when a record is committed and when a leader resigns.
 
 Rules:
 
-1. A voter counts with the offset of its last fetch, which it sends only when that is durable; the leader counts itself
-   with what its own finished syncs cover. It serves what is not yet durable.
-2. The high watermark moves only to an offset beyond the LeaderChange of the own epoch: older records are committed by
-   being below one of its own. Until then nobody is told a high watermark.
-3. Without fetches from a majority for 1.5 fetch timeouts the leader resigns (check-quorum): another may rule already. A
-   fetch that comes later does not change that.
-4. A fetch that brings nothing is parked until the log grows, the high watermark passes the one the asker knows
-   (KIP-1166), or its time is up.
+1. A voter counts with the offset of its last fetch, which it sends only when everything below is durable. The leader
+   counts itself with the offset that its finished syncs cover. It also serves records that are not yet durable.
+2. The high watermark moves only to an offset beyond the LeaderChange of this leader's epoch: records of older epochs
+   are committed by lying below a committed record of this one. Until then the leader tells nobody a high watermark.
+3. A leader that no majority has fetched from for 1.5 fetch timeouts resigns (check-quorum), because another leader may
+   have been elected. A fetch that comes later does not change that.
+4. A fetch with nothing to answer is parked until the log grows, until the high watermark passes the one that the fetch
+   names (KIP-1166), or until its time is over.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def begin(core: Core, granting: Sequence[ReplicaKey]) -> None:
 
 
 def refusal(core: Core, epoch: int) -> Error:
-    """Why a request that only the leader of `epoch` can serve is not served; NONE if it is."""
+    """The error for a request that only the leader of `epoch` can serve; NONE when this replica is that leader."""
     if epoch < core.epoch:
         return Error.FENCED_LEADER_EPOCH
     if epoch > core.epoch:
@@ -62,7 +62,8 @@ def refusal(core: Core, epoch: int) -> Error:
 
 
 def fetch(core: Core, source: int, request: FetchRequest) -> None:
-    """Answer a fetch, or park it. INVALID_REQUEST: a number that no log has; others: see `refusal`."""
+    """Answer a fetch, or park it. INVALID_REQUEST: an offset or epoch that no log can have; other errors: see
+    `refusal`."""
     error = refusal(core, request.epoch)
     if min(request.epoch, request.offset, request.last_epoch) < 0:
         error = Error.INVALID_REQUEST
@@ -89,7 +90,8 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
 
 
 def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
-    """Serve a slice. SNAPSHOT_NOT_FOUND: gone, fetch again. POSITION_OUT_OF_RANGE: not in the file."""
+    """Serve a slice of a snapshot. SNAPSHOT_NOT_FOUND: the file is gone, the replica must fetch again.
+    POSITION_OUT_OF_RANGE: the position is not in the file."""
     error = refusal(core, request.epoch)
     if error is Error.NONE and request.position < 0:
         error = Error.POSITION_OUT_OF_RANGE
@@ -107,7 +109,8 @@ def _answer(core: Core, request: FetchRequest) -> FetchResponse:
 
 
 def _snapshot_instead(core: Core, request: FetchRequest) -> SnapshotId | None:
-    """The snapshot to load, for a replica whose end lies before our start, or that is empty though there is one."""
+    """The snapshot to load, for a replica whose log ends below this log's start, or is empty although a snapshot
+    exists."""
     start, latest = core.log.table.start, core.log.latest
     before = request.offset < start.end_offset or (start.end_offset > 0 and request.last_epoch < start.epoch)
     beside = request.offset == start.end_offset > 0 and request.last_epoch != start.epoch
@@ -116,7 +119,7 @@ def _snapshot_instead(core: Core, request: FetchRequest) -> SnapshotId | None:
 
 
 def _diverging(core: Core, request: FetchRequest) -> OffsetAndEpoch | None:
-    """Where the asker's log leaves ours, if it does."""
+    """Where the fetching replica's log diverges from this one; None if it does not."""
     if request.offset == 0:
         return None
     mine = core.log.table.end_of(request.last_epoch)
@@ -124,7 +127,7 @@ def _diverging(core: Core, request: FetchRequest) -> OffsetAndEpoch | None:
 
 
 def contact(core: Core, replica: ReplicaKey) -> Progress | None:
-    """Note that a replica is alive. None: one without an id, of which nothing is kept."""
+    """Note that a replica is alive. None: a replica without an id, for which nothing is stored."""
     leading = core.leading
     assert leading is not None
     progress = leading.voters.get(replica)
@@ -139,14 +142,14 @@ def contact(core: Core, replica: ReplicaKey) -> Progress | None:
     progress.fetch_ms = core.now_ms
     progress.fetch_wall_ms = core.now.wall_ms
     progress.announced_ms = core.now_ms + core.limits.announce_ms
-    if core.patience_ms > core.now_ms:  # else what waited while the node stood still would be taken for word from now
+    if core.patience_ms > core.now_ms:  # after a pause of this node, fetches that waited show no quorum of now
         watch_quorum(core)
     return progress
 
 
 def forget_observers(core: Core) -> None:
-    """Drop observers that have not fetched for five minutes, and the longest silent ones beyond a bound. Whoever invents ids
-    costs no more than the entry that is dropped."""
+    """Drop observers that have not fetched for five minutes and, above a bound, those that have been silent longest. So
+    a peer that invents ids costs no more than the entries that it displaces."""
     leading = core.leading
     assert leading is not None
     while leading.observers:
@@ -158,7 +161,8 @@ def forget_observers(core: Core) -> None:
 
 
 def _note(core: Core, progress: Progress, offset: int) -> None:
-    """The replica holds all below `offset`. Caught up: at the end of ours, now or at its last fetch (KIP-836)."""
+    """The replica holds everything below `offset`. It is caught up if that is the end of this log, now or at its last
+    fetch (KIP-836)."""
     if offset >= core.log.end_offset or 0 <= progress.leader_end_offset <= offset:
         progress.caught_up_wall_ms = core.now.wall_ms
     progress.leader_end_offset = core.log.end_offset
@@ -166,7 +170,7 @@ def _note(core: Core, progress: Progress, offset: int) -> None:
 
 
 def answer_parked(core: Core) -> None:
-    """Answer every parked fetch that has something to learn, or whose time is up."""
+    """Answer every parked fetch for which there is something new, or whose time is over."""
     leading = core.leading
     if leading is None or not leading.parked:
         return
@@ -183,9 +187,9 @@ def answer_parked(core: Core) -> None:
 
 
 def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> bool:
-    """Answer with what there is. False: nothing yet, it stays parked."""
+    """Answer with what there is. False: there is nothing yet, and the fetch stays parked."""
     answer = _answer(core, request)
-    snapshot = _snapshot_instead(core, request)  # the log may have been cut below while the request waited
+    snapshot = _snapshot_instead(core, request)  # the start of the log may have moved while the request waited
     if snapshot is not None:
         core.say(source, answer._replace(snapshot=snapshot))
         return True
@@ -203,7 +207,7 @@ def _bring(core: Core, source: int, request: FetchRequest, expired: bool) -> boo
 
 
 def warmed(core: Core) -> None:
-    """The node has read what was cold: look at the parked requests again."""
+    """The node has read from disk what was not in memory. Look at the parked requests again."""
     if core.leading is not None:
         for source, parked in core.leading.parked.items():
             if parked.cold:
@@ -214,7 +218,7 @@ def warmed(core: Core) -> None:
 
 
 def advance(core: Core) -> None:
-    """Move the high watermark to what a majority holds durably."""
+    """Raise the high watermark to the offset below which a majority holds everything durably."""
     leading = core.leading
     if leading is None:
         return
@@ -232,18 +236,18 @@ def advance(core: Core) -> None:
 
 
 def watch_quorum(core: Core) -> None:
-    """Patience of a leader: until a majority (itself included) has been silent for the check-quorum time."""
+    """Set the leader's patience to end when a majority (itself included) has been silent for the check-quorum time."""
     leading = core.leading
     assert leading is not None
     if leading.voters and core.limits.check_quorum_ms:
         seen = [core.now_ms, *(progress.fetch_ms for progress in leading.voters.values())]
         core.patience_ms = core.voters.agreed(seen) + core.limits.check_quorum_ms
     else:
-        core.patience_ms = core.now_ms + (1 << 40)
+        core.patience_ms = core.now_ms + (1 << 40)  # the only voter, or check-quorum is switched off: never resign
 
 
 def announce(core: Core) -> None:
-    """Tell voters that have not fetched lately who leads."""
+    """Send BeginQuorumEpoch to voters that have not fetched lately."""
     leading = core.leading
     assert leading is not None
     for key, progress in leading.voters.items():
@@ -253,7 +257,7 @@ def announce(core: Core) -> None:
 
 
 def resign(core: Core, preferred: Sequence[ReplicaKey] | None = None) -> None:
-    """Give up the epoch and name who should stand: by default the voters, the most caught up first."""
+    """Give up the epoch and name who should stand for election: by default the voters, the most caught up first."""
     leading = core.leading
     assert leading is not None
     if preferred is None:

@@ -1,6 +1,7 @@
 """Every number of the quorum, with Kafka's defaults.
 
-This file alone decides how long anybody waits. Names follow Kafka's `controller.quorum.*` configurations.
+This file alone decides how long a replica waits for anything. Names follow Kafka's `controller.quorum.*`
+configurations.
 """
 
 from typing import NamedTuple
@@ -8,13 +9,14 @@ from typing import NamedTuple
 
 class Limits(NamedTuple):
     election_timeout_ms: int = 1000
-    """controller.quorum.election.timeout.ms: a voter without a leader stands after this plus up to as much again."""
+    """controller.quorum.election.timeout.ms: a voter without a leader stands after this plus a random time up to as
+    long."""
     election_backoff_max_ms: int = 1000
     """controller.quorum.election.backoff.max.ms: longest random wait after a lost vote."""
     fetch_timeout_ms: int = 2000
     """controller.quorum.fetch.timeout.ms: a follower that hears nothing for this long doubts its leader."""
     retry_backoff_ms: int = 20
-    """controller.quorum.retry.backoff.ms: pause before a failed request is repeated."""
+    """controller.quorum.retry.backoff.ms: the pause before a failed request is repeated."""
     request_timeout_ms: int = 2000
     """controller.quorum.request.timeout.ms: the node reports `Failed` after this."""
     fetch_max_wait_ms: int = 500

@@ -1,12 +1,12 @@
 """The log as the quorum sees it: where epochs begin, where it starts and ends, and how much of it is durable.
 
-This file alone decides offsets and epochs. It holds no record: batches are opaque and live with the node (`LogReader`);
-only those that the node has not written yet, because they belong to the next `Ready`, are kept here.
+This file alone decides offsets and epochs. It holds no written record: batches are opaque and kept by the node
+(`LogReader`). Only batches that the next `Ready` will give to the node to write are kept here.
 
 Rules (KIP-595 "Log divergence", KIP-630 "Validation of the fetch offset"):
 
-1. Epochs never fall along the log. The epoch of an empty log is that of the snapshot it starts at (0 for none).
-2. Durable is what a finished sync covered. Cutting the log cuts that too, also for syncs still in flight.
+1. Epochs never fall along the log. The epoch of an empty log is that of the snapshot at which it starts (0 for none).
+2. Durable is what a finished sync covered. Truncation lowers the durable offset too, also for syncs still in flight.
 """
 
 from bisect import bisect_right
@@ -21,25 +21,25 @@ NO_SNAPSHOT = SnapshotId(0, 0)
 
 
 class SnapshotSlice(NamedTuple):
-    """Part of a snapshot file: `size` of the whole file in bytes, and the bytes asked for."""
+    """Part of a snapshot file: `size` of the whole file in bytes, and the requested bytes."""
 
     size: int
     data: Buffer
 
 
 class LogReader(Protocol):
-    """The node's side of the log: memory first, then the file."""
+    """What the node implements: reads of the log, from memory first and then from the file."""
 
     def read(self, offset: int, bytes_max: int) -> Sequence[Batch] | None:
-        """Whole batches from the one that holds `offset`, at least one, about `bytes_max`. None: not in memory, the
-        node reads it and then calls `Raft.warmed`."""
+        """Whole batches, beginning with the one that holds `offset`: at least one, and about `bytes_max`. None: the
+        batch is not in memory; the node reads it and then calls `Raft.warmed`."""
 
     def read_snapshot(self, snapshot: SnapshotId, position: int, bytes_max: int) -> SnapshotSlice | None:
-        """Bytes of a snapshot file. None as above. Raises FileNotFoundError when it is gone."""
+        """Bytes of a snapshot file. None: as for `read`. Raises FileNotFoundError when the file is gone."""
 
 
 class EpochTable:
-    """(epoch, first offset) of every leader epoch in the log, and both ends of the log.
+    """(epoch, first offset) of every leader epoch in the log, with the start and the end of the log.
 
     Invariant: epochs and offsets both rise; every first offset is in `[start.end_offset, end_offset)`.
     """
@@ -49,7 +49,7 @@ class EpochTable:
     def __init__(
         self, entries: Iterable[tuple[int, int]] = (), start: SnapshotId = NO_SNAPSHOT, end_offset: int | None = None
     ) -> None:
-        """`entries` are (epoch, first offset) in order; `start` is the snapshot the log begins at."""
+        """`entries` are (epoch, first offset) in order; `start` is the snapshot at which the log begins."""
         self.start = start
         self.end_offset = start.end_offset if end_offset is None else end_offset
         self._epochs: list[int] = []
@@ -69,7 +69,7 @@ class EpochTable:
         return list(zip(self._epochs, self._offsets, strict=True))
 
     def append(self, batch: Batch) -> None:
-        """Take the batch's place and epoch. It must continue the log."""
+        """Note the batch's offsets and epoch. It must continue the log."""
         assert batch.base_offset == self.end_offset, (batch.base_offset, self.end_offset)
         assert batch.epoch >= self.last_epoch, (batch.epoch, self.last_epoch)
         if not self._epochs or batch.epoch > self._epochs[-1]:
@@ -99,7 +99,7 @@ class EpochTable:
         self.end_offset = end_offset
 
     def cut_front(self, start: SnapshotId) -> None:
-        """Let the log begin at `start`; beyond the end this empties it."""
+        """Let the log begin at `start`. If that lies beyond the log's end, the log is then empty."""
         self.start = start
         self.end_offset = max(self.end_offset, start.end_offset)
         first = bisect_right(self._offsets, start.end_offset) - 1
@@ -112,7 +112,7 @@ class EpochTable:
 
 
 class Log:
-    """The epoch table with what is unwritten, unsynced and durable.
+    """The epoch table, with the batches that are not written yet and the offset below which all is durable.
 
     Invariant: `durable_offset <= end_offset`, and the unwritten batches are the last ones.
     """
@@ -127,9 +127,9 @@ class Log:
         self.unwritten: list[Batch] = []
         """Batches of the next Ready."""
         self.durable_offset = table.start.end_offset
-        """What recovery found may be in the page cache only: the first sync covers it."""
+        """Recovery found batches that may be in the page cache only: the first sync covers them."""
         self.durable_epoch = -1
-        """Epoch of the newest quorum-state that a sync of ours covered."""
+        """The epoch of the newest quorum-state that a finished sync covered."""
         self._in_flight: deque[tuple[int, int, int]] = deque()
 
     @property
@@ -162,7 +162,7 @@ class Log:
         self._in_flight = deque((token, min(end, end_offset), epoch) for token, end, epoch in self._in_flight)
 
     def restart_at(self, snapshot: SnapshotId) -> None:
-        """Throw the log away: it begins, empty, at the end of a snapshot just received."""
+        """Throw the log away. It begins, empty, at the end of a snapshot that was just received."""
         assert not self.unwritten
         self.table = EpochTable(start=snapshot)
         self.latest = snapshot
@@ -170,7 +170,7 @@ class Log:
         self._in_flight = deque((token, self.durable_offset, epoch) for token, _, epoch in self._in_flight)
 
     def sync_started(self, token: int, epoch: int) -> None:
-        """A sync begins that covers the log to its end and a quorum-state of `epoch`."""
+        """A sync begins. It covers the log to its end and a quorum-state of `epoch`."""
         self._in_flight.append((token, self.end_offset, epoch))
 
     def synced(self, token: int) -> None:
@@ -182,7 +182,7 @@ class Log:
         assert self.durable_offset <= self.end_offset, (self.durable_offset, self.end_offset)
 
     def read(self, offset: int, bytes_max: int) -> Sequence[Batch] | None:
-        """As `LogReader.read`, over the unwritten batches too."""
+        """As `LogReader.read`, but batches that are not written yet are included."""
         if not self.unwritten or offset < self.unwritten[0].base_offset:
             return self.reader.read(offset, bytes_max)
         found: list[Batch] = []

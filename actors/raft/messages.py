@@ -1,16 +1,16 @@
 """What replicas of the quorum say to each other, as plain values.
 
 This file alone decides the vocabulary of KIP-595, KIP-630, KIP-853 and KIP-996 as the machine sees it; `node/quorum/codec/`
-translates to and from the wire. The field names are Kafka's, the topic and cluster id are not here (one partition,
-checked where the frame is decoded).
+translates to and from the wire. The field names are Kafka's. Topic and cluster id are absent: there is one partition,
+and both are checked where the frame is decoded.
 
 Rules:
 
-1. A request names who asks inside itself (`replica`); the `source` given to `Raft.step` is only the way back. So an
-   answer goes to the source of its request, whatever that number means to the caller.
-2. `serial` never travels: the asker's node puts it back into the answer. An answer with a serial that is not awaited is
-   read for its epoch and its leader, and for nothing else.
-3. `epoch` and `leader_id` of an answer are what the answering replica believes; leader -1 is "I know none".
+1. A request names its sender in itself (`replica`). The `source` given to `Raft.step` serves only to send the answer
+   back, whatever that number means to the caller.
+2. `serial` never travels. The node that sent a request puts its serial back into the answer. From an answer whose
+   serial is not awaited only the epoch and the leader are read.
+3. `epoch` and `leader_id` of an answer are what the answering replica believes. Leader -1 means that it knows none.
 """
 
 import enum
@@ -37,7 +37,7 @@ class Error(enum.IntEnum):
 
 
 class ReplicaKey(NamedTuple):
-    """A replica is its id and its disk: with another directory id it is somebody else (KIP-853)."""
+    """A replica is its id and its disk: the same id with another directory id is another replica (KIP-853)."""
 
     id: int
     directory_id: bytes = NO_DIRECTORY
@@ -51,14 +51,14 @@ class SnapshotId(NamedTuple):
 
 
 class OffsetAndEpoch(NamedTuple):
-    """The end of what a log holds of an epoch."""
+    """An epoch, and the offset at which a log's records of that epoch end."""
 
     offset: int
     epoch: int
 
 
 class VoteRequest(NamedTuple):
-    """KIP-595 Vote. A pre-vote (KIP-996) carries the epoch the asker is in, a vote the one it stands for."""
+    """KIP-595 Vote. A pre-vote (KIP-996) carries the sender's present epoch, a vote the epoch that it wants to lead."""
 
     serial: int
     replica: ReplicaKey
@@ -78,7 +78,7 @@ class VoteResponse(NamedTuple):
 
 
 class BeginQuorumEpochRequest(NamedTuple):
-    """A new leader tells a voter that has not fetched from it yet."""
+    """A new leader announces itself to a voter that has not fetched from it yet."""
 
     serial: int
     voter: ReplicaKey
@@ -110,9 +110,11 @@ class EndQuorumEpochResponse(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """KIP-595 Fetch: `offset` is the log end of the asker and, from a voter, durable there.
+    """KIP-595 Fetch. `offset` is the log end of the sender; if the sender is a voter, everything below is durable
+    there.
 
-    `high_watermark` is the one the asker knows (-1: none; KIP-1166): a leader that knows a higher one answers at once.
+    `high_watermark` is the one that the sender knows (-1: none; KIP-1166): a leader that knows a higher one answers at
+    once.
     """
 
     serial: int
@@ -126,7 +128,7 @@ class FetchRequest(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """Either `diverging`, or `snapshot`, or `batches` from the offset asked for (maybe none)."""
+    """Either `diverging`, or `snapshot`, or `batches` from the requested offset (possibly none)."""
 
     serial: int
     error: Error
@@ -151,7 +153,7 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class FetchSnapshotResponse(NamedTuple):
-    """A slice of the file, which may cut batches; `size` is that of the whole file."""
+    """A slice of the file. It may begin and end inside a batch. `size` is that of the whole file."""
 
     serial: int
     error: Error

@@ -1,6 +1,6 @@
 """The machine: inputs in, one `Ready` out. Dispatch and timers, nothing else.
 
-This file alone decides which rule sees which input. The loop of a node (KIP-595; order of effects: `ready`):
+This file alone decides which rule gets which input. The loop of a node (KIP-595; order of effects: `ready`):
 
     raft.step(source, message, now)       # for each message that came
     raft.link_lost(peer, refused, now)    # for each connection that broke
@@ -41,11 +41,11 @@ from actors.raft.voters import Voters
 
 
 class NotLeader(Exception):
-    """Only the leader appends."""
+    """`Raft.append` was called on a replica that is not the leader."""
 
 
 def _nothing_more(core: Core, source: int, response: Message) -> None:
-    """The epoch and leader of the answer, learned already, were all there is to it."""
+    """The answer carried an epoch and a leader and nothing else, and both have been learned already."""
 
 
 HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
@@ -64,7 +64,7 @@ HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
 TEACHES = frozenset(
     {VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse}
 )
-"""Answers carry an epoch and its leader, whatever else they say."""
+"""Each answer carries an epoch and its leader, beside what it answers."""
 
 PATIENCE_ENDED: dict[Role, Callable[[Core], None]] = {
     Role.UNATTACHED: election.patience_ended,
@@ -94,8 +94,9 @@ class Raft:
         latest: SnapshotId | None = None,
         bootstrap: Sequence[int] = (),
     ) -> None:
-        """`latest` is the newest snapshot on the disk (default: the one the log starts at); `bootstrap` names whom an
-        observer may ask beside the voters. What `hard` and `epochs` say need not be durable yet: the first Ready syncs."""
+        """`latest` is the newest snapshot on the disk (default: the one at which the log starts). `bootstrap` names the
+        replicas that an observer may ask beside the voters. `hard` and `epochs` need not be durable yet: the first
+        Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
@@ -111,13 +112,14 @@ class Raft:
         )
         self._core = core
         self._due_ms: int | None = None
-        """Settled: the last `ready` brought nothing, no input came since, and until then `tick` does nothing. None: not."""
+        """Until when nothing is due: the last `ready` was empty and no input came since, so `tick` does nothing before.
+        None: not settled."""
         election.begin(core)
 
     # -- in
 
     def step(self, source: int, message: Message, now: Now) -> None:
-        """Take a message. Raises LogDiverged: the node must stop."""
+        """Take a message. Raises LogDiverged; then the node must stop."""
         self._due_ms = None
         core = self._core
         core.now = now
@@ -135,13 +137,13 @@ class Raft:
         HANDLERS[kind](core, source, message)
 
     def link_lost(self, peer: int, refused: bool, now: Now) -> None:
-        """A connection to `peer` broke, or (`refused`) could not be opened because nobody listens there."""
+        """A connection to `peer` broke or, with `refused`, could not be opened because nothing listens there."""
         self._due_ms = None
         self._core.now = now
         following.link_lost(self._core, peer, refused)
 
     def link_up(self, peer: int, now: Now) -> None:
-        """A connection to `peer` was accepted: a hint that it is dead ends."""
+        """A connection to `peer` was accepted. This ends a hint that it is dead."""
         self._due_ms = None
         self._core.now = now
         following.alive(self._core, peer)
@@ -174,7 +176,7 @@ class Raft:
         core.log.append(batch)
 
     def synced(self, token: int) -> None:
-        """The sync of that token is done."""
+        """The sync with that token is done."""
         self._due_ms = None
         core = self._core
         core.log.synced(token)
@@ -182,7 +184,7 @@ class Raft:
         leading.advance(core)
 
     def warmed(self) -> None:
-        """What `LogReader` had to leave out is in memory now."""
+        """What `LogReader` could not read at once is in memory now."""
         self._due_ms = None
         leading.warmed(self._core)
 
@@ -193,7 +195,8 @@ class Raft:
         download.received(self._core, snapshot, valid)
 
     def snapshot_taken(self, latest: SnapshotId, start: SnapshotId) -> None:
-        """A snapshot of our own, `latest`, is durable, and the log now begins at `start`, a snapshot too."""
+        """`latest`, a snapshot that this node took, is durable. The log now begins at `start`, which is a snapshot
+        too."""
         self._due_ms = None
         core = self._core
         assert start.end_offset <= latest.end_offset <= core.high_watermark
@@ -202,7 +205,7 @@ class Raft:
             core.log.table.cut_front(start)
 
     def resign(self, preferred: Sequence[ReplicaKey] | None = None) -> None:
-        """Give up leadership, for a shutdown or a hand-over. Does nothing elsewhere."""
+        """Give up leadership, for a shutdown or a hand-over. Does nothing on a replica that does not lead."""
         if self._core.role is Role.LEADER:
             self._due_ms = None
             leading.resign(self._core, preferred)
@@ -210,7 +213,7 @@ class Raft:
     # -- out
 
     def ready(self) -> Ready:
-        """What to do now."""
+        """What the node must do now."""
         core = self._core
         if self._due_ms is None:
             leading.answer_parked(core)
@@ -222,11 +225,11 @@ class Raft:
 
     @property
     def settled(self) -> bool:
-        """Whether `ready` has nothing to say before the next input or deadline."""
+        """Whether `ready` stays empty until the next input or deadline."""
         return self._due_ms is not None
 
     def quiet(self, applied: int) -> bool:
-        """Whether it has settled, and whoever has applied the log up to there has applied all that is committed."""
+        """Whether this replica has settled, and everything that is committed lies below `applied`."""
         return self._due_ms is not None and self._core.high_watermark <= applied
 
     def deadline_ms(self) -> int:
@@ -256,7 +259,8 @@ class Raft:
 
     @property
     def told_high_watermark(self) -> int:
-        """The newest that a leader has told this process; -1: none yet. The replay may have to go there still."""
+        """The newest high watermark that a leader has told this process; -1: none yet. Replay may still have to go that
+        far."""
         return self._core.told_high_watermark
 
     @property
@@ -271,15 +275,16 @@ class Raft:
 
     @property
     def exhausted(self) -> bool:
-        """A voter that would have to stand, in the last epoch: there will be no leader."""
+        """Whether this voter would have to stand for election, but is in the last epoch. There will be no leader
+        then."""
         return self._core.exhausted
 
     def follows(self, voter: ReplicaKey, leader_id: int, epoch: int) -> bool:
-        """Whether an announcement to `voter` would tell this replica of a leader that it has not heard yet."""
+        """Whether an announcement to `voter` would name a leader that this replica has not heard from yet."""
         return belief.follows(self._core, voter, leader_id, epoch)
 
     def overdue(self, now: Now) -> bool:
-        """Leader: no majority has fetched in time, the next `tick` resigns."""
+        """Whether this replica leads, and no majority has fetched in time, so that the next `tick` resigns."""
         return self._core.role is Role.LEADER and self._core.patience_ms <= now.mono_ms
 
     @property
@@ -297,7 +302,7 @@ class Raft:
 
     @property
     def durable_offset(self) -> int:
-        """Everything of the log below it is on the own disk."""
+        """Everything of the log below this offset is on this node's disk."""
         return self._core.log.durable_offset
 
     # -- inside

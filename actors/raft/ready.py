@@ -4,9 +4,9 @@ This file alone decides which message may leave before a sync and which only aft
 
 Rules:
 
-1. `send` claims nothing durable: a leader's fetch answers, pre-votes, rejections.
-2. What claims something durable (a vote, a voter's fetch, an announced epoch, an answer to an announcement) leaves
-   after a sync that began when everything it claims had been written. With nothing unsynced it leaves at once.
+1. `send` holds messages that claim nothing durable: a leader's fetch answers, pre-votes, rejections.
+2. A message that claims something durable (a vote, a voter's fetch, an announced epoch, an answer to an announcement)
+   leaves after a sync that began when all that it claims had been written. If nothing is unsynced, it leaves at once.
 3. Syncs finish in the order in which they began.
 """
 
@@ -19,7 +19,7 @@ from actors.raft.messages import Message, ReplicaKey, SnapshotId
 
 
 class HardState(NamedTuple):
-    """What quorum-state holds. `voted` is the vote given in `epoch`."""
+    """The content of quorum-state. `voted` is the vote given in `epoch`."""
 
     epoch: int = 0
     voted: ReplicaKey | None = None
@@ -27,14 +27,15 @@ class HardState(NamedTuple):
 
 
 class Leadership(NamedTuple):
-    """This replica leads `epoch`, and everything below `next_offset` was the log when that was settled."""
+    """This replica leads `epoch`. When that was decided, the log ended at `next_offset`."""
 
     epoch: int
     next_offset: int
 
 
 class SnapshotPart(NamedTuple):
-    """Bytes of a snapshot in transfer, to be written at `position`; `last`: verify, then `Raft.snapshot_received`."""
+    """Bytes of a snapshot in transfer, to be written at `position`. `last`: verify the file, then call
+    `Raft.snapshot_received`."""
 
     snapshot: SnapshotId
     position: int
@@ -43,14 +44,14 @@ class SnapshotPart(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """The node acts in this order. Several may be in flight: each has its own sync token."""
+    """The node acts in the order of the fields. Several may be in flight: each has its own sync token."""
 
     lost: bool = False
     """0 leadership lost: undo to the high watermark, held replies become NOT_CONTROLLER."""
     snapshot_parts: Sequence[SnapshotPart] = ()
     """1 write into the unfinished snapshot file; not durable yet."""
     load_snapshot: SnapshotId | None = None
-    """2 the verified file takes its name (part of sync), the log starts anew at its end, images load it."""
+    """2 the verified file gets its name (part of sync), the log starts anew at its end, images load it."""
     truncate_to: int | None = None
     """3 cut the log."""
     append: Sequence[Batch] = ()
@@ -58,15 +59,15 @@ class Ready(NamedTuple):
     hard_state: HardState | None = None
     """5 replace quorum-state (part of sync)."""
     send: Sequence[tuple[int, Message]] = ()
-    """6 at once: whatever claims no durability."""
+    """6 send at once: these messages claim no durability."""
     sync: int | None = None
     """7 token: make 2 to 5 durable, then `Raft.synced(token)`."""
     after_sync: Sequence[tuple[int, Message]] = ()
-    """8 only then."""
+    """8 send only after that."""
     high_watermark: int = -1
     """9 replay up to here, release held replies."""
     gained: Leadership | None = None
-    """10 only once its LeaderChange is committed."""
+    """10 start to act as leader; set only once its LeaderChange is committed."""
 
 
 class Outbox:
@@ -87,13 +88,13 @@ class Outbox:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is waiting besides unwritten batches and a moved high watermark."""
+        """Whether nothing waits, apart from unwritten batches and a moved high watermark."""
         return not (self.send or self.claims or self.hard_changed or self.lost or self.parts) and (
             self.load_snapshot is None and self.truncate_to is None and self.gained is None
         )
 
     def take(self, log: Log, hard: HardState, high_watermark: int) -> Ready:
-        """The Ready, and an empty box again."""
+        """The next Ready. The outbox is empty afterwards."""
         append, log.unwritten = log.unwritten, []
         changed = bool(append) or self.hard_changed or self.truncate_to is not None or self.load_snapshot is not None
         sync = None

@@ -1,14 +1,14 @@
 """Which role a replica enters when it learns of an epoch or of its leader, and how long it waits in it (KIP-595).
 
-This file alone decides what a replica becomes by what others say of epochs and leaders, and when a voter starts to hurry.
-`election.py` and `following.py` hear it from the others and compare it first (`belief.py`); both enter roles through this
-file, which knows neither.
+This file alone decides what a replica becomes when others tell it of an epoch or a leader, and when a voter starts to
+hurry. `election.py` and `following.py` receive the messages and check them first (`belief.py`). Both enter roles
+through this file, which imports neither.
 
 Rules:
 
-1. A replica follows the leader of the highest epoch that it knows of. If that leader is unknown, a voter waits to stand
-   and an observer asks around.
-2. A leader that is certainly gone is not left: its follower keeps its role, and stands after a short wait (`hint`).
+1. A replica follows the leader of the highest epoch that it knows of. If that leader is unknown, a voter waits and then
+   stands for election, and an observer asks one replica after the other.
+2. A follower of a leader that is certainly gone keeps its role, and stands for election after a short wait (`hint`).
 """
 
 from actors.raft.messages import NO_LEADER
@@ -31,7 +31,7 @@ def learn(core: Core, epoch: int, leader_id: int) -> None:
 
 
 def unattach(core: Core, epoch: int) -> None:
-    """A higher epoch exists and its leader is not known."""
+    """A higher epoch exists, and its leader is not known."""
     core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
     if core.is_voter:
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
@@ -49,14 +49,14 @@ def follow(core: Core, leader_id: int, epoch: int) -> None:
 
 
 def resume(core: Core) -> None:
-    """Fetch from the leader, with fresh patience."""
+    """Fetch from the leader, with a fresh timeout."""
     core.fetching = Fetching(core.now_ms)
     core.fetching.target = core.leader_id
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
 def search(core: Core) -> None:
-    """An observer looks for the leader: it asks everybody it knows in turn."""
+    """An observer looks for the leader: it asks all the replicas that it knows in turn."""
     core.become(Role.UNATTACHED)
     core.patience_ms = NEVER_MS
     core.fetching = Fetching(core.now_ms)
@@ -64,7 +64,7 @@ def search(core: Core) -> None:
 
 
 def next_target(core: Core) -> None:
-    """Move on to another replica. Random, so that many observers do not ask the same one."""
+    """Ask another replica next. It is chosen at random, so that many observers do not ask the same one."""
     fetching = core.fetching
     assert fetching is not None
     known = [key.id for key in core.voters.keys if key.id != core.me.id]
@@ -75,8 +75,9 @@ def next_target(core: Core) -> None:
 
 
 def hint(core: Core, wait_ms: int | None = None) -> None:
-    """The leader is gone for sure: stop refusing pre-votes, stand after a wait. Once only, or the wait never ends."""
+    """The leader is certainly gone: grant pre-votes, and stand after a wait. Only the first hint counts, since each
+    would start the wait anew."""
     if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
         core.hurry = True
-        core.hurry_until_ms = core.now_ms + (1 << 40)
+        core.hurry_until_ms = core.now_ms + (1 << 40)  # no end: it is cleared when a leader is heard
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)

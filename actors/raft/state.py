@@ -1,20 +1,20 @@
 """The replica's place in the quorum: role, epoch, vote, leader, patience.
 
-This file alone decides which role may follow which and what is written to quorum-state. Everything that affects
-leadership is in `Core` or in the record of the current role; `roles.py`, `election.py`, `following.py`, `leading.py` and
-`download.py` are the rules, one subject each, and keep nothing.
+This file alone decides which role may follow which, and what is written to quorum-state. All state that affects
+leadership is in `Core` or in the record of the current role. `roles.py`, `election.py`, `following.py`, `leading.py`
+and `download.py` hold the rules, one subject each, and no state.
 
 Rules:
 
 1. The epoch never falls; the vote of an epoch never changes; an epoch never gets a second leader (KIP-595).
 2. A role is entered only along `TRANSITIONS`.
-3. A replica that was leader when it stopped comes back RESIGNED: its unsynced tail may be gone, so it must never append
+3. A replica that was leader when it stopped comes back RESIGNED. Its unsynced tail may be gone, so it must never append
    in that epoch again.
-4. An epoch found in the log that is newer than quorum-state wins: the record proves that the epoch had a leader.
+4. If the log holds a newer epoch than quorum-state, the log's counts: its record proves that the epoch had a leader.
 
 Roles (an observer is never more than UNATTACHED or FOLLOWER):
 
-UNATTACHED   knows the epoch, no leader. Voter: stands when its patience ends. Observer: asks around.
+UNATTACHED   knows the epoch, but no leader. A voter stands when its patience ends; an observer asks other replicas.
 FOLLOWER     fetches from the leader of the epoch.
 PROSPECTIVE  asks for pre-votes in its present epoch (KIP-996).
 CANDIDATE    has voted for itself in a new epoch and asks for votes.
@@ -58,7 +58,7 @@ class Role(enum.Enum):
 
 
 TRANSITIONS: dict[Role, frozenset[Role]] = {
-    # a higher epoch, or the leader of this one, may be learned in any role
+    # a higher epoch, or the leader of the present one, may be learned in any role
     Role.UNATTACHED: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE}),
     Role.FOLLOWER: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE}),
     Role.PROSPECTIVE: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.PROSPECTIVE, Role.CANDIDATE}),
@@ -83,7 +83,7 @@ class LeaderChange(NamedTuple):
 
 Control = LeaderChange
 ControlBatch = Callable[[Control, int, int, Now], Batch]
-"""(what, base offset, epoch, now) -> the control batch."""
+"""(LeaderChange, base offset, epoch, now) -> the control batch."""
 
 
 class Ballot:
@@ -94,30 +94,30 @@ class Ballot:
     def __init__(self, me: ReplicaKey) -> None:
         self.granted: set[ReplicaKey] = {me}
         self.awaited: dict[int, ReplicaKey] = {}
-        """Serial -> the voter whose answer is still out."""
+        """Serial -> the voter whose answer is awaited."""
 
 
 class Fetching:
-    """What a follower, or an observer in search of a leader, has under way."""
+    """The fetches of a follower, or of an observer in search of a leader."""
 
     __slots__ = ("due_ms", "expires_ms", "fruitful", "heard", "serial", "target")
 
     def __init__(self, due_ms: int) -> None:
         self.due_ms = due_ms
-        """When the next request may leave; counts only while none is out."""
+        """When the next request may leave; has no meaning while one is in flight."""
         self.serial = 0
-        """Serial of the request that is out, 0 for none."""
+        """Serial of the request in flight, 0 for none."""
         self.target = NO_LEADER
         self.expires_ms = NEVER_MS
-        """When the request that is out is given up, should the node never say so."""
+        """When the request in flight is given up, in case the node never reports that it failed."""
         self.heard = False
         """Whether the leader of this epoch has answered a fetch."""
         self.fruitful = False
-        """The same of the present connection: one that breaks before is not replaced at once."""
+        """The same for the present connection: a connection that breaks before is not replaced at once."""
 
 
 class Download:
-    """A snapshot in transfer from the leader. `position` bytes of it are written."""
+    """A snapshot in transfer from the leader. The first `position` bytes of it are written."""
 
     __slots__ = ("checking", "position", "snapshot")
 
@@ -135,23 +135,24 @@ class Progress:
 
     def __init__(self, fetch_ms: int) -> None:
         self.end_offset = -1
-        """Log end it last claimed; durable there if it is a voter. -1: it has not fetched in this epoch."""
+        """The log end that its last fetch named; durable there if it is a voter. -1: it has not fetched in this
+        epoch."""
         self.fetch_ms = fetch_ms
-        """Monotonic time of its last fetch; that of the leader's election before the first."""
+        """Monotonic time of its last fetch; before the first, the time of the leader's election."""
         self.fetch_wall_ms = -1
         self.caught_up_wall_ms = -1
         """Last time of day when it was known to have all that the leader had (KIP-836)."""
         self.leader_end_offset = -1
         """The leader's log end at its last fetch."""
         self.announced_ms = 0
-        """When BeginQuorumEpoch is due again."""
+        """When the next BeginQuorumEpoch to it is due."""
 
 
 class ParkedFetch(NamedTuple):
     request: FetchRequest | FetchSnapshotRequest
     deadline_ms: int
     cold: bool
-    """Waits for the node to read the disk."""
+    """The fetch waits until the node has read the disk."""
 
 
 class Leading:
@@ -164,20 +165,22 @@ class Leading:
         self.next_offset = next_offset
         """The offset after its LeaderChange."""
         self.committed = False
-        """Whether the high watermark has passed its LeaderChange: until then it is not told to anybody."""
+        """Whether the high watermark has passed its LeaderChange. Until then the leader tells nobody a high
+        watermark."""
         self.voters = {key: Progress(now_ms) for key in others}
         self.observers: dict[ReplicaKey, Progress] = {}
-        """The one that has been silent for longest comes first."""
+        """The observer that has been silent for longest comes first."""
         self.parked: dict[int, ParkedFetch] = {}
-        """By the source that awaits the answer."""
+        """By the source to which the answer goes."""
 
     def park(self, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, *, cold: bool) -> None:
-        """Keep a request; `leading.answer_parked` looks at it before the next Ready."""
+        """Keep a request. `leading.answer_parked` looks at it before the next Ready."""
         self.parked[source] = ParkedFetch(request, deadline_ms, cold)
 
 
 class Core:
-    """All of the machine's state. Fields are read by every rule file; `become` alone changes role and hard state."""
+    """All of the machine's state. The rule files read every field. Role and hard state are changed by `become`
+    alone."""
 
     def __init__(
         self,
@@ -195,7 +198,8 @@ class Core:
         self.voters = voters
         self.is_voter = me in voters
         self.bootstrap = bootstrap
-        """Whom an observer without a leader asks, beside the voters; ids below zero stand for bare addresses."""
+        """The replicas that an observer without a leader asks, beside the voters. An id below zero stands for a bare
+        address."""
         self.random = random
         self.limits = limits
         self.control_batch = control_batch
@@ -206,19 +210,21 @@ class Core:
         self.high_watermark = max(log.start_offset, min(log.latest.end_offset, log.end_offset))
         """Everything below is committed. Never falls; at most the log's end."""
         self.told_high_watermark = -1
-        """The newest that a leader has told this process, or that it has reached as one; it may lie beyond the log's end.
-        -1: none yet. What a restart finds on its disk says nothing about what was committed since."""
+        """The newest high watermark that a leader has told this process, or that this replica has reached as leader. It
+        may lie beyond the log's end. -1: none yet: what a restart finds on its disk does not show what was committed
+        since."""
         self.role = Role.UNATTACHED
         self.hard = hard
         self.exhausted = False
-        """This voter would have to stand, and there is no epoch behind its own."""
+        """Whether this voter would have to stand for election, but is in the last epoch."""
         self.patience_ms = NEVER_MS
         """When the role's wait ends: for votes, for the leader, for a quorum."""
         self.hurry = False
-        """No live leader would be disturbed: pre-votes are granted and asked for at short notice."""
+        """Whether an election would disturb no live leader: then pre-votes are granted, and asked for at short
+        notice."""
         self.hurry_until_ms = NEVER_MS
         self.lost_votes = 0
-        """Rounds of votes lost in a row: lengthens the back-off."""
+        """Rounds of votes lost in a row. Each lengthens the back-off."""
         self.ballot: Ballot | None = None
         self.fetching: Fetching | None = None
         self.download: Download | None = None
@@ -250,7 +256,7 @@ class Core:
         return self._serial
 
     def say(self, target: int, message: Message) -> None:
-        """Send at once: it claims nothing durable."""
+        """Send at once. The message claims nothing durable."""
         self.out.send.append((target, message))
 
     def claim(self, target: int, message: Message) -> None:
@@ -258,17 +264,17 @@ class Core:
         self.out.claims.append((target, message))
 
     def election_wait_ms(self) -> int:
-        """A fresh random patience."""
+        """A new random wait before a voter stands for election."""
         base = self.limits.election_timeout_ms
         return base + self.random.below(max(base, 1))
 
     def hint_wait_ms(self) -> int:
-        """The wait that keeps survivors of a dead leader from standing at once."""
+        """A wait that differs by rank, so that the survivors of a dead leader do not stand at the same time."""
         return self.voters.rank(self.me.id, self.leader_id) * self.limits.hint_stagger_ms
 
     def fetch_wait_ms(self) -> int:
-        """A follower's patience with its leader. Followers of a silent leader heard it last at the same time, so the
-        stagger is needed here too."""
+        """How long a follower waits for word from its leader. Followers of a silent leader heard from it last at the
+        same time, so the stagger is needed here too."""
         return self.limits.fetch_timeout_ms + self.hint_wait_ms()
 
     def raise_high_watermark(self, offset: int) -> None:
@@ -279,7 +285,7 @@ class Core:
     # -- roles
 
     def become(self, role: Role, hard: HardState | None = None) -> None:
-        """Enter a role, leave the records of the old one behind, note a changed hard state."""
+        """Enter a role, drop the records of the old role, and note a changed hard state."""
         assert role in TRANSITIONS[self.role], (self.role, role)
         assert self.is_voter or role in OBSERVERS, role
         if hard is not None and hard != self.hard:

@@ -1,6 +1,6 @@
 """Who votes, and the arithmetic of majorities.
 
-This file alone decides what a majority is and in which order voters try to follow a dead leader.
+This file alone decides what a majority is, and in which order voters try to succeed a dead leader.
 """
 
 from collections.abc import Iterable, Sequence

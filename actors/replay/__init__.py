@@ -2,7 +2,7 @@
 
     from actors import replay                                     # or: import rayft; rayft.replay
     source = replay.open(path, table=None, topics=(), family=None)          -> Source
-    source.table, .family, .keys, .columns, .schema(columns)                what there is
+    source.table, .family, .keys, .columns, .schema(columns)                what it contains
     source.splits(bytes_max, first={(topic, n): offset}, end={...})         -> list[Split], on batch boundaries, picklable
     source.beginnings(), source.ends()                                      -> {(topic, n): offset}, as the files are now
     replay.read(split, columns=None, verify=True, on_damage=None)           -> Iterator[pyarrow.RecordBatch]
@@ -10,12 +10,13 @@
     replay.state(path, as_of=None, tables=None)                             -> {name: pyarrow.Table}
     replay.changes(path, since=None, until=None, kinds=...)                 -> Iterator[pyarrow.RecordBatch]
 
-`table` is `records` for a metadata log (common columns, and a struct a record type) and `log` for topics (the columns of
-Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`, `since` and
-`until` are an offset (exclusive end) or a datetime. Damaged bytes raise CorruptLog with file and position, or, with
-`on_damage`, are skipped and told to it as Damage. Columns that are not asked for are not built.
+`table` is `records` for a metadata log (common columns, and a struct for each record type) and `log` for topics (the
+columns of Spark's own kafka source). A path is a file, or the directory of a partition, a node or a cluster. `as_of`,
+`since` and `until` are an offset (exclusive end) or a datetime. Damaged bytes raise CorruptLog with file and position.
+With `on_damage` they are skipped instead, and `on_damage` is called with a Damage. Only the requested columns are
+built.
 
-Reads only what nodes wrote, rayft's or Apache Kafka's, and never writes into it. What stands behind a name is imported on
+The reader reads what nodes wrote, rayft's or Apache Kafka's, and never writes there. A name's module is imported on
 first use: importing this package loads neither pyarrow nor Ray nor Spark.
 """
 

@@ -1,7 +1,7 @@
 """Arrow arrays over numpy's memory, without a copy.
 
-This file alone decides how they are made: from buffers, never by `pyarrow.array`, which imports pandas where that is
-installed (a third of a second, 40 MB) to see whether it was given some of it.
+This file alone decides how they are made: from buffers, never by `pyarrow.array`. That function imports pandas if it is
+installed (a third of a second, 40 MB), to see whether its argument is a pandas object.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,8 @@ TYPES = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": p
 
 
 def plain(values: Any, kind: pa.DataType | None = None, valid: Any = None) -> pa.Array:
-    """Numbers of fixed width; bools for an array of bool. `valid`: a bool a row, None: no row is null."""
+    """An array of numbers of fixed width, or of bools for an array of bool. `valid`: a bool for each row, None: no row
+    is null."""
     rows = len(values)
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
@@ -27,20 +28,20 @@ def plain(values: Any, kind: pa.DataType | None = None, valid: Any = None) -> pa
 
 
 def lists(offsets: Any, values: pa.Array) -> pa.Array:
-    """Lists, none of them null; `offsets` int32, one more than rows."""
+    """An array of lists, none of them null. `offsets`: int32, one more than there are rows."""
     return pa.Array.from_buffers(
         pa.list_(values.type), len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[values]
     )
 
 
 def sizes(of: pa.Array) -> Any:
-    """How many values each list has."""
+    """The number of values in each list."""
     first = of.offset
     return np.diff(np.frombuffer(of.buffers()[1], dtype=np.int32)[first : first + len(of) + 1])
 
 
 def texts(some: Sequence[str | None]) -> pa.Array:
-    """A few strings."""
+    """An array of a few strings."""
     raw = [b"" if one is None else one.encode() for one in some]
     offsets = np.cumsum([0, *map(len, raw)], dtype=np.int32)
     valid = np.array([one is not None for one in some], dtype=bool)
@@ -57,14 +58,14 @@ def repeated(rows: int, text: str) -> pa.Array:
 
 
 def varied(kind: pa.DataType, rows: int, offsets: Any, data: Any, bits: Any, nulls: int) -> pa.Array:
-    """Strings or bytes; `bits`: validity, least significant first."""
+    """An array of strings or bytes. `bits`: validity, least significant bit first."""
     valid = pa.py_buffer(bits) if nulls else None
     return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(offsets), pa.py_buffer(data)], nulls)
 
 
 def spread(of: pa.Array, own: Any, rows: int) -> pa.Array:
-    """Structs put into the rows `own` (ascending) of a longer array that is null elsewhere. Bytes and the values of lists
-    are not copied, only where they begin."""
+    """An array of structs spread over the rows `own` (ascending) of a longer array that is null elsewhere. Bytes and
+    the values of lists are not copied, only their offsets."""
     if len(own) == rows:
         return of
     valid = np.zeros(rows, dtype=bool)
@@ -75,7 +76,8 @@ def spread(of: pa.Array, own: Any, rows: int) -> pa.Array:
 
 
 def _spread(of: pa.Array, at: Any, place: Any, valid: Any = None) -> pa.Array:
-    """`at`: values before each row, and before the end; `place`: of the value that a row has, if any."""
+    """`at`: how many values come before each row, and before the end. `place`: the index of each row's value, if it has
+    one."""
     kind, rows = of.type, len(place)
     if valid is None and of.null_count:
         valid = _bools(of.buffers()[0])[place]
@@ -102,14 +104,14 @@ def _bools(bits: pa.Buffer) -> Any:
 
 
 class Uniform:
-    """Arrays of the same value in every row: made once by `make(rows, of what)`, and cut from then on."""
+    """Arrays with the same value in every row: made once by `make(rows, of)` for each `of`, and sliced from then on."""
 
     def __init__(self, make: Callable[[int, Any], pa.Array]) -> None:
         self._make = make
         self._made: dict[Any, pa.Array] = {}
 
     def __call__(self, of: Any, rows: int) -> pa.Array:
-        """So many rows."""
+        """An array of `rows` rows."""
         made = self._made.get(of)
         if made is None or len(made) < rows:
             made = self._made[of] = self._make(rows, of)

@@ -1,12 +1,14 @@
-"""The metadata as of an offset or a time: an image, from the newest checkpoint before it and the log behind that.
+"""The metadata as of an offset or a time: an image, from the newest checkpoint before that and the log behind it.
 
 This file alone decides what `as of` means. Rules:
 
 1. As of an offset: all records below it. As of a time: all batches up to the first that was appended later.
-2. What an open metadata transaction did is not there yet (KIP-868).
-3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead. Nothing is guessed.
-4. Offsets that are missing between two batches are damage, told at the second.
-5. With `damage="skip"` a batch that cannot be read or replayed is told and passed over, as far as it had not been replayed.
+2. The changes of a metadata transaction that is still open are not included (KIP-868).
+3. A log whose beginning is gone needs a checkpoint that reaches into it, else NothingToRead is raised. Nothing is
+   guessed.
+4. Offsets that are missing between two batches are damage, reported at the second batch.
+5. With `damage="skip"` a batch that cannot be read or replayed is reported and skipped, from the first record on that
+   was not replayed.
 """
 
 import datetime
@@ -31,14 +33,14 @@ from fastpath.bytes.varint import VarintError, decode_varint
 from fastpath.records.batch import HEADER_SIZE, CorruptBatch
 
 RUN_RECORDS = 50_000
-"""Records of batches that are read as one, about."""
+"""About how many records of batches are read as one."""
 
 AsOf = int | datetime.datetime | None
 """An offset (exclusive), a time (inclusive), None: the end of the log."""
 
 
 class Quorum(NamedTuple):
-    """What control records say."""
+    """What the control records say about the quorum."""
 
     leader_id: int = -1
     epoch: int = 0
@@ -50,22 +52,22 @@ class Quorum(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Batches as they were met in a file, one behind the other, their ops not replayed yet."""
+    """Adjacent batches of a file. Their ops are not replayed yet."""
 
     path: Path
     headers: Headers
     batch: Batch
-    """all of them as if they were one"""
+    """all of them, as one batch"""
     ops: list[tuple[int, Op]]
 
     def position(self, offset: int) -> int:
-        """Of the batch that an offset lies in, in the file."""
+        """The position in the file of the batch that holds an offset."""
         at = int(np.searchsorted(self.headers["base_offset"], offset, side="right")) - 1
         return int(self.headers[max(at, 0)]["position"])
 
 
 class Replay:
-    """An image on its way through a metadata log."""
+    """An image that is being built from a metadata log."""
 
     def __init__(self, log: Partition, family: str, reading: Reading, until: AsOf = None) -> None:
         self.log = log
@@ -76,7 +78,7 @@ class Replay:
         self.quorum = Quorum()
 
     def run(self) -> "Replay":
-        """Go as far as `until` at once."""
+        """Replay everything up to `until`."""
         for met in self.batches():
             self.replay(met)
             self.image.commit(self.image.next_offset)
@@ -84,19 +86,19 @@ class Replay:
         return self
 
     def close(self) -> None:
-        """Take back what a transaction did that is still open."""
+        """Undo the changes of a transaction that is still open."""
         if self.image.open_transaction >= 0:
             end = self.image.next_offset
             self.image.undo(self.image.open_transaction)
             self.image.advance(end)
 
     def replay(self, met: Met) -> None:
-        """Let the image have a batch. Nothing is committed."""
+        """Replay batches into the image. Nothing is committed."""
         self.replay_ops(met, met.ops)
         self.image.advance(max(self.image.next_offset, met.batch.last_offset + 1))
 
     def replay_ops(self, met: Met, ops: Sequence[tuple[int, Op]]) -> None:
-        """Let the image have some ops of a batch."""
+        """Replay some ops of a batch into the image."""
         try:
             for offset, op in ops:
                 self.image.replay(offset, op)
@@ -104,11 +106,12 @@ class Replay:
             self._damaged(met, error.offset, str(error))
 
     def batches(self) -> Iterator[Met]:
-        """Load the checkpoint, then every batch behind it, each to be replayed before the next is asked for."""
+        """Load the checkpoint, then yield every batch behind it. The caller must replay each before it asks for the
+        next."""
         loaded = self._load()
         if loaded is None and not self.log.segments:
             raise NothingToRead(
-                f"{self.log.files[0].parent} holds no log, and no checkpoint that can be read and is not past the moment: "
+                f"{self.log.files[0].parent} holds no log, and no checkpoint up to that moment that can be read: "
                 f"ask for a later moment."
             )
         start = loaded or 0
@@ -129,7 +132,7 @@ class Replay:
                     return
 
     def _runs(self, headers: Headers, start: int) -> list[Headers]:
-        """Batches that can be read as one. A batch that has to be cut, or may be passed over, stays alone."""
+        """Join batches that can be read as one. A batch that must be cut, or may be skipped, stays alone."""
         if not len(headers):
             return []
         alone = (headers["attributes"] & (CONTROL | CODEC) != 0) | (headers["base_offset"] < start)
@@ -149,7 +152,7 @@ class Replay:
         return np.split(headers, np.flatnonzero(apart) + 1)
 
     def _until(self, headers: Headers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        """Which batches lie before `until`; those behind the first that does not, do not."""
+        """Which batches lie before `until`. After the first that does not, no batch does."""
         if self.until is None:
             return np.ones(len(headers), dtype=bool)
         if isinstance(self.until, int):
@@ -163,7 +166,7 @@ class Replay:
         base, last = int(headers[0]["base_offset"]), int(headers[-1]["last_offset"])
         piece: Buffer = data[position:end]
         if isinstance(self.until, int) and last >= self.until:
-            with suppress(VarintError):  # whoever decodes the whole says better what is wrong with it
+            with suppress(VarintError):  # decoding the whole batch gives a better error
                 piece = shortened(data[position:end], self.until - base)
             last = self.until - 1
         met = Met(path, headers, Batch(base, last, int(headers[-1]["epoch"]), piece), [])
@@ -187,7 +190,7 @@ class Replay:
 
     @property
     def dialect(self) -> Dialect:
-        """That of the next batch."""
+        """The dialect of the next batch."""
         level = self.image.feature(FORMAT) if self.family == "drafts" else 0
         return _dialect(level or self.family)
 
@@ -201,7 +204,8 @@ class Replay:
                 self.quorum = self.quorum._replace(voters=control)
 
     def _load(self) -> int | None:
-        """The newest checkpoint that is not past `until`; the offset that the log is wanted from. None: there is none."""
+        """Load the newest checkpoint that is not past `until`. Returns the offset from which the log is needed; None:
+        there is no checkpoint."""
         for one in sorted(self.log.checkpoints, key=lambda one: one.end_offset, reverse=True):
             data = mapped(one.path)
             image = Image()
@@ -222,7 +226,7 @@ class Replay:
         return None
 
     def _before(self, checkpoint: Checkpoint) -> bool:
-        """Whether a checkpoint is not past `until`, and the log goes on where it ends."""
+        """Whether a checkpoint is not past `until`, and the log continues where it ends."""
         if self.log.segments and checkpoint.end_offset < self.log.segments[0].base_offset:
             return False
         if self.until is None or isinstance(self.until, int):
@@ -241,13 +245,13 @@ def replay(path: str | Path, as_of: AsOf = None, family: str | None = None, read
 
 
 def milliseconds(time: datetime.datetime) -> int:
-    """Since 1970; a time without a zone is UTC."""
+    """A time as milliseconds since 1970. A time without a zone is UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
     return int(aware.timestamp() * 1000)
 
 
 def last_contained_ms(path: Path) -> int:
-    """Time of the last record in a checkpoint. Raises CorruptLog."""
+    """The time, in ms, of the last record that a checkpoint covers. Raises CorruptLog."""
     data = mapped(path)
     try:
         if len(data) and is_control(data):
@@ -260,7 +264,7 @@ def last_contained_ms(path: Path) -> int:
 
 
 def behind(ops: Iterable[tuple[int, Op]], start: int) -> Iterator[tuple[int, Op]]:
-    """What is left of ops from an offset on."""
+    """The ops from offset `start` on."""
     for offset, op in ops:
         if offset >= start:
             yield offset, op
@@ -273,7 +277,7 @@ def behind(ops: Iterable[tuple[int, Op]], start: int) -> Iterator[tuple[int, Op]
 
 
 def shortened(piece: memoryview, count: int) -> bytes:
-    """An uncompressed batch as if it ended behind its first `count` records. Its CRC is not that of the bytes."""
+    """An uncompressed batch as if it ended behind its first `count` records. Its CRC does not match any more."""
     at = HEADER_SIZE
     for _ in range(count):
         size, at = decode_varint(piece, at)

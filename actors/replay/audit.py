@@ -1,19 +1,21 @@
-"""What happened to a cluster's partitions and brokers, out of its metadata log, as jobs of Spark.
+"""The history of a cluster's partitions and brokers, from its metadata log, as Spark jobs.
 
     found = audit.audit(session, "/var/rayft/controller-1001")
     found.partitions.orderBy("under_replicated_s", ascending=False).show()
 
 | frame | a row is |
 |---|---|
-| history | a time with the same leader, ISR and replicas of a partition: since, until, leader, isr, replicas, leader_known |
+| history | a period with the same leader, ISR and replicas of a partition: since, until, leader, isr, replicas,
+leader_known |
 | partitions | a partition: seconds under-replicated and without a leader, how often leader and ISR changed |
-| brokers | a broker: how often it went, most within the window, ISRs that it left, whether it flaps |
+| brokers | a broker: how often it left, the most within the window, ISRs that it left, whether it flaps |
 
-This file alone decides how changes become periods. Changes are told by history.py; they are grouped by topic, each group one
-task. Rules: a period ends with the next change, with the topic, or with the audit; what a partition was created with is what
-its first change says it was before, else what it is at the end; of a topic that went, what never changed is not known, and
-no time without a leader; a partition counts from its topic's creation on. A broker flaps that went at least `flaps` times
-within the window. Knows Spark only by the session it is given.
+This file alone decides how changes become periods. history.py gives the changes. They are grouped by topic, and each
+group is one task. Rules: a period ends with the next change, with the topic, or with the audit. The first value of a
+field is what its first change names as the old value, or else its value at the end. For a deleted topic, a field that
+never changed is not known, and no time counts as time without a leader. A partition counts from its topic's creation
+on. A broker flaps if it left at least `flaps` times within the window. This file uses Spark only through the given
+session.
 """
 
 import datetime
@@ -50,7 +52,7 @@ Times = tuple[datetime.datetime, datetime.datetime]
 
 
 class Audit(NamedTuple):
-    """Frames of Spark."""
+    """The result, as Spark frames."""
 
     history: Any
     partitions: Any
@@ -60,7 +62,7 @@ class Audit(NamedTuple):
 def audit(
     session: Any, path: str | Path, until: int | None = None, flaps: int = FLAPS, window_s: int = WINDOW_S
 ) -> Audit:
-    """Of everything in the log under a path below an offset (None: the end). Raises NothingToRead, CorruptLog."""
+    """Audit everything below an offset (None: the end) in the log under a path. Raises NothingToRead, CorruptLog."""
     times = bounds(path, until)
     end = {} if until is None else {"asOf": str(until)}
     stop = {} if until is None else {"endOffset": str(until)}
@@ -79,7 +81,7 @@ def audit(
 
 
 def bounds(path: str | Path, until: int | None) -> Times:
-    """Time of the first and of the last batch."""
+    """The times of the first and of the last batch."""
     log = files.metadata_log(path)
     reading, first, last = Reading(crc=False), -1, 0
     for segment in log.segments:
@@ -131,7 +133,7 @@ FROM counted FULL JOIN dropped USING (broker)
 
 
 class _Life:
-    """One partition on its way through the events."""
+    """One partition while its events are read."""
 
     def __init__(self, since: datetime.datetime, offset: int) -> None:
         self.marks: list[tuple[int, datetime.datetime]] = [(offset, since)]
@@ -140,7 +142,7 @@ class _Life:
         """Fields whose first value is known."""
 
     def change(self, field: str, offset: int, time: datetime.datetime, old: Any, new: Any) -> None:
-        """A field changes; its first change says what it was from the beginning."""
+        """Note a change of a field. The first change says what the field was from the beginning."""
         if field not in self.known:
             self.known.add(field)
             self.values[field] = [old] * len(self.marks)
@@ -151,13 +153,13 @@ class _Life:
         self.values[field][-1] = new
 
     def at_end(self, field: str, value: Any) -> None:
-        """What a field that never changed was all the time."""
+        """Note the last value of a field. If the field never changed, it had this value all the time."""
         if field not in self.known:
             self.known.add(field)
             self.values[field] = [value] * len(self.marks)
 
     def rows(self, topic: str, partition: int, until: datetime.datetime) -> Iterator[dict[str, Any]]:
-        """Its periods."""
+        """The periods of the partition."""
         for index, (offset, since) in enumerate(self.marks):
             following = self.marks[index + 1][1] if index + 1 < len(self.marks) else until
             yield {
@@ -167,7 +169,7 @@ class _Life:
 
 
 def periods(table: pa.Table, times: Times) -> pa.Table:
-    """Events of one topic -> HISTORY. Events of kind `end` say what its partitions are in the end."""
+    """Turn the events of one topic into HISTORY. Events of kind `end` hold the last state of its partitions."""
     events = sorted(table.to_pylist(), key=lambda event: (event["offset"], event["kind"] != "topic"))
     begin, end = times
     born = (-1, begin)

@@ -1,11 +1,11 @@
 """The canonical snapshot of a metadata log, made from its files: an older checkpoint and the log behind it.
 
-This file alone decides what is taken from where when no controller runs: the level from the log's FeatureLevelRecords, else
-from meta.properties; epoch and time from the last batch below the end; the voters from the newest Voters record. With
-these the bytes are those that a controller writes at that offset (actors/metadata/snapshot.py).
+This file alone decides where each part comes from when no controller runs. The level comes from the log's
+FeatureLevelRecords, else from meta.properties; epoch and time from the last batch below the end; the voters from the
+newest Voters record. So the bytes are those that a controller writes at that offset (actors/metadata/snapshot.py).
 
-What is behind the high watermark may be undone one day, and files do not say where that is: a checkpoint that a node is
-meant to load must end at an offset that was committed.
+Records beyond the high watermark may still be undone, and the files do not say where the high watermark is. So a
+checkpoint that a node will load must end at an offset that was committed.
 """
 
 from pathlib import Path
@@ -19,11 +19,11 @@ from actors.replay.as_of import AsOf, Replay
 from actors.replay.log import Reading
 
 LEVEL = "rayft.metadata.format"
-"""In meta.properties: the level that the first leader writes."""
+"""The name in meta.properties of the level that the first leader writes."""
 
 
 class Compacted(NamedTuple):
-    """A snapshot in memory: its parts one behind the other."""
+    """A snapshot in memory: its parts in order."""
 
     end_offset: int
     epoch: int
@@ -31,16 +31,16 @@ class Compacted(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a node calls the file."""
+        """The file name that a node gives it."""
         return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return sum(len(part) for part in self.parts)
 
     def write(self, path: Path) -> Path:
-        """Into this file, or under its name into this directory; the file appears whole or not at all."""
+        """Write it into this file, or under its name into this directory. The file appears whole or not at all."""
         path = path / self.name if path.is_dir() else path
         unfinished = path.with_name(path.name + ".part")
         with unfinished.open("wb") as file:

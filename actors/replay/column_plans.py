@@ -2,7 +2,7 @@
 
 This file alone decides the Arrow type of every field: int32 for ports, strings in Kafka's form for uuids, list and struct
 where the schema has them, null where the record's version lacks the field. Secrets are null: salts and keys of SCRAM
-credentials and, in the tables above, values of configurations whose name says so.
+credentials and, in tables built on these, values of configurations whose name shows that they are secret.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fastpath.arrow.metadata_columns import Column, Plan
 
 SECRETS = frozenset({"Salt", "StoredKey", "ServerKey", "Hmac"})
-"""Fields that are never shown."""
+"""Fields that are never shown, because they are secret."""
 
 CONTROLS = {2: "LeaderChangeMessage", 3: "SnapshotHeaderRecord", 4: "SnapshotFooterRecord", 5: "KRaftVersionRecord",
             6: "VotersRecord"}  # fmt: skip
@@ -51,14 +51,14 @@ FORMATS = {"bool": ">b", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": "
 
 @dataclasses.dataclass
 class Tree:
-    """Where a field's values are: a column, and those of what is in it."""
+    """The columns of a field's values: its own, and those of nested fields."""
 
     field: Field
     column: int
     element: int = -1
-    """Column of a list's scalars."""
+    """The column of a list's scalars."""
     children: list["Tree"] = dataclasses.field(default_factory=list)
-    """Fields of the structs in it."""
+    """The fields of the nested structs."""
 
     @property
     def type(self) -> pa.DataType:
@@ -100,8 +100,8 @@ class Family:
 def family(
     name: str, only: frozenset[str] | None = None, fields: frozenset[str] | None = None, secrets: bool = False
 ) -> Family:
-    """The column plans of a family. `only`: names of records whose fields are wanted, and `fields`: names of their top-level
-    attributes; None: all. Other columns are not built. `secrets`: show them, for tests of the decoder."""
+    """The column plans of a family. `only`: names of the records whose fields are built; `fields`: names of their
+    top-level attributes that are built; None: all. `secrets`: show secret fields, for tests of the decoder."""
     kinds = [
         Kind(schema.head.number, text.rpartition(":")[2], schema)
         for folder in FOLDERS[name]
@@ -127,7 +127,7 @@ def family(
 
 
 class _Columns:
-    """Gives out column numbers and makes plans over them."""
+    """Assigns column numbers and makes plans with them."""
 
     def __init__(self, secrets: bool) -> None:
         self.count = 0
@@ -145,7 +145,7 @@ class _Columns:
         return Tree(one, column, self._new() if one.array else -1)
 
     def plan(self, root: Struct, trees: Mapping[str, Tree], version: int) -> "Plan":
-        """The plan of one version of a struct. Fields without a tree are read and not kept."""
+        """The plan of one version of a struct. Fields without a tree are read and dropped."""
         children: list[Plan] = []
         tagged: list[Plan] = []
         for one in root.fields:
@@ -174,7 +174,7 @@ class _Columns:
 
 
 def _nulls(tree: Tree) -> "Plan":
-    """A field that the version does not have."""
+    """The plan of a field that the version does not have."""
     if tree.field.struct is not None and not tree.field.array:
         raise ValueError(f"{tree.field.name}: structs that come with a version are not supported")
     width = 0 if tree.field.array else WIDTHS.get(tree.field.type, 0)
@@ -182,7 +182,7 @@ def _nulls(tree: Tree) -> "Plan":
 
 
 def _fallback(one: Field, nullable: bool) -> bytes:
-    """What an absent tagged field stands for, in bytes."""
+    """The bytes of the default of an absent tagged field."""
     if one.array or one.type in ("string", "bytes"):
         return b"\x00" if nullable and one.default == "null" else b"\x01"
     if one.type == "uuid":

@@ -1,7 +1,7 @@
-"""`rayft replay` and `rayft compact`: tables on the screen, or in files. actors/cli.py has the words.
+"""`rayft replay` and `rayft compact`: tables on the screen, or in files. actors/cli.py defines the options.
 
 This file alone decides what these commands print. Rows go to standard output (a readable table, or a JSON object a line),
-progress and damage to standard error. Nothing is written where the nodes write.
+progress and damage to standard error. Nothing is written into directories of nodes.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from actors.replay.where import Where, as_of, as_of_is_clock
 from fastpath.bytes import truncated_mmap
 
 LONG = ("records", "changes", "log")
-"""Tables that stream."""
+"""Tables that are read as a stream."""
 EVERY = (*tables.TABLES, *LONG)
 INTERRUPTED = 130
 SCREEN_ROWS = 50
 WIDTH = 200
-"""Columns of a screen that is none."""
+"""The width in columns if the output is not a screen."""
 PART_ROWS = 2_000_000
-"""Rows in one Parquet file of a directory."""
+"""The number of rows in one Parquet file of a directory."""
 
 
 # ---- replay -------------------------------------------------------------------------------------------------------
@@ -55,12 +55,12 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _whole(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, as long as no file was cut while it was read. Raises ValueError."""
+    """The same rows, if no file was truncated while it was read. Raises ValueError."""
     try:
         for one in rows:
             _refuse_cut()
             yield one
-    except Exception:  # what zeros look like in the place of records
+    except Exception:  # zeros in the place of records can cause any error
         _refuse_cut()
         raise
     _refuse_cut()
@@ -82,7 +82,7 @@ def _rows(given: argparse.Namespace, progress: "_Progress") -> Iterator[pa.Recor
 
 
 def _refuse(given: argparse.Namespace) -> None:
-    """Words that would be ignored beside the others."""
+    """Raises ValueError for options that the others make useless."""
     if given.limit is not None and given.limit < 0:
         raise ValueError(f"--limit {given.limit} is no number of rows: write 1 or more, or 0 for all.")
     if given.sql:
@@ -101,7 +101,7 @@ def _refuse(given: argparse.Namespace) -> None:
 
 
 class _Progress:
-    """A bar on standard error, when that is a screen."""
+    """A progress bar on standard error, if that is a screen."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True)
@@ -119,21 +119,21 @@ class _Progress:
         self.bar.stop()
 
     def expect(self, paths: Sequence[Path]) -> None:
-        """Files that will be read."""
+        """Add the sizes of the files that will be read."""
         self.bar.update(self.task, total=sum(path.stat().st_size for path in paths))
 
     def read(self, size: int) -> None:
-        """So many bytes more."""
+        """`size` more bytes have been read."""
         self.bar.advance(self.task, size)
 
     def damage(self, found: Damage) -> None:
-        """Told above the bar."""
+        """Report damage above the bar."""
         size = found.end - found.position
         self.console.print(f"skipped {size} bytes: {found.path}, byte {found.position}: {found.reason}", soft_wrap=True)
 
 
 class _Scan:
-    """What one command reads."""
+    """The tables that one command reads."""
 
     def __init__(self, given: argparse.Namespace, progress: _Progress) -> None:
         self.given = given
@@ -144,11 +144,11 @@ class _Scan:
         self._replayed: Replay | None = None
 
     def maker(self, name: str) -> Callable[[], pa.Table | pa.RecordBatchReader]:
-        """What makes a table for SQL."""
+        """The function that makes a table for SQL."""
         return lambda: self.reader(name) if name in LONG else tables.table(name, self.replayed())
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows and columns asked for."""
+        """The requested rows and columns."""
         found = self.reader(name) if name in LONG else tables.table(name, self.replayed()).to_reader()
         for one in found:
             chosen = self.where(pa.Table.from_batches([one]))
@@ -160,7 +160,8 @@ class _Scan:
             yield from chosen.to_batches() or [pa.RecordBatch.from_pylist([], schema=chosen.schema)]
 
     def summary(self) -> Iterator[pa.RecordBatch]:
-        """How many rows each table has, and of what; or the logs of topics, where these are asked for or all there is."""
+        """How many rows each table has, and as of when; or the logs of topics, if these are requested or nothing else
+        is there."""
         if self.given.topic:
             yield self._logs()
             return
@@ -202,7 +203,7 @@ class _Scan:
 
     @cached_property
     def _last(self) -> datetime.datetime | None:
-        """When the last batch of all that is asked about was appended."""
+        """The time of the last batch in any of the logs that are read."""
         path, topics = self.given.path, tuple(self.given.topic)
         logs = files.topic_logs(path, topics) if self.given.table == "log" else [files.metadata_log(path)]
         return max((time for log in logs if (time := last_time(log)) is not None), default=None)
@@ -225,7 +226,7 @@ class _Scan:
         return pa.RecordBatchReader.from_batches(made, self._read(opened, columns))
 
     def _built(self, opened: source.Source) -> list[str] | None:
-        """The columns that must be decoded: those asked for and those of the condition; None: the usual ones."""
+        """The columns that must be decoded: the requested ones and those of the condition; None: the usual ones."""
         if self.columns is None or self.given.sql:
             return [*opened.columns] + (["headers"] if opened.table == "log" and self.given.sql else [])
         return list(dict.fromkeys([*self.columns, *self.where.columns]))
@@ -247,7 +248,7 @@ class _Scan:
 
 
 def _between(rows: pa.RecordBatch, since: AsOf, until: AsOf) -> pa.RecordBatch:
-    """Those not before one time and not after another."""
+    """The rows that are not before `since` and not after `until`."""
     if isinstance(since, datetime.datetime):
         rows = rows.filter(pc.greater_equal(rows.column("timestamp"), pa.scalar(since, pa.timestamp("us", "UTC"))))
     if isinstance(until, datetime.datetime):
@@ -256,13 +257,13 @@ def _between(rows: pa.RecordBatch, since: AsOf, until: AsOf) -> pa.RecordBatch:
 
 
 def reading(given: argparse.Namespace, progress: _Progress) -> Reading:
-    """How files are read."""
+    """How files are read: from the options."""
     found = Reading.of(not given.no_verify, progress.damage if given.skip_damage else None)
     return found._replace(on_progress=progress.read)
 
 
 def last_time(log: files.Partition) -> datetime.datetime | None:
-    """When the last batch of a log was appended; None where it has none."""
+    """The time of the last batch of a log; None if it has none."""
     for path in reversed([one.path for one in log.segments]):
         times = [int(headers[-1]["max_timestamp"]) for _, headers, _ in batches(path, Reading(False, "skip"))]
         if times:
@@ -288,8 +289,8 @@ def _give(rows: Iterator[pa.RecordBatch], given: argparse.Namespace, progress: _
 
 
 def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
-    """Rows into a new file or a new directory of Parquet files, by the name's ending; how many. It is there as a whole or
-    not at all."""
+    """Write rows into a new file, or into a new directory of Parquet files, by the name's ending. Returns their number.
+    The file or directory appears whole or not at all."""
     count = 0
 
     def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -299,7 +300,7 @@ def write(rows: Iterator[pa.RecordBatch], path: Path) -> int:
             yield one
 
     if path.suffix not in (".parquet", ".arrow", ".jsonl"):
-        raise ValueError(f"{path} ends with nothing that is known: write DIR.parquet, FILE.arrow or FILE.jsonl.")
+        raise ValueError(f"{path} has an unknown ending: write DIR.parquet, FILE.arrow or FILE.jsonl.")
     if path.exists():
         raise FileExistsError(f"{path} is there already: take another name, or remove it.")
     first = next(rows, None)
@@ -333,7 +334,7 @@ def _write(found: Iterator[pa.RecordBatch], schema: pa.Schema, path: Path) -> No
 
 
 def listed(some: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows as Python has them; a time beyond Python's calendar, as producers write that count in another unit, as text."""
+    """Rows as Python values. A time beyond Python's calendar, as producers with another unit write it, becomes text."""
     rows: list[dict[str, Any]]
     try:
         rows = some.to_pylist()
@@ -356,7 +357,8 @@ def _calendar(since_1970: int | None, unit: str) -> datetime.datetime | str | No
 
 
 def plain(value: Any) -> str | dict[str, str]:
-    """What JSON has no word for. Bytes that are UTF-8 are a text; others an object, which no text looks like."""
+    """A value that JSON cannot express, as text or an object. Bytes that are UTF-8 become text; others an object, which
+    cannot be mistaken for text."""
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -376,7 +378,7 @@ def _first(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatc
 
 
 def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> None:
-    """The first rows as a table."""
+    """Show the first rows as a table."""
     shown: list[dict[str, Any]] = []
     names: list[str] = []
     more = False
@@ -408,7 +410,7 @@ def _show(rows: Iterator[pa.RecordBatch], limit: int, progress: _Progress) -> No
 
 
 def cell(value: Any) -> str:
-    """A value as one reads it."""
+    """A value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,9 +1,10 @@
 """Which files are read, and what they are: segments and checkpoints of a metadata log, segments of topics.
 
-This file alone decides what a path means (a file, the directory of a partition, a node or a cluster; of the copies of a log
-that a cluster's nodes have, the one that reaches furthest) and which family of records a metadata file holds (DESIGN,
-section 6): the option, then meta.properties, then the directory's name (A09), then the first byte of data at offset 0 or
-in a checkpoint. A lone later segment needs the option, else FamilyUnknown.
+This file alone decides two things. First, what a path means: a file, or the directory of a partition, a node or a
+cluster; of the copies of a log on several nodes, it picks the one that reaches furthest. Second, which family of
+records a metadata file holds (DESIGN, section 6). That is decided by the option, then meta.properties, then the
+directory's name (A09), then the first byte of data at offset 0 or in a checkpoint. A single segment that does not begin
+at 0 needs the option, else FamilyUnknown is raised.
 """
 
 import mmap
@@ -19,23 +20,23 @@ from fastpath.records import batch
 from fastpath.records.scan import resync, scan
 
 METADATA = {"__kafka_metadata": "drafts", "__cluster_metadata": "released"}
-"""Topic of the metadata -> family."""
+"""Name of the metadata topic -> family."""
 FIRST_BYTE = {0x0C: "drafts", 0x01: "released"}
-"""First byte of the first record that is data: a FeatureLevelRecord without a frame; a frame of version 1."""
+"""The first byte of the first data record -> family: a FeatureLevelRecord without a frame, or a frame of version 1."""
 BOOTSTRAP = "bootstrap.checkpoint"
 LOOK_BYTES = 16 << 20
-"""Of a file between two looks at whether it was truncated."""
+"""How many bytes of a file are read between two checks whether it was truncated."""
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _ASIDE = r"\.[0-9a-f]{32}-(?:delete|future|stray)"
-"""Behind the name of a directory that is no partition's any longer, or not yet."""
+"""The end of a directory's name that says that it holds no partition any more, or not yet."""
 _DIRECTORY = re.compile(rf"(.+)-(\d+)(?:{_ASIDE})?")
 _SET_ASIDE = re.compile(rf".+{_ASIDE}")
 
 
 class CorruptLog(ValueError):
-    """Bytes that cannot be read. Names the file and the position of the batch."""
+    """Bytes that cannot be read. The message names the file and the position of the batch."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path}, byte {position}: {reason}")
@@ -45,7 +46,7 @@ class CorruptLog(ValueError):
 
 
 class FamilyUnknown(ValueError):
-    """Nothing says which records a metadata file holds."""
+    """It cannot be found out which family of records a metadata file holds."""
 
 
 class NothingToRead(ValueError):
@@ -62,7 +63,7 @@ class Damage(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """One log file. `next_offset`: base offset of the segment behind it, -1 for the last."""
+    """One log file. `next_offset`: base offset of the next segment, -1 for the last."""
 
     path: Path
     base_offset: int
@@ -92,7 +93,7 @@ class Partition(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether its directory is called as a partition's is."""
+        """Whether its directory is named as a partition's is."""
         return _DIRECTORY.fullmatch(self.files[0].parent.name) is not None
 
     @property
@@ -102,15 +103,15 @@ class Partition(NamedTuple):
 
 
 def partitions(path: str | Path) -> list[Partition]:
-    """What lies under a path, by topic and number. Raises NothingToRead, FileNotFoundError."""
-    path = Path(os.path.abspath(path))  # `.` has a name then, and a split is read from anywhere
+    """The partitions under a path, by topic and number. Raises NothingToRead, FileNotFoundError."""
+    path = Path(os.path.abspath(path))  # so that `.` has a name, and a split can be read from any directory
     if path.is_file():
         found = [_of_file(path)]
     elif not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     else:
         found = list(_of_directory(path)) or [one for child in _children(path) for one in _of_directory(child)]
-        if not found:  # a cluster's directory: nodes below it
+        if not found:  # a cluster's directory: the nodes are below it
             found = [one for node in _children(path) for child in _children(node) for one in _of_directory(child)]
     if not found:
         raise NothingToRead(f"{path} holds no log and no checkpoint: give a file, a partition's or a node's directory.")
@@ -118,8 +119,8 @@ def partitions(path: str | Path) -> list[Partition]:
 
 
 def metadata_log(path: str | Path) -> Partition:
-    """The one metadata log under a path, of several copies the furthest. Raises NothingToRead when there is none, or
-    logs of several clusters."""
+    """The one metadata log under a path. Of several copies, it is the one that reaches furthest. Raises NothingToRead
+    when there is none, or when there are logs of several clusters."""
     every = partitions(path)
     found = [one for one in every if one.metadata] or [one for one in every if not one.named]  # copied and renamed
     if len({(one.topic, one.number) for one in found if one.named}) == 1:
@@ -133,7 +134,8 @@ def metadata_log(path: str | Path) -> Partition:
 
 
 def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition]:
-    """Logs of topics under a path; only `topics` if given. Raises NothingToRead where one of these, or any, is missing."""
+    """Logs of topics under a path, only of `topics` if given. Raises NothingToRead if one of these is missing, or if
+    there is none."""
     found = [one for one in partitions(path) if one.segments and one.topic not in METADATA]
     found = [one for one in found if not topics or one.topic in topics]
     missing = sorted(set(topics) - {one.topic for one in found})
@@ -143,7 +145,7 @@ def topic_logs(path: str | Path, topics: tuple[str, ...] = ()) -> list[Partition
 
 
 def furthest(logs: list[Partition]) -> list[Partition]:
-    """Of the copies that several nodes have of a log, the one that reaches furthest."""
+    """Of the copies of each log on several nodes, the one that reaches furthest."""
     copies: dict[tuple[str, int], list[Partition]] = {}
     for log in logs:
         copies.setdefault((log.topic, log.number), []).append(log)
@@ -151,14 +153,15 @@ def furthest(logs: list[Partition]) -> list[Partition]:
 
 
 def _furthest(copies: list[Partition]) -> Partition:
-    """Nodes roll their segments each by itself: only where the last ones begin alike do their sizes say it all."""
+    """Each node rolls its segments by itself. So sizes can be compared only if the last segments begin at the same
+    offset."""
     if len({log.segments[-1].base_offset if log.segments else -1 for log in copies}) == 1:
         return max(copies, key=lambda log: log.segments[-1].path.stat().st_size if log.segments else 0)
     return max(copies, key=_end)
 
 
 def _end(log: Partition) -> int:
-    """Offset behind the last batch, -1 where there is no segment; no CRC is looked at."""
+    """The offset after the last batch, -1 if there is no segment. CRCs are not checked."""
     for segment in reversed(log.segments):
         end = behind(segment.path)
         if end >= 0:
@@ -167,7 +170,8 @@ def _end(log: Partition) -> int:
 
 
 def behind(path: Path) -> int:
-    """Offset behind the last batch of a file, -1 where there is none. Headers are read, no CRC; damage is passed over."""
+    """The offset after the last batch of a file, -1 if there is none. Headers are read, CRCs are not checked, damage is
+    skipped."""
     data, position, end = mapped(path), 0, -1
     while position < (stop := still_there(data)):
         headers, position, fault = scan(data, position, stop, False, bytes_max=LOOK_BYTES)
@@ -177,7 +181,7 @@ def behind(path: Path) -> int:
 
 
 def _children(path: Path) -> list[Path]:
-    """Directories in this one, but those that a node has set aside."""
+    """The directories in this one, except those that a node has set aside."""
     return sorted(child for child in path.iterdir() if child.is_dir() and not _SET_ASIDE.fullmatch(child.name))
 
 
@@ -193,7 +197,7 @@ def _of_file(path: Path) -> Partition:
 
 
 def _of_directory(path: Path) -> Iterator[Partition]:
-    """The partition whose directory this is; none for another directory."""
+    """The partition in this directory, if it is a partition's."""
     directory = _DIRECTORY.fullmatch(path.name)
     names = sorted(entry.name for entry in os.scandir(path) if entry.is_file())
     found = [(int(match[1]), path / name) for name in names if (match := _SEGMENT.fullmatch(name))]
@@ -215,8 +219,8 @@ def _of_directory(path: Path) -> Iterator[Partition]:
 
 
 def family(log: Partition, given: str | None = None) -> str:
-    """`drafts` or `released`, by the rule above. Raises FamilyUnknown, CorruptLog for a file that is no log, ValueError for
-    a family that does not exist."""
+    """`drafts` or `released`, decided as the module docstring says. Raises FamilyUnknown, CorruptLog for a file that is
+    no log, ValueError for a family that does not exist."""
     if given is not None:
         if given not in FIRST_BYTE.values():
             raise ValueError(f"there is no family {given!r}: write drafts or released.")
@@ -242,7 +246,7 @@ def family(log: Partition, given: str | None = None) -> str:
 
 
 def property_of(log: Partition, name: str) -> str | None:
-    """What the meta.properties of the directory that a log lies in say."""
+    """A value from the meta.properties of the directory in which a log lies."""
     folder = log.files[0].parent
     return _property(folder.parent / "meta.properties", name) or _property(folder / "meta.properties", name)
 
@@ -257,8 +261,8 @@ def _property(path: Path, name: str) -> str | None:
 
 
 def first_byte(path: Path) -> int:
-    """The first byte of the first record that is data, where it says something: at the beginning of a log or in a
-    checkpoint; else -1."""
+    """The first byte of the first data record at the beginning of a log or in a checkpoint; -1 elsewhere, where it says
+    nothing."""
     data = mapped(path)
     if len(data) == 0:
         return -1
@@ -288,7 +292,8 @@ def mapped(path: Path) -> memoryview:
 
 
 def still_there(data: memoryview) -> int:
-    """Bytes of a mapped file that it has now: a node may truncate it, and a process that looks beyond its end is killed."""
+    """How many bytes of a mapped file exist now. A node may truncate it, and a process that reads beyond its end is
+    killed."""
     return min(len(data), data.obj.size()) if isinstance(data.obj, mmap.mmap) else len(data)
 
 

@@ -1,14 +1,14 @@
-"""A directory that nodes are writing into, followed: positions, how far a turn goes, and the splits between two positions.
+"""Following a directory that nodes write into: positions, the end of each turn, and the splits between two positions.
 
-This file alone decides what a position is: `{"topic-0": next offset, ...}`, plain enough for any checkpoint. Rules:
+This file alone decides what a position is: `{"topic-0": next offset, ...}`, a form that any checkpoint can hold. Rules:
 
 1. A position never goes back, and splits between two positions are the same whenever they are asked for: a query that
    restarts sees each record once, in order within its partition.
 2. A log that appears later is read from its beginning.
-3. What retention deleted, or a new leader truncated, before it was read is an error (DataLoss), or, with
-   `failOnDataLoss=false`, left out.
-4. `until=highWatermark` stops at the high watermark that the node last wrote down beside its logs (every few seconds), so
-   that nothing is seen that a failover may take back. The default, `files`, goes to the last whole batch.
+3. If retention deleted records, or a new leader truncated them, before they were read, that is an error (DataLoss).
+   With `failOnDataLoss=false` they are left out.
+4. `until=highWatermark` stops at the high watermark that the node last wrote beside its logs (every few seconds), so
+   that no record is read that a failover may still remove. The default, `files`, reads up to the last whole batch.
 
 Options beside those of read_options.py: startingOffsets (earliest, latest, or a position as JSON), maxRecordsPerTrigger,
 maxBytesPerTrigger, until, failOnDataLoss.
@@ -33,11 +33,11 @@ OPTIONS = {name.lower(): name for name in
 UNTIL = ("files", "highWatermark")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 TRIES = 5
-"""A file can vanish between listing and opening it: retention, compaction."""
+"""How often listing is repeated: a file can vanish before it is opened, through retention or compaction."""
 
 
 def parted(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Options of a stream under their own names, and the others."""
+    """The options of a stream, and the others."""
     own = {OPTIONS[name.lower()]: text for name, text in options.items() if name.lower() in OPTIONS}
     return own, {name: text for name, text in options.items() if name.lower() not in OPTIONS}
 
@@ -47,12 +47,12 @@ class DataLoss(RuntimeError):
 
 
 class Followed:
-    """A directory and how it is followed. From a reader's options; raises ValueError."""
+    """A directory and how it is followed. Made from a reader's options. Raises ValueError."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         own, others = parted(options)
         read = read_options(others)
-        if read.topics:  # they may come later
+        if read.topics:  # they may be created later
             read = read._replace(table=read.table or "log", topics=(), only=frozenset(read.topics))
         self.options = read
         if self.options.first_offset or self.options.end_offset >= 0:
@@ -71,7 +71,7 @@ class Followed:
             raise ValueError(f"until={self.until}: files do not say how far a metadata log is committed, write files")
 
     def opened(self) -> Source:
-        """What is there now; of topics that do not exist yet, nothing."""
+        """The logs that exist now. A topic that does not exist yet has none."""
         try:
             return self.options.open()
         except NothingToRead:
@@ -80,21 +80,21 @@ class Followed:
             raise
 
     def beginning(self) -> Position:
-        """Where a new query begins."""
+        """The position at which a new query begins."""
         if self.starting == "latest":
             return self.now()
         earliest = self._looked(lambda found: _position(found.beginnings()))
         return earliest if isinstance(self.starting, str) else earliest | self.starting
 
     def now(self) -> Position:
-        """Behind the last record that may be read now."""
+        """The position after the last record that may be read now."""
         return self._looked(lambda found: self._ends(found, found.ends()))
 
     def _ends(self, found: Source, ends: Mapping[Key, int]) -> Position:
         return _position(_held_back(found, ends) if self.until == UNTIL[1] else ends)
 
     def _looked(self, look: Callable[[Source], T]) -> T:
-        """What one sees there, with another look where a file went before it was opened."""
+        """The result of `look`, which is repeated if a file vanished before it was opened."""
         for _ in range(TRIES - 1):
             try:
                 return look(self.opened())
@@ -103,11 +103,12 @@ class Followed:
         return look(self.opened())
 
     def freeze(self) -> None:
-        """From now on nothing newer than this is there."""
+        """From now on, ignore everything newer than what exists now."""
         self.frozen = self.now()
 
     def latest(self, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
-        """How far a turn from `start` goes, in at most so many records or about so many bytes. Raises DataLoss."""
+        """The end of a turn from `start`, with at most `records_max` records or about `bytes_max` bytes. Raises
+        DataLoss."""
         return self._looked(lambda found: self._latest(found, start, records_max, bytes_max))
 
     def _latest(self, found: Source, start: Position, records_max: int | None, bytes_max: int | None) -> Position:
@@ -149,14 +150,14 @@ class Followed:
         return found.splits(self.options.split_bytes or split_bytes(found), first, stop)
 
     def read(self, split: Split, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """The rows of a split. Raises DataLoss for what went after it was cut."""
+        """The rows of a split. Raises DataLoss for records that were removed after the split was made."""
         name = _name((split.topic, split.partition))
         try:
             yield from scan(self.options, split, columns)
         except FileNotFoundError:
             self._lost(f"{name}: offsets up to {split.next_offset - 1} were deleted before they were read")
             return
-        with suppress(FileNotFoundError):  # what is deleted while it is mapped is read to its end
+        with suppress(FileNotFoundError):  # a file that is deleted while it is mapped can still be read to its end
             if Path(split.path).stat().st_size < split.end:
                 self._lost(f"{name}: the log was truncated before offset {split.next_offset - 1} was read")
 
@@ -207,7 +208,8 @@ def _position(offsets: Mapping[Key, int]) -> Position:
 
 
 def _share(low: Position, ahead: Position, records_max: int) -> Position:
-    """Ends so that at most `records_max` offsets lie before them, shared by what each log has; someone always advances."""
+    """Ends with at most `records_max` offsets before them, shared in proportion to what each log has. At least one log
+    advances."""
     total = sum(end - low[name] for name, end in ahead.items())
     if total <= records_max:
         return ahead
@@ -218,7 +220,7 @@ def _share(low: Position, ahead: Position, records_max: int) -> Position:
 
 
 def _bytes(found: Source, low: Position, ahead: Position, bytes_max: int) -> Position:
-    """Of each log that has something, a first split of its share: the first that has a batch, not only damage."""
+    """For each log with new data, the first split of its share that holds a batch and not only damage."""
     names = {key: _name(key) for key in found.keys if _name(key) in ahead}
     found = found._replace(logs=tuple(log for log in found.logs if (log.topic, log.number) in names))
     first, end = ({key: place[name] for key, name in names.items()} for place in (low, ahead))
@@ -230,7 +232,8 @@ def _bytes(found: Source, low: Position, ahead: Position, bytes_max: int) -> Pos
 
 
 def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:
-    """Ends no further than the high watermarks in the nodes' own checkpoints; 0 where a checkpoint lacks a log."""
+    """The ends, but no further than the high watermarks in the nodes' own checkpoints; 0 for a log that a checkpoint
+    lacks."""
     known: dict[Path, dict[Key, int]] = {}
     held = dict(ends)
     for log in found.logs:
@@ -243,7 +246,7 @@ def _held_back(found: Source, ends: Mapping[Key, int]) -> dict[Key, int]:
 
 
 def high_watermarks(path: Path) -> dict[Key, int]:
-    """(topic, partition) -> offset, out of a node's checkpoint; empty where there is none. Raises CorruptLog."""
+    """(topic, partition) -> offset, from a node's checkpoint; empty if there is none. Raises CorruptLog."""
     try:
         lines = path.read_text().splitlines()
     except FileNotFoundError:

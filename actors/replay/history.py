@@ -1,23 +1,24 @@
-"""What changed in the metadata, when, from what to what.
+"""The changes of the metadata: what changed when, with the old and the new value.
 
     offset int64, timestamp timestamp[us, UTC], kind string, topic string, partition int32, broker int32,
     resource string, name string, old string, new string, old_ids list<int32>, new_ids list<int32>
 
-This file alone decides what counts as a change, and how it is told:
+This file alone decides what counts as a change, and how it is shown:
 
 | kind | is about | old, new |
 |---|---|---|
-| leader | topic, partition | broker id, null: none; leader epochs do not count, a leader elected again is no change |
+| leader | topic, partition | broker id, null: none. Leader epochs do not count: a leader elected again is no change |
 | isr, replicas | topic, partition | ids in replica order: as text and as lists |
-| topic | topic | topic id; null: not there |
-| registration | broker | JSON of what the broker registered; null: not there |
-| fencing | broker | fenced, active; null: not there |
+| topic | topic | topic id; null: does not exist |
+| registration | broker | JSON of what the broker registered; null: not registered |
+| fencing | broker | fenced, active; null: not registered |
 | shutdown | broker | leaving, staying |
 | config | resource (`topic:orders`), name | value, null: not set |
 | feature | name | level, null: none |
 
-What a partition is created with is in no change, nor what went with a topic (its partitions and configurations). Changes
-of a metadata transaction appear at their own offsets once it has ended; those of an aborted one never.
+The first state of a new partition is not shown as a change, nor is the removal of a deleted topic's partitions and
+configurations. Changes of a metadata transaction appear at their own offsets once it has ended. Changes of an aborted
+one never appear.
 """
 
 import json
@@ -67,11 +68,11 @@ SCHEMA = pa.schema(
 )
 KINDS = ("leader", "isr", "replicas", "topic", "registration", "fencing", "shutdown", "config", "feature")
 RECORDS_MAX = 200_000
-"""Records whose changes go into one Arrow batch, about."""
+"""About how many records' changes go into one Arrow batch."""
 
 
 class Change(NamedTuple):
-    """A change of something there are few of."""
+    """A change that is not of a partition. There are few of these."""
 
     offset: int
     kind: str
@@ -103,7 +104,8 @@ def changes(
 
 
 def _needed(checkpoints: Sequence[Any], base_offset: int) -> tuple[Any, ...]:
-    """The oldest checkpoint that reaches the log, if its beginning is gone: no change is missed that the files tell of."""
+    """If the beginning of the log is gone, the oldest checkpoint that reaches it, so that no change in the files is
+    missed."""
     reaching = [one for one in checkpoints if one.end_offset >= base_offset > 0]
     return tuple(sorted(reaching, key=lambda one: one.end_offset)[:1])
 
@@ -131,7 +133,7 @@ def _batches(found: Replay, since: AsOf, kinds: frozenset[str]) -> Iterator[pa.R
 
 
 def _replayed(found: Replay, met: Met, few: list[Change], gone: dict[int, str]) -> None:
-    """Replay a batch. Adds changes of what there are few of to `few`, names of topic rows that are deleted to `gone`."""
+    """Replay a batch. Adds changes that are not of partitions to `few`, and names of deleted topic rows to `gone`."""
     image = found.image
     ops, quiet = met.ops, met._replace(ops=[])
     plain: list[tuple[int, Op]] = []
@@ -216,7 +218,7 @@ LOOK: dict[type, Any] = {
     FeatureSet: _feature,
     Transaction: lambda image, op: [],
 }
-"""Op -> what it may change, as it is in an image: the same list of the same things before and after."""
+"""Op -> the function that lists what it may change, as it is in an image; the list is the same before and after."""
 
 
 # ---- into Arrow ---------------------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def _told(
     since: AsOf,
     kinds: frozenset[str],
 ) -> Iterator[pa.RecordBatch]:
-    """All changes since the last commit, which this commits, as one Arrow batch; none if there is none."""
+    """All changes since the last commit, as one Arrow batch; none if nothing changed. This commits them."""
     parts = _partitions(image, gone, kinds)
     image.commit(image.next_offset)
     rows = [_open(one) for one in few if one.kind in kinds]
@@ -254,14 +256,14 @@ def _told(
 
 
 def _open(one: Change) -> Change:
-    """The same, secrets hidden."""
+    """The same change, with secrets hidden."""
     if one.kind != "config" or one.name is None:
         return one
     return one._replace(old=shown(one.name, one.old), new=shown(one.name, one.new))
 
 
 def _whole(part: pa.Table) -> pa.Table:
-    """With the columns that it lacks, null."""
+    """The same table, with the columns that it lacks as nulls."""
     return pa.table(
         {one.name: part[one.name] if one.name in part.column_names else pa.nulls(len(part), one.type) for one in SCHEMA}
     )
@@ -307,14 +309,14 @@ def _partitions(image: Image, gone: dict[int, str], kinds: frozenset[str]) -> li
 
 
 def _leaders(leaders: Any) -> pa.Array:
-    """A list of one, or of none."""
+    """Lists of one leader, or of none."""
     some = leaders >= 0
     offsets = np.concatenate([[0], np.cumsum(some)]).astype(np.int32)
     return ids_of(offsets, leaders[some])
 
 
 def _differ(old: tuple[Any, Any], new: tuple[Any, Any]) -> Any:
-    """Which lists of two columns differ."""
+    """Which rows of two columns of lists differ."""
     sizes, others = np.diff(old[0]), np.diff(new[0])
     different = sizes != others
     longest = int(sizes.max(initial=0))

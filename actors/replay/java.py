@@ -1,6 +1,6 @@
-"""A Java that fits Spark: found where there is one.
+"""Find a Java that Spark can use.
 
-This file alone decides where one looks, in this order: JAVA_HOME, the path, /usr/lib/jvm.
+This file alone decides where it is searched, in this order: JAVA_HOME, the path, /usr/lib/jvm.
 """
 
 import os
@@ -9,16 +9,17 @@ import subprocess
 from pathlib import Path
 
 JAVA_MIN = 17
-"""Spark 4 needs it."""
+"""The oldest version that Spark 4 accepts."""
 JAVA_HOMES = Path("/usr/lib/jvm")
 
 
 class Unfit(RuntimeError):
-    """This machine cannot run Spark. The sentence says what to do."""
+    """This machine cannot run Spark. The message is one sentence that says what to do."""
 
 
 def java_home() -> str | None:
-    """A Java of at least JAVA_MIN: JAVA_HOME's, the path's (None: it will be found), else one under /usr/lib/jvm."""
+    """The home of a Java of at least JAVA_MIN: JAVA_HOME's, the path's (None: Spark finds it by itself), or one under
+    /usr/lib/jvm."""
     homes = [os.environ.get("JAVA_HOME"), None, *sorted(map(str, JAVA_HOMES.glob("*")))]
     for home in homes:
         program = f"{home}/bin/java" if home else shutil.which("java")
@@ -30,7 +31,7 @@ def java_home() -> str | None:
 
 
 def java_version(program: str) -> int:
-    """Of a java program: 17; 0 for what does not run."""
+    """The version of a java program, such as 17; 0 if it does not run."""
     try:
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except OSError:

@@ -4,13 +4,13 @@ This file alone decides how much is read at once, what happens to damaged bytes,
 
 Rules:
 
-1. A chunk is cut behind a batch, and where compressed and uncompressed batches meet. Uncompressed records are read where
-   they lie, in the mapped file; compressed ones share one buffer a chunk.
-2. A batch that is not sound is fatal (CorruptLog with file and position), or is skipped and told to `on_damage`: reading
-   goes on at the next place where a header and its CRC are right.
-3. A batch that the file's end cuts is being written, or was when the node stopped: it is no damage, reading ends there. So
-   it does where a node truncates the file meanwhile, seen from chunk to chunk. Where the caller says that the bytes up to
-   the file's end are none that are being written (`end`), it is damage.
+1. A chunk ends behind a batch, and where compressed and uncompressed batches meet. Uncompressed records are read where
+   they lie, in the mapped file. The compressed ones of a chunk share one buffer.
+2. A batch that is not sound raises CorruptLog with file and position, or is skipped and reported to `on_damage`.
+   Reading then goes on at the next place with a valid header and CRC.
+3. A batch that the file's end cuts off is being written, or was when the node stopped. It is no damage, and reading
+   ends there. The same holds if a node truncates the file meanwhile, which is checked before each chunk. If the caller
+   says that the file is not being written up to `end`, a batch that is cut off is damage.
 """
 
 import mmap
@@ -29,14 +29,14 @@ from fastpath.records.scan import resync, scan
 
 CODEC, CONTROL = 0x07, 0x20
 CHUNK_BYTES = 16 << 20
-"""Of the file, about; a compressed chunk holds at most ROOM_BYTES uncompressed, or one batch."""
+"""About how much of the file a chunk covers. A compressed chunk holds at most ROOM_BYTES uncompressed, or one batch."""
 ROOM_BYTES = 64 << 20
 
 Headers = NDArray[np.void]
 
 
 class Chunk(NamedTuple):
-    """Some batches of one file. `starts`, `ends`: where the records of each lie in `data`."""
+    """Some batches of one file. `starts`, `ends`: where the records of each batch lie in `data`."""
 
     path: Path
     data: Buffer
@@ -44,10 +44,10 @@ class Chunk(NamedTuple):
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     position: int
-    """Behind the last batch, in the file."""
+    """The position in the file after the last batch."""
 
     def part(self, chosen: "NDArray[np.bool_] | slice") -> "Chunk":
-        """The same with some of the batches."""
+        """The chunk with some of its batches only."""
         return self._replace(headers=self.headers[chosen], starts=self.starts[chosen], ends=self.ends[chosen])
 
 
@@ -59,20 +59,20 @@ class Reading(NamedTuple):
     damage: str = "fatal"
     """`fatal` or `skip`."""
     on_damage: Callable[[Damage], None] = lambda _: None
-    """Told of what is skipped."""
+    """Called with what is skipped."""
     chunk_bytes: int = CHUNK_BYTES
     on_progress: Callable[[int], None] = lambda _: None
-    """Told how many bytes of files were read since the last time."""
+    """Called with the number of bytes of files read since the last call."""
 
     @classmethod
     def of(cls, verify: bool, on_damage: Callable[[Damage], None] | None, chunk_bytes: int = CHUNK_BYTES) -> "Reading":
-        """Damage raises CorruptLog, or is told to `on_damage` and skipped."""
+        """Damage raises CorruptLog; with `on_damage` it is reported there and skipped."""
         if on_damage is None:
             return cls(verify, chunk_bytes=chunk_bytes)
         return cls(verify, "skip", on_damage, chunk_bytes)
 
     def damaged(self, path: Path, position: int, end: int, reason: str) -> None:
-        """Raise CorruptLog, or tell and go on."""
+        """Raise CorruptLog, or report the damage and go on."""
         if self.damage != "skip":
             raise CorruptLog(str(path), position, reason)
         self.on_damage(Damage(str(path), position, end, reason))
@@ -81,7 +81,7 @@ class Reading(NamedTuple):
 def batches(
     path: Path, reading: Reading, start: int = 0, end: int | None = None, data: memoryview | None = None
 ) -> Iterator[tuple[memoryview, Headers, int]]:
-    """(file, headers, position behind them) of all sound batches that start in `[start, end)`, a chunk at a time."""
+    """(file, headers, position after them) of all sound batches that start in `[start, end)`, a chunk at a time."""
     data = mapped(path) if data is None else data
     position, limit = start, len(data) if end is None else min(end, len(data))
     while position < (limit := min(limit, stop := still_there(data))):
@@ -103,7 +103,8 @@ def batches(
 
 
 def forget(data: memoryview, start: int, end: int) -> None:
-    """Pages of a mapped file that were read do not count as this process's memory any longer. They can be read again."""
+    """Give pages of a mapped file that were read back to the system, so that they do not count as this process's
+    memory. They can be read again."""
     if isinstance(data.obj, mmap.mmap):
         start += -start % mmap.PAGESIZE
         if end - end % mmap.PAGESIZE > start:
@@ -118,7 +119,7 @@ def chunks(
     keep: Callable[[Headers], NDArray[np.bool_]] | None = None,
     data: memoryview | None = None,
 ) -> Iterator[Chunk]:
-    """The same, ready to be decoded; of batches that `keep` chooses."""
+    """The same as chunks that can be decoded, with only the batches that `keep` chooses."""
     for whole, headers, after in batches(path, reading, start, end, data):
         if keep is not None:
             headers = headers[keep(headers)]
@@ -135,7 +136,7 @@ def chunks(
 
 
 def _opened(path: Path, data: memoryview, headers: Headers, after: int, reading: Reading) -> Iterator[Chunk]:
-    """Compressed batches, each decompressed once into the room of its chunk."""
+    """Chunks of compressed batches, each decompressed once into the buffer of its chunk."""
     room = np.empty(ROOM_BYTES, dtype=np.uint8)
     done: list[int] = []
     ends: list[int] = []

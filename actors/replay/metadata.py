@@ -1,4 +1,4 @@
-"""Metadata records as Arrow: typed columns, one set a record type, or all records in one table.
+"""Metadata records as Arrow: typed columns in one table for each record type, or all records in one table.
 
     offset int64, epoch int32, timestamp timestamp[us, UTC], type string, version int16, <record type> struct ...
 
@@ -41,7 +41,8 @@ COMMON = pa.schema(
 
 
 class Decoded:
-    """Typed columns of one chunk: `rows` by slot, and what a Family says about `columns`. `rooms`: where they are built."""
+    """The typed columns of one chunk: `rows` by slot, and `columns` as the Family describes them. `rooms`: memory for
+    them."""
 
     def __init__(self, found: Family, chunk: Chunk, reading: Reading, rooms: Rooms | None = None) -> None:
         good = np.ones(len(chunk.headers), dtype=bool)
@@ -57,7 +58,7 @@ class Decoded:
                 reading.damaged(chunk.path, position, position + int(bad["size"]), str(error))
                 good[first + error.batch] = False
                 first += error.batch + 1
-                rest = chunk.part(slice(first, None))  # what is in front of it is known to be good
+                rest = chunk.part(slice(first, None))  # the batches before it have been decoded already
                 continue
             if not first:
                 break
@@ -85,7 +86,7 @@ class Decoded:
 
 
 def kind_schema(kind: Kind) -> pa.Schema:
-    """Columns of the table of one record type. A field that is called like a common column has `_` behind its name."""
+    """Columns of the table of one record type. A field with the name of a common column gets `_` at its end."""
     common = [COMMON.field(name) for name in ("offset", "epoch", "timestamp", "version")]
     taken = {one.name for one in common}
     return pa.schema(
@@ -100,7 +101,8 @@ def kind_schema(kind: Kind) -> pa.Schema:
 def typed_chunks(
     log: Partition, which: str, reading: Reading, only: Sequence[str] | None = None, end_offset: int = -1
 ) -> Iterator[tuple[Family, Decoded]]:
-    """Every chunk of a metadata log's files in typed columns; `only`: names of the record types whose fields are built."""
+    """Every chunk of a metadata log's files as typed columns. `only`: names of the record types whose fields are
+    built."""
     found, rooms = family(which, None if only is None else frozenset(only)), Rooms()
     for path in log.files if not log.segments else [one.path for one in log.segments]:
         for chunk in chunks(path, reading, keep=_within(0, end_offset)):
@@ -110,7 +112,7 @@ def typed_chunks(
 def tables(
     log: Partition, which: str, reading: Reading | None = None, only: Sequence[str] | None = None
 ) -> dict[str, pa.Table]:
-    """One table a record type, by name: every record of the log in typed columns."""
+    """One table for each record type, by name: every record of the log in typed columns."""
     parts: dict[str, list[pa.RecordBatch]] = {}
     for found, decoded in typed_chunks(log, which, reading or Reading(), only):
         for slot in decoded.rows:
@@ -124,13 +126,13 @@ def tables(
 
 
 def struct_name(kind: Kind) -> str:
-    """The column that holds a record type's fields: `PartitionChangeRecord` -> `partition_change`."""
+    """The name of the column with a record type's fields: `PartitionChangeRecord` -> `partition_change`."""
     return snake_case(kind.name).removesuffix("_record").removesuffix("_message")
 
 
 def records_schema(which: str, columns: Sequence[str] | None = None) -> pa.Schema:
-    """Schema of `records`: the common columns and a struct a record type that has fields; or the columns given, of these
-    and `json`. Raises ValueError for one that does not exist."""
+    """The schema of `records`: the common columns, and a struct for each record type that has fields; or the given
+    columns, out of these and `json`. Raises ValueError for a column that does not exist."""
     structs = [pa.field(struct_name(kind), kind.type) for kind in family(which).kinds.values() if kind.trees]
     if columns is None:
         return pa.schema([*COMMON, *structs])
@@ -172,7 +174,7 @@ def records(
     first_offset: int = 0,
     end_offset: int = -1,
 ) -> Iterator[pa.RecordBatch]:
-    """The same for a whole log; of its checkpoints if it has no segment."""
+    """The same for a whole log; for its checkpoints if it has no segment."""
     for path in log.files if not log.segments else [one.path for one in log.segments]:
         yield from records_of(path, which, reading, columns, 0, None, first_offset, end_offset)
 
@@ -238,7 +240,8 @@ def _merged(
 
 
 def json_text(kind: Kind, version: int, row: Mapping[str, Any]) -> str:
-    """A record as Kafka's dump writes it: {"type", "version", "data"}; a control record without the frame."""
+    """A record as Kafka's dump writes it: {"type", "version", "data"}. A control record is written without that
+    frame."""
     data = value(kind.trees, version, row)
     if kind.slot >= CONTROL_SLOT:
         return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
@@ -247,7 +250,7 @@ def json_text(kind: Kind, version: int, row: Mapping[str, Any]) -> str:
 
 
 def value(trees: Sequence[Tree], version: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a version of a record has, tagged ones only away from their default."""
+    """The fields that a version of a record has. A tagged field is left out at its default."""
     shown = {}
     for tree in trees:
         one = tree.field

@@ -1,11 +1,11 @@
-"""Ray Data's door: logs as a Dataset, from files or over batches that were decoded before.
+"""Logs as a Dataset of Ray Data, from files or from batches that were decoded before.
 
     from actors.replay import ray as door, ray_cache
     door.read(path="/var/rayft/broker-1", topics="orders")                  # the options of read_options.py
     handle = ray_cache.share(path="/var/rayft/broker-1", topics="orders")
     door.dataset(handle)                                                    # over those same buffers
 
-This file alone imports ray.data. Ray Data says which columns a pipeline uses; others are not built.
+This file alone imports ray.data. Ray Data says which columns a pipeline uses, and only those are built.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from actors.replay.shared import attach
 from actors.replay.source import Split
 
 COUNTED = ("offset",)
-"""Built where a pipeline wants no column, only to count rows: a table without columns would have none."""
+"""The column that is built for a pipeline that uses none and only counts rows: a table without columns has no rows."""
 
 
 class LogDatasource(Datasource):
-    """Splits of a log as read tasks. Columns that a pipeline does not use are not built."""
+    """Splits of a log as read tasks. Only columns that a pipeline uses are built."""
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__()
@@ -36,21 +36,21 @@ class LogDatasource(Datasource):
         self._schema = found.schema(options.columns)
 
     def get_name(self) -> str:
-        """In Ray's progress bars."""
+        """The name in Ray's progress bars."""
         return "rayft"
 
     def supports_projection_pushdown(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """About as many bytes as the files."""
+        """About the size of the files in bytes."""
         return sum(file.stat().st_size for log in self._options.open().logs for file in log.files)
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[ReadTask]:
-        """One a split."""
+        """One task for each split."""
         chosen = self._schema.names if self._projection_map is None else list(self._projection_map)
         schema = source.schema(str(self._options.table), str(self._options.family), chosen or COUNTED)
         splits = self._options.splits(self._options.open(), max(parallelism // 3, 1))
@@ -68,7 +68,7 @@ class LogDatasource(Datasource):
 
 
 class _Decode:
-    """What a task does with its split."""
+    """The function that a task runs on its split."""
 
     def __init__(self, options: ReadOptions, split: Split, columns: tuple[str, ...]) -> None:
         self.options, self.split, self.columns = options, split, columns
@@ -84,5 +84,5 @@ def read(**options: str) -> Dataset:
 
 
 def dataset(handle: str) -> Dataset:
-    """A Dataset over batches in Ray's object store: its blocks are the holder's own."""
+    """A Dataset over batches in Ray's object store. Its blocks are the holder's own buffers."""
     return ray.data.from_arrow_refs(attach(handle).references)  # type: ignore[attr-defined]

@@ -1,12 +1,12 @@
-"""Batches decoded once into Ray's object store, and cached there for whoever comes.
+"""Batches that are decoded once into Ray's object store and cached there for many readers.
 
     handle = ray_cache.share(path="/var/rayft/broker-1", topics="orders")   # decode once, in Ray tasks
     spark.read.format("rayft").option("shared", handle).load()              # Spark over those buffers; Ray Data: see ray.py
     ray_cache.close(handle)
 
-This file alone decides who owns them. Whoever submits a task owns what it returns: so a detached actor, the holder, submits
-the tasks that decode, and the batches live as long as it does, whichever driver came and went. Tables travel by Ray's own
-way for Arrow: buffers out of band, mapped by readers; nothing is pickled here.
+This file alone decides which process owns them. In Ray, the process that submits a task owns its result. So a detached
+actor, the holder, submits the tasks that decode, and the batches live as long as the holder does, whichever drivers
+come and go. Ray sends Arrow tables as buffers out of band, which readers map. Nothing is pickled here.
 """
 
 import os
@@ -31,7 +31,7 @@ def _decode(options: ReadOptions, split: Split, columns: tuple[str, ...], schema
 
 
 class Holder:
-    """Owns the batches: its tasks decoded them."""
+    """The owner of the batches: it submits the tasks that decode them."""
 
     def __init__(self, options: ReadOptions) -> None:
         found = options.open()
@@ -47,7 +47,7 @@ class Holder:
         self._workers = [worker for _, worker in pairs]
 
     def ready(self) -> int:
-        """Waits until all is decoded; how many splits were. Raises what a task raised."""
+        """Wait until all splits are decoded. Returns their number. Raises what a task raised."""
         return len(ray.get(self._workers))
 
     def batches(self) -> tuple[pa.Schema, list[Any]]:
@@ -56,7 +56,7 @@ class Holder:
 
 
 class Attached:
-    """As actors/replay/shared.py asks for: a process's view of a holder."""
+    """A process's view of a holder; a `Shared` of actors/replay/shared.py."""
 
     def __init__(self, where: str) -> None:
         name, _, address = where.partition("@")
@@ -68,25 +68,26 @@ class Attached:
         self.parts = len(self.references)
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
-        """The buffers in the object store themselves."""
+        """The buffers in the object store, without a copy."""
         yield from ray.get(self.references[part]).to_batches()
 
 
 def share(read: ReadOptions | None = None, **options: str) -> str:
-    """Decode a read, or one with these options, once; gives its handle. Ray must be running. Raises what decoding raises."""
+    """Decode a read, or one with these options, once. Returns its handle. Ray must be running. Raises what decoding
+    raises."""
     name = f"rayft-{uuid.uuid4().hex[:12]}"
     kind = ray.remote(num_cpus=0)(Holder)
     holder = kind.options(name=name, namespace=NAMESPACE, lifetime="detached").remote(read or read_options(options))
     handle = f"ray:{name}@{ray.get_runtime_context().gcs_address}"
     try:
         ray.get(holder.ready.remote())
-    except BaseException:  # an interrupt too: nobody else knows the name of what is detached
+    except BaseException:  # an interrupt too: no other process knows the name of the detached actor
         ray.kill(holder)
         raise
     return handle
 
 
 def close(handle: str) -> None:
-    """End the holder; its batches are freed once no reader has them."""
+    """End the holder. Its batches are freed when no reader uses them any more."""
     name = handle.removeprefix("ray:").partition("@")[0]
     ray.kill(ray.get_actor(name, namespace=NAMESPACE))

@@ -1,15 +1,15 @@
-"""The options of a read: path, table, columns, and which rows, from options in text and from comparisons.
+"""The options of a read: path, table, columns and rows, given as text or as comparisons.
 
-This file alone decides the options' names and what a comparison on a column narrows. Spark and Ray Data share it; nothing
-here knows either. Options (letter case has no meaning):
+This file alone decides the options' names and how a comparison on a column narrows a read. Spark and Ray Data share it,
+and it imports neither. Options (upper and lower case are the same):
 
     path table columns topics partitions family        what is read; lists with commas
     asOf kinds                                         the offset or time of a table of state; which changes
     startOffset endOffset startTime endTime types      which rows: end exclusive, times in ISO 8601 (UTC unless they say)
-    verify damage splitBytes chunkBytes                how: true|false, fatal|skip, bytes of files a split and a batch
+    verify damage splitBytes chunkBytes                how: true|false, fatal|skip, file bytes of a split and of a batch
 
-A comparison narrows a read as its option would, and is then exact: topic, partition and type by equality or a list,
-offset and timestamp by order.
+A comparison narrows a read as the corresponding option would. It is exact for topic, partition and type by equality or
+a list, and for offset and timestamp by order.
 """
 
 import os
@@ -32,18 +32,19 @@ SPLITS_A_CORE = 3
 MATERIALIZED = (*tables.TABLES, "changes")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CHUNK_BYTES = 4 << 20
-"""Of files, an Arrow batch: smaller than in one process, so that a worker builds one while its reader takes another."""
+"""File bytes of an Arrow batch: fewer than in a single process, so that a worker builds one while its reader uses
+another."""
 
 
 class ReadOptions(NamedTuple):
-    """What a read is of. None, empty and -1: not restricted."""
+    """What a read covers. None, empty and -1: not restricted."""
 
     path: str
     table: str | None = None
     columns: tuple[str, ...] | None = None
     topics: tuple[str, ...] = ()
     only: frozenset[str] | None = None
-    """Topics that a comparison left; of these it is no error when one does not exist."""
+    """Topics that a comparison left. It is no error if one of them does not exist."""
     partitions: frozenset[int] | None = None
     family: str | None = None
     first_offset: int = 0
@@ -60,18 +61,19 @@ class ReadOptions(NamedTuple):
 
     @property
     def materialized(self) -> bool:
-        """Whether the table is not read in splits but made as a whole: the state as of an offset or a time, or changes."""
+        """Whether the table is not read in splits but built as a whole: the state as of an offset or a time, or
+        changes."""
         return self.table in MATERIALIZED
 
     def schema(self) -> pa.Schema:
-        """Of the rows that it gives. Raises ValueError for a column that does not exist, and as `open`."""
+        """The schema of the rows. Raises ValueError for a column that does not exist, and as `open`."""
         if not self.materialized:
             try:
                 return self.open().schema(self.columns)
             except NothingToRead:
                 if not self.topics:
                     raise
-                return source.schema("log", "", self.columns)  # for a stream: they may come later
+                return source.schema("log", "", self.columns)  # for a stream: the topics may be created later
         whole = history.SCHEMA if self.table == "changes" else tables.SCHEMAS[str(self.table)]
         unknown = [name for name in self.columns or () if name not in whole.names]
         if unknown:
@@ -87,7 +89,7 @@ class ReadOptions(NamedTuple):
         return found._replace(logs=tuple(log for log in logs if self.only is None or log.topic in self.only))
 
     def splits(self, found: Source, cores: int = 0) -> list[Split]:
-        """Pieces of it, enough for every core."""
+        """The splits of the logs, enough for every core."""
         keys = found.keys
         first = {key: self.first_offset for key in keys}
         end = {key: self.end_offset for key in keys} if self.end_offset >= 0 else None
@@ -95,7 +97,7 @@ class ReadOptions(NamedTuple):
 
 
 def split_bytes(found: Source, cores: int = 0) -> int:
-    """Bytes of files a split, so that every core has a few of them."""
+    """The file bytes of a split, chosen so that every core gets a few splits."""
     total = sum(file.stat().st_size for log in found.logs for file in log.files)
     share = total // (SPLITS_A_CORE * (cores or os.cpu_count() or 1))
     return max(SPLIT_BYTES_MIN, min(SPLIT_BYTES_MAX, share))
@@ -105,7 +107,8 @@ def split_bytes(found: Source, cores: int = 0) -> int:
 
 
 def read_options(options: Mapping[str, str]) -> ReadOptions:
-    """From options in text. Raises ValueError with a sentence for one that does not exist or makes no sense."""
+    """The read that options in text describe. Raises ValueError with a sentence for an option that does not exist or is
+    not valid."""
     values: dict[str, Any] = {}
     for name, text in options.items():
         found = _OPTIONS.get(name.lower())
@@ -122,7 +125,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 
 
 def _refuse(options: Mapping[str, str], table: str | None) -> None:
-    """Options that would be ignored."""
+    """Raises ValueError for options that would be ignored."""
     meant = ("log", "records") if table is None else (table,)
     for name in options:
         about = ABOUT.get(_OPTIONS[name.lower()][0])
@@ -169,7 +172,7 @@ def _offset(text: str) -> int:
 
 
 def microseconds(when: str | datetime) -> int:
-    """Since 1970, UTC; a time without a zone is UTC."""
+    """A time as microseconds since 1970, UTC. A time without a zone is UTC."""
     past = _utc(datetime.fromisoformat(when) if isinstance(when, str) else when) - EPOCH
     return (past.days * 86_400 + past.seconds) * 1_000_000 + past.microseconds
 
@@ -203,14 +206,15 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "types": ("records",),
     **dict.fromkeys(("first_offset", "end_offset", "first_us", "end_us"), _ROWS),
 }
-"""What an option sets -> the tables that it says something about; the others: about every table."""
+"""Option -> the tables to which it applies. Options that are not listed apply to every table."""
 
 
 # ---- comparisons --------------------------------------------------------------------------------------------------
 
 
 def narrowed(options: ReadOptions, column: str, sign: str, value: Any) -> ReadOptions | None:
-    """The read that `column sign value` leaves (sign: = in < <= > >=), None if that cannot be said exactly."""
+    """The read that `column sign value` leaves (sign: = in < <= > >=), or None if the options cannot express it
+    exactly."""
     if column in ("topic", "partition", "type") and sign in ("=", "in"):
         name = {"topic": "only", "partition": "partitions", "type": "types"}[column]
         given = frozenset(value if sign == "in" else (value,)) - {None}
@@ -246,7 +250,8 @@ _RANGES: dict[str, Callable[[int], tuple[int | None, int | None]]] = {
 
 
 def scan(options: ReadOptions, split: Split, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows of a split that the options leave, only these columns built; columns that only decide are dropped again."""
+    """The rows of a split that the options leave, with only these columns. Columns that are needed for the decision
+    alone are dropped again."""
     deciding = [] if options.first_us is None and options.end_us is None else ["timestamp"]
     deciding += ["type"] if options.types is not None and split.table == "records" else []
     wanted = (*columns, *(name for name in deciding if name not in columns))
@@ -259,7 +264,7 @@ def scan(options: ReadOptions, split: Split, columns: tuple[str, ...]) -> Iterat
 
 
 def materialized(options: ReadOptions, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    """The rows of a table that is made as a whole, in this process. `changes` takes the bounds of offsets and times."""
+    """The rows of a table that is built as a whole, in this process. `changes` uses the bounds of offsets and times."""
     on_damage = _skipped if options.skip_damage else None
     if options.table == "changes":
         since: AsOf = options.first_offset or _time(options.first_us)  # and what the other bound leaves of them: _mask

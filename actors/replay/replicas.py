@@ -1,4 +1,4 @@
-"""Whether replicas hold the same: directories of several nodes compared, batch by batch, as a job of Spark.
+"""Compares replicas in the directories of several nodes, batch by batch, as a Spark job.
 
     replicas.check(session, {"broker-1": "/var/rayft/broker-1", "broker-2": "/var/rayft/broker-2"})     -> Verdict
 
@@ -6,16 +6,16 @@ This file alone decides what is wrong with replicas of a log:
 
 | problem | meaning |
 |---|---|
-| damaged | bytes that are no sound batch, or whose CRC is not theirs |
+| damaged | bytes that are no sound batch, or whose CRC does not match |
 | disordered | offsets that go back or overlap |
 | epochs | a leader epoch below that of an earlier batch |
-| differ | another batch than the other replicas' at an offset below the high watermark |
-| behind | the log ends below the high watermark: right for a replica out of the ISR, wrong for one in it |
+| differ | a batch that differs from the other replicas' at an offset below the high watermark |
+| behind | the log ends below the high watermark: normal for a replica out of the ISR, an error for one in it |
 
-The high watermark of a partition is the highest that a node wrote down; where none did (the metadata log), it is the lowest
-end of the replicas. Logs are compared from the highest of their beginnings on, those that are empty not at all: retention
-runs on every node by itself.
-Logs that were compacted by key differ rightly; give topics to leave them out. Knows Spark only by the session it is given.
+The high watermark of a partition is the highest that any node wrote to disk. If no node wrote one (the metadata log),
+it is the lowest log end of the replicas. Logs are compared from the highest of their start offsets on, because each
+node applies retention by itself. Empty logs are not compared. Logs that were compacted by key may differ without an
+error; name the other topics in `topics` to leave them out. This file uses Spark only through the given session.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,8 @@ SCAN = pa.schema(
         ("fault", pa.string()),
     ]
 )
-"""One row a batch; `fault`: a sentence for bytes that are none, whose offset is that of the batch before them."""
+"""One row for each batch. `fault`: a sentence about bytes that are no batch; their offset is that of the batch
+before."""
 PROBLEMS = pa.schema(
     [
         ("topic", pa.string()),
@@ -63,11 +64,11 @@ PROBLEMS_SQL = "topic string, partition int, node string, problem string, offset
 BATCH = ("base_offset", "last_offset", "epoch", "crc", "size")
 NOTHING = np.empty((0, len(BATCH)), np.int64)
 SHOWN = 10
-"""Problems of one kind that are told of a replica."""
+"""How many problems of one kind are listed for a replica."""
 
 
 class Problem(NamedTuple):
-    """What is wrong, where."""
+    """One problem and its place."""
 
     topic: str
     partition: int
@@ -78,7 +79,7 @@ class Problem(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What came out."""
+    """The result of a comparison."""
 
     partitions: int
     replicas: int
@@ -86,11 +87,11 @@ class Verdict(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong; a replica that is behind is not."""
+        """Whether there is no problem. A replica that is behind does not count as one."""
         return not [one for one in self.problems if one.problem != "behind"]
 
     def __str__(self) -> str:
-        """The verdict in a sentence, then the problems, a line each."""
+        """The verdict in a sentence, then the problems, one in each line."""
         counts = {
             kind: sum(one.problem == kind for one in self.problems)
             for kind in sorted({p.problem for p in self.problems})
@@ -101,7 +102,7 @@ class Verdict(NamedTuple):
 
 
 def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] = ()) -> Verdict:
-    """Compare the logs under several nodes' directories; only `topics` if given. Raises NothingToRead."""
+    """Compare the logs under several nodes' directories, only of `topics` if given. Raises NothingToRead."""
     splits: list[tuple[str, Split]] = []
     high: dict[Key, int] = {}
     last: dict[tuple[Key, str], int] = {}
@@ -129,7 +130,7 @@ def check(session: Any, nodes: Mapping[str, str | Path], topics: Sequence[str] =
 
 
 class _Scan:
-    """The batches of splits: headers, every CRC verified, faults told."""
+    """The batches of splits: reads headers, verifies every CRC, and reports faults."""
 
     def __init__(self, splits: Sequence[tuple[str, Split]]) -> None:
         self.splits = splits
@@ -169,7 +170,7 @@ class _Scan:
 
 
 class _Judge:
-    """All batches of all replicas of one partition -> what is wrong."""
+    """From all batches of all replicas of one partition to its problems."""
 
     def __init__(
         self, high: Mapping[Key, int], nodes: Mapping[Key, Sequence[str]], last: Mapping[tuple[Key, str], int]
@@ -177,7 +178,8 @@ class _Judge:
         self.high = high
         self.nodes = nodes
         self.last = last
-        """Where the last segment of a node's log begins. The log ends there if that is empty, as retention leaves it."""
+        """The base offset of the last segment of a node's log. If that segment is empty, as retention can leave it, the
+        log ends there."""
 
     def __call__(self, table: pa.Table) -> pa.Table:
         key = (table.column("topic")[0].as_py(), table.column("partition")[0].as_py())
@@ -195,13 +197,13 @@ class _Judge:
         return pa.Table.from_pylist([one._asdict() for one in found], PROBLEMS)
 
     def compared(self, key: Key, logs: Mapping[str, Any]) -> Iterator[Problem]:
-        """What the replicas say about each other; `logs`: the columns of BATCH of each."""
+        """The problems that show when replicas are compared. `logs`: the columns of BATCH of each."""
         ends = {node: max(int(log[-1, 1]) + 1 if len(log) else 0, self.last[key, node]) for node, log in logs.items()}
         return _compared(key, logs, ends, self.high[key])
 
 
 def _order(key: Key, node: str, log: Any) -> Iterator[Problem]:
-    """What a replica says about itself."""
+    """The problems within one replica."""
     for at in np.flatnonzero(log[1:, 0] <= log[:-1, 1])[:SHOWN].tolist():
         yield Problem(*key, node, "disordered", int(log[at + 1, 0]), f"offset {log[at + 1, 0]} comes twice")
     for at in np.flatnonzero(log[1:, 2] < log[:-1, 2])[:SHOWN].tolist():
@@ -210,7 +212,8 @@ def _order(key: Key, node: str, log: Any) -> Iterator[Problem]:
 
 
 def _compared(key: Key, logs: Mapping[str, Any], ends: Mapping[str, int], high: int) -> Iterator[Problem]:
-    """What replicas say about each other: what most of them hold is right, the lowest node's where they are even."""
+    """The problems that show when replicas are compared. The content of most replicas is right; of the lowest node's if
+    they are even."""
     end = high if high >= 0 else min(ends.values())
     begin = max((int(log[0, 0]) for log in logs.values() if len(log)), default=0)
     held: dict[str, set[tuple[int, ...]]] = {}

@@ -1,11 +1,12 @@
-"""Batches that were decoded once and are read by many: where they lie, and how a process gets at them.
+"""Batches that are decoded once and read by many processes: where they lie, and how a process reads them.
 
     handle = shared.write(options, "/dev/shm/orders.arrow")      # without Ray: one Arrow IPC file
     handle = ray_cache.share(options)                            # with Ray: its object store, see ray_cache.py
     shared.attach(handle).batches(0)
 
-A handle is text, so that it travels in an option: `file:<path>` or `ray:<name>@<address>`. This file alone decides how an
-IPC file is cut into parts. Readers map it: what they get are views of the file's pages, and Arrow's own pool stays empty.
+A handle is text, so that it fits into an option: `file:<path>` or `ray:<name>@<address>`. This file alone decides how
+an IPC file is divided into parts. Readers map the file: their arrays are views of its pages, and Arrow's own pool stays
+empty.
 """
 
 import os
@@ -20,7 +21,7 @@ from actors.replay.read_options import ReadOptions, scan
 
 PART_BYTES = 32 << 20
 PARTS_MIN = 8
-"""So that every core has something of a small file."""
+"""The smallest number of parts, so that every core has work for a small file too."""
 
 
 class Shared(Protocol):
@@ -35,7 +36,7 @@ class Shared(Protocol):
 
 
 def write(options: ReadOptions, path: str | Path) -> str:
-    """Decode a read into an Arrow IPC file, once; gives its handle. The file is there as a whole or not at all."""
+    """Decode a read once into an Arrow IPC file. Returns its handle. The file appears whole or not at all."""
     path = Path(path).absolute()
     found = options.open()
     schema = found.schema(options.columns)
@@ -52,8 +53,8 @@ def write(options: ReadOptions, path: str | Path) -> str:
 
 
 def attach(handle: str) -> Shared:
-    """What lies there; a process attaches once, and again to a file that was replaced. Raises ValueError for text that is
-    no handle, FileNotFoundError."""
+    """The batches of a handle. A process attaches once, and again if the file was replaced. Raises ValueError for text
+    that is no handle, FileNotFoundError."""
     kind, _, where = handle.partition(":")
     if kind == "file" and where:
         found = os.stat(where)
@@ -85,6 +86,6 @@ class _File:
         self.parts = min(self._count, max(PARTS_MIN, path.stat().st_size // PART_BYTES))
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
-        """As Shared says."""
+        """See Shared.batches."""
         for index in range(self._count * part // self.parts, self._count * (part + 1) // self.parts):
             yield self._reader.get_batch(index)

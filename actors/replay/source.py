@@ -1,13 +1,13 @@
-"""Splits: a path cut into pieces that any process can read by itself, all records once.
+"""Splits: a path cut into pieces that any process can read by itself, so that each record is read once.
 
-This file alone decides where files are cut and what one asks a piece for. Rules:
+This file alone decides where files are cut and what is wanted of each piece. Rules:
 
-1. Splits tile the sound part of each file: a batch belongs to the split in which it begins, and so do damaged bytes. What
-   a torn batch or zeros fill at the end of a file that is being written is in no split, until it is whole; a torn batch
-   in front of another segment is damage.
-2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees the
-   same path. Its `end` is a position that holds though the file grows.
-3. Offsets that are asked for cut inside batches; what lies outside is not decoded.
+1. Splits cover the sound part of each file without overlap: a batch belongs to the split in which it begins, and so do
+   damaged bytes. A torn batch or zeros at the end of a file that is being written belong to no split until the batch is
+   whole. A torn batch in front of another segment is damage.
+2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees
+   the same path. Its `end` stays valid when the file grows.
+3. Requested offsets may lie inside batches. Records outside them are not decoded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ Key = tuple[str, int]
 
 
 class Split(NamedTuple):
-    """`[begin, end)` of a file, on batch boundaries, and which offsets of it are wanted."""
+    """`[begin, end)` of a file, on batch boundaries, and the offsets in it that are wanted."""
 
     path: str
     begin: int
@@ -37,21 +37,21 @@ class Split(NamedTuple):
     table: str
     """`records` or `log`"""
     family: str
-    """of metadata: `drafts` or `released`; else empty"""
+    """family of a metadata log: `drafts` or `released`; else empty"""
     base_offset: int
-    """of the first batch in it"""
+    """base offset of the first batch in it"""
     next_offset: int
-    """behind the last batch in it"""
+    """offset after the last batch in it"""
     records: int
-    """in its batches, as their headers say"""
+    """number of records in its batches, according to their headers"""
     first_offset: int = 0
-    """wanted from here on"""
+    """first offset that is wanted"""
     end_offset: int = -1
-    """wanted up to here, exclusive; -1: to the end"""
+    """end of the wanted offsets, exclusive; -1: to the end"""
 
 
 class Source(NamedTuple):
-    """What a path holds of one table. Nothing is read before it is asked for."""
+    """The logs under a path, for one table. Nothing is read before it is needed."""
 
     table: str
     logs: tuple[Partition, ...]
@@ -64,11 +64,11 @@ class Source(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What `read` gives unless asked otherwise."""
+        """The columns that `read` returns by default."""
         return topics.COLUMNS if self.table == "log" else tuple(metadata.records_schema(self.family).names)
 
     def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """Of what `read` gives for these columns. Raises ValueError for one that does not exist."""
+        """The schema of what `read` returns for these columns. Raises ValueError for a column that does not exist."""
         return schema(self.table, self.family, columns)
 
     def splits(
@@ -77,7 +77,7 @@ class Source(NamedTuple):
         first: Mapping[Key, int] | None = None,
         end: Mapping[Key, int] | None = None,
     ) -> list[Split]:
-        """Pieces of about `bytes_max` bytes, by log and offset; `first` and `end` (exclusive): offsets by log."""
+        """Splits of about `bytes_max` file bytes, by log and offset. `first` and `end` (exclusive): offsets by log."""
         found: list[Split] = []
         for log in self.logs:
             key = (log.topic, log.number)
@@ -90,7 +90,7 @@ class Source(NamedTuple):
         return found
 
     def ends(self) -> dict[Key, int]:
-        """Offset behind the last whole batch of every log, now; of an empty log its base offset."""
+        """The offset after the last whole batch of every log, now; for an empty log its base offset."""
         found: dict[Key, int] = {}
         for log in self.logs:
             for segment in reversed(log.segments):
@@ -101,15 +101,16 @@ class Source(NamedTuple):
         return found
 
     def beginnings(self) -> dict[Key, int]:
-        """First offset that each log's files may hold."""
+        """The first offset that each log's files may hold."""
         return {(log.topic, log.number): max(log.segments[0].base_offset, 0) for log in self.logs if log.segments}
 
 
 def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (), family: str | None = None) -> Source:
-    """What a path holds: a file, a partition's, a node's or a cluster's directory.
+    """Open a path: a file, or the directory of a partition, a node or a cluster.
 
-    `table`: `records` (of the one metadata log) or `log` (of topics; only of `topics` if given). Left out: `records` where
-    there is one metadata log and no topic is named, else `log`. `family`: of the metadata, where nothing there says it.
+    `table`: `records` (of the one metadata log) or `log` (of topics; only of `topics` if given). By default `records`
+    if there is one metadata log and no topic is named, else `log`. `family`: of the metadata log, if its directory does
+    not say.
     Raises NothingToRead, FileNotFoundError, FamilyUnknown.
     """
     if table is None:
@@ -128,7 +129,7 @@ def open(path: str | Path, table: str | None = None, topics: Sequence[str] = (),
 
 
 def schema(table: str, family: str, columns: Sequence[str] | None = None) -> pa.Schema:
-    """Of a table's columns; None: the usual ones. Raises ValueError for one that does not exist."""
+    """The schema of a table's columns; None: the usual ones. Raises ValueError for a column that does not exist."""
     if table == "log":
         return topics.schema(topics.COLUMNS if columns is None else columns)
     return metadata.records_schema(family, columns)
@@ -142,10 +143,11 @@ def read(
     chunk_bytes: int = CHUNK_BYTES,
     on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a split in Arrow batches, in order, only these columns built.
+    """The records of a split in Arrow batches, in order. Only these columns are built.
 
-    `verify`: check the CRC of every batch. `on_damage`: told of damaged bytes, which are then skipped; None: they raise
-    CorruptLog, which names file and position. `on_progress`: told how many bytes of the file were read since last time.
+    `verify`: check the CRC of every batch. `on_damage`: called with damaged bytes, which are then skipped; None: they
+    raise CorruptLog, which names file and position. `on_progress`: called with the number of bytes of the file read
+    since the last call.
     """
     reading = Reading.of(verify, on_damage, chunk_bytes)
     if on_progress is not None:
@@ -162,7 +164,8 @@ def read(
 
 
 def _cut(path: Path, bytes_max: int, whole: Split, rolled: bool = False) -> Iterator[Split]:
-    """The splits of one file, of about equal size: headers are read, no CRC. `rolled`: it is written no longer."""
+    """The splits of one file, of about equal size. Headers are read, CRCs are not checked. `rolled`: the file is
+    written no longer."""
     data = mapped(path)
     position, stop = 0, len(data)
     bytes_max = -(-stop // max(-(-stop // bytes_max), 1))

@@ -1,17 +1,18 @@
-"""Spark's door: `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source API.
+"""The Spark source: `spark.read.format("rayft")` and `spark.readStream`, by PySpark's Python Data Source API.
 
     from actors.replay import spark
     session = spark.session()                       # or spark.register(your own session)
     session.read.format("rayft").option("path", "/var/rayft/broker-1").option("topics", "orders").load()
 
-This file and workers.py alone import pyspark. What a reader reads is in read_options.py, how a directory is followed in
-follow.py, where shared batches lie in shared.py. Facts of PySpark 4.0 to 4.3 that shape it:
+This file and workers.py alone import pyspark. read_options.py decides what a reader reads, follow.py how a directory is
+followed, and shared.py where shared batches lie. These facts of PySpark 4.0 to 4.3 shape it:
 
-1. Sources in Python get no column pruning: columns are chosen by the option `columns` or by the caller's schema.
-2. A reader that has pushFilters is refused unless spark.sql.python.filterPushdown.enabled is true; planning with filters
-   happens in a worker program of its own. Hence two classes of readers, chosen by which program runs.
+1. Spark does not prune the columns of Python sources: columns are chosen by the option `columns` or by the caller's
+   schema.
+2. A reader with pushFilters is refused unless spark.sql.python.filterPushdown.enabled is true, and planning with
+   filters runs in a worker program of its own. Hence there are two classes of readers, chosen by the program that runs.
 3. Batches must have exactly the schema that Spark announced, names of fields inside lists included.
-4. Admission control and Trigger.AvailableNow came with 4.2; before it a trigger takes all there is.
+4. Admission control and Trigger.AvailableNow exist since 4.2. Before that, a trigger reads everything there is.
 """
 
 import gc
@@ -42,16 +43,16 @@ LOCAL_SOCKETS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "actors.replay.workers",
 }
-"""From 4.1 on: workers talk to their JVM over Unix sockets. TCP costs an eighth of all time."""
+"""From 4.1 on, workers talk to their JVM over Unix sockets. TCP would take an eighth of all time."""
 LOCAL_SOCKETS_MIN = (4, 1)
 PYSPARK_MIN = (4, 0)
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""To a JVM: look at Arrow's buffers without checking bounds, and whether a value is null only where Spark asks: both are
-settled for what pyarrow wrote, and checked at every value of every row otherwise."""
+"""Options for a JVM: read Arrow's buffers without bounds checks, and check for null only where Spark asks. pyarrow's
+buffers need neither check, and without these options both run for every value of every row."""
 
 
 class Piece(api.InputPartition):
-    """What one task reads: a split of files, or a part of shared batches."""
+    """The work of one task: a split of files, or a part of shared batches."""
 
 
 class Rayft(api.DataSource):
@@ -59,18 +60,18 @@ class Rayft(api.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """As in `format("rayft")`."""
+        """The name in `format("rayft")`."""
         return "rayft"
 
     def schema(self) -> StructType:
-        """Of the columns asked for, or of those the table has."""
+        """The schema of the requested columns, or of those that the table has."""
         handle, options = _handle(self.options)
         if handle is not None:
             return from_arrow_schema(shared.attach(handle).schema)
         return from_arrow_schema(read_options(follow.parted(options)[1]).schema())
 
     def reader(self, schema: StructType) -> api.DataSourceReader:
-        """For one query."""
+        """The reader of one query."""
         handle, options = _handle(self.options)
         if handle is not None:
             return SharedReader(handle, schema)
@@ -81,12 +82,12 @@ class Rayft(api.DataSource):
         return kind(read, schema)
 
     def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:
-        """For a query that follows a directory."""
+        """The reader of a query that follows a directory."""
         return StreamReader(self.options, schema)
 
 
 def _handle(options: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """The handle of shared batches, if there is one; and the other options."""
+    """The handle of shared batches, if there is one, and the other options."""
     rest = {name: text for name, text in options.items() if name.lower() != "shared"}
     handle = next((text for name, text in options.items() if name.lower() == "shared"), None)
     if handle is not None and rest:
@@ -107,13 +108,13 @@ def columns_of(schema: StructType, known: pa.Schema) -> tuple[str, ...]:
 
 
 def spark_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that batches must have, to the letter."""
+    """The Arrow schema that batches must have exactly."""
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}  # always UTC before 4.1
     return to_arrow_schema(schema, **zone)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same buffers under Spark's own names and nullability."""
+    """The same buffers with Spark's names and nullability."""
     if batch.schema.equals(schema):
         return batch
     columns = [batch.column(field.name) for field in schema]
@@ -125,8 +126,8 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 @cache
 def _settle() -> None:
-    """Once in every worker: what it has imported stays, and is not looked at again when PySpark collects garbage behind
-    every task. That took 7% of the time."""
+    """Called once in every worker. Its imported objects are excluded from garbage collection, which PySpark runs after
+    every task. Without this, collection took 7% of the time."""
     gc.freeze()
 
 
@@ -162,10 +163,11 @@ SIGNS = {
 
 
 class FilteringReader(Reader):
-    """The same where Spark hands filters down. What read_options.py can say exactly is not checked again."""
+    """The same for programs in which Spark hands filters down. Filters that read_options.py can express exactly are not
+    checked again."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Takes what it can and gives the rest back."""
+        """Apply the filters that can be applied, and return the others."""
         for one in filters:
             sign = SIGNS.get(type(one))
             fewer = narrowed(self.options, ".".join(one.attribute), sign, one.value) if sign else None
@@ -178,12 +180,12 @@ NEVER_NULL = {"log": ("topic", "partition", "offset", "timestamp"), "records": (
 
 
 def _always(one: Any, table: str) -> bool:
-    """`offset is not null` and the like, which Spark adds to every comparison."""
+    """Whether a filter always holds: `offset is not null` and the like, which Spark adds to every comparison."""
     return isinstance(one, api.IsNotNull) and ".".join(one.attribute) in NEVER_NULL[table]
 
 
 class MaterializedReader(api.DataSourceReader):
-    """Reads the state as of an offset or a time, or changes: one task, which goes through the log."""
+    """Reads the state as of an offset or a time, or changes, in one task that reads the whole log."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
@@ -191,11 +193,11 @@ class MaterializedReader(api.DataSourceReader):
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """One."""
+        """A single one."""
         return [Piece(0)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The table."""
+        """The rows of the table."""
         for batch in materialized(self.options, self.columns):
             yield fitted(batch, self.fits)
 
@@ -209,11 +211,11 @@ class SharedReader(api.DataSourceReader):
         self.fits = spark_schema(schema)
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """One for every part."""
+        """One for each part."""
         return [Piece(index) for index in range(shared.attach(self.handle).parts)] or [Piece(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-        """The shared buffers themselves."""
+        """The shared buffers, without a copy."""
         _settle()
         if partition.value is not None:
             for batch in shared.attach(self.handle).batches(partition.value):
@@ -231,7 +233,7 @@ _Now: Any = limits.SupportsTriggerAvailableNow if limits else object
 
 
 class _Stream(api.DataSourceStreamReader):
-    """What every version of PySpark calls."""
+    """The methods that every version of PySpark calls."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.followed = follow.Followed(options)
@@ -240,11 +242,11 @@ class _Stream(api.DataSourceStreamReader):
         self.fits = spark_schema(schema)
 
     def initialOffset(self) -> dict[str, int]:
-        """Where a new query begins."""
+        """The position at which a new query begins."""
         return self.followed.beginning()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
-        """Splits of what lies between two positions."""
+        """The splits between two positions."""
         return [Piece(split) for split in self.followed.splits(start, end)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -255,24 +257,25 @@ class _Stream(api.DataSourceStreamReader):
 
 
 class _Unlimited(_Stream):
-    """Before PySpark 4.2, which does not say how far it is: it is remembered, for a position never goes back."""
+    """The stream before PySpark 4.2, which does not pass the start of a turn. It is remembered, because a position
+    never goes back."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(options, schema)
         self.reached: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, int]:
-        """Where a new query begins."""
+        """The position at which a new query begins."""
         self.reached = self.followed.beginning()
         return self.reached
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]
-        """All there is."""
+        """The position after everything there is."""
         self.reached = self.followed.latest(self.reached, None, None)
         return self.reached
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[api.InputPartition]:
-        """Splits of what lies between two positions."""
+        """The splits between two positions."""
         self.reached = {
             name: max(offset, self.reached.get(name, 0)) for name, offset in {**self.reached, **end}.items()
         }
@@ -283,7 +286,7 @@ class _Limited(_Stream, _Now):
     """Admission control, and Trigger.AvailableNow."""
 
     def getDefaultReadLimit(self) -> Any:
-        """From the options maxRecordsPerTrigger and maxBytesPerTrigger."""
+        """The limit that the options maxRecordsPerTrigger and maxBytesPerTrigger give."""
         if self.followed.records_max is not None:
             return limits.ReadMaxRows(self.followed.records_max)
         if self.followed.bytes_max is not None:
@@ -291,15 +294,15 @@ class _Limited(_Stream, _Now):
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
-        """As far as the limit lets a trigger go."""
+        """The furthest position that the limit allows for a trigger."""
         return self.followed.latest(start, getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is where the query ends."""
+        """The query ends after the records that exist now."""
         self.followed.freeze()
 
     def reportLatestOffset(self) -> dict[str, int]:
-        """For the progress of the query."""
+        """The newest position, for the progress of the query."""
         return self.followed.now()
 
 
@@ -314,7 +317,7 @@ def _version(text: str = pyspark.__version__) -> tuple[int, ...]:
 
 
 def fits(version: str = pyspark.__version__) -> None:
-    """Raises Unfit for a PySpark without what the source is written for."""
+    """Raises Unfit if this PySpark lacks what the source needs."""
     if _version(version) < PYSPARK_MIN:
         raise Unfit(f"PySpark {version} has no Python sources that give Arrow: install pyspark>=4.0.")
 
@@ -322,14 +325,15 @@ def fits(version: str = pyspark.__version__) -> None:
 def session(
     name: str = "rayft", master: str = "local[*]", memory: str = "2g", conf: Mapping[str, str] | None = None
 ) -> Any:
-    """A Spark session that knows `rayft`. Workers run this interpreter and find this code; Java is found. `conf`: Spark's
-    settings, before our own; extraJavaOptions of yours are taken as they are, without UNCHECKED. Raises Unfit."""
+    """A Spark session with the source `rayft`. Workers run this interpreter and find this code; Java is searched.
+    `conf`: Spark settings, which override the defaults here; extraJavaOptions replace UNCHECKED. Raises Unfit."""
     fits()
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Workers start with `python -m`, whose path begins with the current directory. It stays on the path, behind our own.
+    # Workers start with `python -m`, whose path begins with the current directory. It stays on the path, after the
+    # project's.
     os.environ["PYTHONPATH"] = python_path(os.getcwd())
     builder = SparkSession.builder.appName(name).master(master).config("spark.driver.memory", memory)
     given = {
@@ -351,7 +355,8 @@ def session(
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """A JVM that starts within this context gives Python's safe path to all its workers. This process keeps its own path."""
+    """A JVM that starts within this context gives Python's safe path to all its workers. This process keeps its own
+    path."""
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:
@@ -364,11 +369,11 @@ def _safe_path() -> Iterator[None]:
 
 
 def register(spark: Any) -> Any:
-    """Make `rayft` known to a session of your own; gives it back."""
+    """Register `rayft` with a session. Returns the session."""
     fits()
     try:
         spark.dataSource.register(Rayft)
     except AnalysisException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # Spark found it by itself: see pyspark_rayft.py
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # Spark had found it by itself: see pyspark_rayft.py
             raise
     return spark

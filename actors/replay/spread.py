@@ -1,17 +1,19 @@
-"""The canonical snapshot of a metadata log as a job of Spark, spread by the first byte of the topic id.
+"""The canonical snapshot of a metadata log as a Spark job, spread by the first byte of the topic id.
 
     spread.compact(session, "/var/rayft/controller-1001").write(Path("."))
 
-This file alone decides what each task needs, so that the bytes are those of one process (actors/metadata/snapshot.py):
+This file alone decides what each task needs, so that the bytes are the same as from one process
+(actors/metadata/snapshot.py):
 
-1. Records that are not of one topic (brokers, features, configurations, extensions), and the topics' own, are few: they come
-   to the driver, whose image makes what stands before and behind the topics.
-2. Records of topics and partitions go to the task of the first byte of their topic id, in the order of the log, among the
-   records of brokers and features. Its image holds these topics only, and gives their part of the snapshot.
-3. A batch of a snapshot ends where that byte changes, and base offsets are outside the CRC: parts are joined and counted
-   through, nothing is encoded again.
+1. Records that do not belong to one topic (brokers, features, configurations, extensions), and the TopicRecords, are
+   few. They go to the driver, whose image writes what comes before and behind the topics.
+2. Records of topics and partitions go to the task for the first byte of their topic id, in the order of the log,
+   together with the records of brokers and features. The task's image holds these topics only, and writes their part of
+   the snapshot.
+3. A batch of a snapshot ends where that byte changes, and base offsets are outside the CRC. So the parts are joined and
+   their offsets renumbered; nothing is encoded again.
 
-Knows Spark only by the session it is given, and imports none of it.
+This file uses Spark only through the given session, and does not import it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,24 +41,24 @@ from fastpath.arrow import topic_columns
 from fastpath.image.write_records import Writer
 
 BROKER, TOPIC, PARTITION, ISR_CHANGE, BROKER_GONE, TOPIC_GONE, FEATURE = 0, 1, 2, 4, 6, 7, 12
-"""First byte of a record: its type."""
+"""Record types, which are the first byte of a record."""
 BULK = (PARTITION, ISR_CHANGE)
 EVERYWHERE = (BROKER, BROKER_GONE, FEATURE)
-"""What every task needs to replay its topics."""
+"""The record types that every task needs to replay its topics."""
 RECORDS = "`order` long, bucket int, value binary"
 PARTS = "bucket int, piece binary"
 BATCH_RECORDS = 4096
 
 
 class Plan(NamedTuple):
-    """What is compacted."""
+    """The input of a compaction."""
 
     splits: tuple[Split, ...]
-    """of the checkpoint, then of the log"""
+    """splits of the checkpoint, then of the log"""
     end_offset: int
     quorum: Quorum
     level: int
-    """to read a log that has not said its own"""
+    """the level for reading a log before it names its own"""
 
 
 def compact(session: Any, path: str | Path, as_of: int | None = None, family: str | None = None) -> Compacted:
@@ -76,7 +78,7 @@ def compact(session: Any, path: str | Path, as_of: int | None = None, family: st
     groups = _records(session, plan, _of_topics).groupBy("bucket")
     found = groups.applyInArrow(
         lambda table: task(table), PARTS
-    ).collect()  # Spark looks at annotations, which a lambda lacks
+    ).collect()  # a lambda, because Spark reads annotations and it has none
     middle = [bytearray(row["piece"]) for row in sorted(found, key=lambda row: row["bucket"])]
     epoch = plan.quorum.epoch
     return Compacted(plan.end_offset, epoch, snapshot.joined([before, *middle, behind], epoch))
@@ -105,7 +107,7 @@ def _plan(log: Partition, as_of: int | None) -> Plan:
 
 
 def _quorum(log: Partition, checkpoint: Checkpoint | None, start: int, as_of: int | None) -> tuple[int, Quorum]:
-    """(end offset, what control records say), from headers and control batches alone."""
+    """(end offset, what control records say), read from headers and control batches alone."""
     found = Quorum(epoch=checkpoint.epoch if checkpoint else 0)
     reading = Reading(crc=False)
     end = start
@@ -131,7 +133,7 @@ def _quorum(log: Partition, checkpoint: Checkpoint | None, start: int, as_of: in
 
 
 def _records(session: Any, plan: Plan, choose: "Choose") -> Any:
-    """A frame of record values, as `choose` wants them; one task a split."""
+    """A frame of the record values that `choose` selects, with one task for each split."""
     count = len(plan.splits)
     return session.range(0, count, 1, max(count, 1)).mapInArrow(_Read(plan.splits, choose), RECORDS)
 
@@ -140,7 +142,8 @@ def _records(session: Any, plan: Plan, choose: "Choose") -> Any:
 
 
 class _Read:
-    """Values of the records of splits, uncopied. `order`: by offset, those of a checkpoint before all others."""
+    """Values of the records in splits, without a copy. `order`: by offset, with those of a checkpoint before all
+    others."""
 
     def __init__(self, splits: Sequence[Split], choose: "Choose") -> None:
         self.splits = splits
@@ -175,25 +178,26 @@ Choose = Callable[[NDArray[np.uint8], NDArray[np.int64]], tuple[NDArray[np.int64
 
 
 def _common(data: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """All that are few."""
+    """Select all records of which there are few."""
     return np.full(len(at), -1), ~np.isin(data[at], BULK)
 
 
 def _of_topics(data: NDArray[np.uint8], at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """What belongs to one topic, by the first byte of its id; drawn in fastpath/image/write_records.pyx."""
+    """Select the records that belong to one topic, by the first byte of its id; fastpath/image/write_records.pyx draws
+    the layout."""
     type_ = data[at]
     place = at + np.where(np.isin(type_, BULK), 6, 2)
     named = type_ == TOPIC
     first, second = data[at + 2].astype(np.int64), data[np.minimum(at + 3, len(data) - 1)].astype(np.int64)
     long = first >= 0x80
-    size = np.where(long, (first & 0x7F) | second << 7, first) - 1  # of the name, as uvarint of size + 1
+    size = np.where(long, (first & 0x7F) | second << 7, first) - 1  # of the name, whose uvarint is its size + 1
     place = np.where(named, at + 3 + long + size, place)
     wanted = named | np.isin(type_, BULK) | (type_ == TOPIC_GONE)
     return np.where(wanted, data[np.where(wanted, place, at)].astype(np.int64), -1), wanted
 
 
 class _Task:
-    """Records of the topics of one bucket -> their part of the snapshot."""
+    """From the records of one bucket's topics to their part of the snapshot."""
 
     def __init__(self, everywhere: Sequence[tuple[int, bytes]], plan: Plan, level: int) -> None:
         self.everywhere = everywhere
@@ -211,7 +215,7 @@ class _Task:
 
 
 def _image(values: Sequence[bytes], level: int) -> Image:
-    """The state after some records. Their offsets are counted anew: no state depends on them."""
+    """The state after some records. Offsets are numbered anew, because no state depends on them."""
     image = Image()
     for first in range(0, len(values), BATCH_RECORDS):
         out = Writer(image.next_offset, 0, 0)

@@ -1,9 +1,9 @@
 """SQL over the tables, by duckdb.
 
-This file alone decides what a query sees: the tables that it reads, as duckdb finds them; a word in a text or an alias is
-none. A long table (`records`, `changes`, `log`) streams through when its name stands there once, and is held in memory when
-it stands there again, where duckdb makes several statements of the query (PIVOT), each of which may read it, or where the
-query is recursive.
+This file alone decides what a query sees: the tables that duckdb says it reads. A table's name inside a text or as an
+alias does not count. A long table (`records`, `changes`, `log`) is streamed if its name occurs once. It is held in
+memory if its name occurs again, if duckdb makes several statements of the query (PIVOT), each of which may read it, or
+if the query is recursive.
 """
 
 import re
@@ -16,7 +16,8 @@ ROWS = 100_000
 
 
 def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatchReader]]) -> Iterator[pa.RecordBatch]:
-    """What a query gives, by batch; `tables`: name -> what makes it. Raises ValueError with duckdb's sentence."""
+    """The result of a query, in batches. `tables`: name -> function that makes it. Raises ValueError with duckdb's
+    sentence."""
     try:
         import duckdb
     except ImportError:
@@ -42,7 +43,7 @@ def query(text: str, tables: Mapping[str, Callable[[], pa.Table | pa.RecordBatch
 
 
 def _read_once(connection: Any, text: str) -> frozenset[str] | None:
-    """Names of the tables that one statement reads, in lower case; None for what is not one statement."""
+    """Names of the tables that one statement reads, in lower case; None if the text is not one statement."""
     import duckdb
 
     try:

@@ -1,8 +1,8 @@
 """An image as Arrow tables.
 
-This file alone decides which tables there are and their columns (docs/replay.md lists them). Partitions come out of the
-image's columns without an object a row; what there are few of goes row by row. Secrets are not in them: of credentials and
-tokens only names, values of configurations whose name says so as `(hidden)`.
+This file alone decides which tables there are and their columns (docs/replay.md lists them). Partitions are copied from
+the image's columns without an object for each row; the other tables are small and are built row by row. Secrets are
+left out: credentials and tokens appear by name only, and secret values of configurations as `(hidden)`.
 """
 
 import base64
@@ -135,7 +135,7 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def table(name: str, of: Replay) -> pa.Table:
-    """One table of replayed metadata. Raises ValueError for one that does not exist."""
+    """One table of replayed metadata. Raises ValueError for a name that does not exist."""
     if name not in SCHEMAS:
         raise ValueError(f"there is no table {name!r} of a moment, only {', '.join(TABLES)}")
     if name == "partitions":
@@ -151,7 +151,8 @@ def state(
     verify: bool = True,
     on_damage: Callable[[Damage], None] | None = None,
 ) -> dict[str, pa.Table]:
-    """The metadata under a path as of an offset or a time: an Arrow table a name, all of them or those given.
+    """The metadata under a path as of an offset or a time: one Arrow table for each name, all of them or the given
+    ones.
 
     `as_of`: an offset (exclusive), a time (inclusive), or None: now. Raises NothingToRead, CorruptLog, FamilyUnknown.
     """
@@ -160,7 +161,7 @@ def state(
 
 
 def uuid(raw: bytes) -> str:
-    """22 characters of base64 for URLs, as Kafka writes them."""
+    """A uuid as Kafka writes it: 22 characters of base64 for URLs."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -172,7 +173,7 @@ def _named(numbers: Mapping[int, str], number: int) -> str:
 
 
 def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" = None) -> pa.Table:
-    """Partitions by topic and number; or those rows of the image, in their order."""
+    """Partitions by topic and number; or the given rows of the image, in their order."""
     topics = list(image.topics())
     rows = partition_columns.rows_of(image, topics) if rows is None else rows
     found = partition_columns.partitions(image, rows)
@@ -214,12 +215,12 @@ def partitions(image: Image, rows: "np.ndarray[Any, np.dtype[np.int64]] | None" 
 
 
 def ids_of(offsets: Any, values: Any) -> pa.Array:
-    """Lists of broker ids over numpy's memory."""
+    """Lists of broker ids over numpy's memory, without a copy."""
     return lists(offsets, plain(values))
 
 
 def _id(ids: Any) -> pa.Array:
-    """Broker ids; -1 is null."""
+    """Broker ids, with null for -1."""
     return plain(ids, valid=ids >= 0)
 
 
@@ -281,7 +282,7 @@ def _brokers(image: Image, _: Quorum) -> Rows:
 
 
 def shown(name: str, value: str | None) -> str | None:
-    """A configuration's value, hidden where its name says that it is a secret."""
+    """A configuration's value, hidden if its name shows that it is a secret."""
     return HIDDEN if value is not None and re.search(SECRET_NAMES, name) else value
 
 

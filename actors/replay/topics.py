@@ -3,9 +3,9 @@
     key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
     timestampType int32, headers list<struct<key string, value binary>>
 
-This file alone decides these columns. All but key, value and headers are never null and say so: readers that go by row,
-as Spark's do, then need not ask it of each value. Control batches (markers of transactions) are no records; what a
-transaction aborted is there, as for a consumer that reads uncommitted.
+This file alone decides these columns. All but key, value and headers are never null and are declared so: a reader that
+goes by row, such as Spark's, then need not check each value. Control batches (transaction markers) are not records.
+Records of an aborted transaction are included, as for a consumer that reads uncommitted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = tuple(SCHEMA.names[:-1])
-"""What is given unless asked otherwise: headers only when asked for, as with Spark's own source."""
+"""The default columns. Headers are built only on request, as with Spark's own source."""
 WANT = {
     "key": topic_columns.KEY,
     "value": topic_columns.VALUE,
@@ -46,11 +46,12 @@ WANT = {
 }
 
 NAMES_BYTES_MAX = 64 << 20
-"""Of the topic's name in all rows of an Arrow batch, whose offsets have 32 bits: a small compressed batch can have millions
-of records with nothing in them."""
+"""The bytes of the topic's name over all rows of an Arrow batch, whose offsets have 32 bits. A small compressed batch
+can hold millions of empty records."""
 
 ROOMS = Rooms()
-"""Where all logs' columns are built: a process that reads many pieces, as Spark's workers do, has its memory once."""
+"""The memory in which all logs' columns are built, so that a process that reads many pieces, such as a Spark worker,
+allocates it once."""
 
 
 def schema(columns: Sequence[str] = COLUMNS) -> pa.Schema:
@@ -79,7 +80,7 @@ def log(
 
 
 def keep(first_offset: int, end_offset: int) -> Any:
-    """Which batches hold data of `[first_offset, end_offset)`; -1: no end."""
+    """Choose the batches that hold data of `[first_offset, end_offset)`; -1: no end."""
 
     def chosen(headers: Headers) -> Any:
         good = (
@@ -115,8 +116,8 @@ class Decoder:
         self._numbers = Uniform(lambda rows, number: plain(np.full(rows, number, dtype=np.int32)))
 
     def batches(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        """Those of a chunk: one, or those around a batch whose records make no sense though its CRC is right, and parts of
-        one where the topic's name in every row is too much."""
+        """The Arrow batches of a chunk. It is one, unless a batch has a valid CRC but invalid records, and is left out;
+        or unless one Arrow batch cannot hold the topic's name in every row."""
         first, end = self._first_offset, self._end_offset
         cut = chunk.headers[0]["base_offset"] < first or 0 <= end <= chunk.headers[-1]["last_offset"]
         want = self._want | topic_columns.OFFSET if cut else self._want

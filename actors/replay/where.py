@@ -1,12 +1,12 @@
-"""The small language of the command line: offsets and times, and conditions on columns.
+"""The syntax of the command line for offsets and times, and for conditions on columns.
 
     WHEN    1998182 | 14:02[:30] | 2026-11-21 | 2026-11-21T14:02[:30][Z | +01:00]
     WHERE   CONDITION [and CONDITION]...
     CONDITION   COLUMN = | != | < | <= | > | >= VALUE | COLUMN contains VALUE | COLUMN is [not] null | [not] COLUMN
 
-This file alone decides it. A time of day is the last such time that is not after the end of the log; a time without a zone
-is UTC. A value is a number, a word, a time, or 'a text in quotes'; `contains` is for lists and for texts. More is SQL, and
-refused: words behind a value (`or ...`) are no part of it.
+This file alone decides it. A time of day means the last such time that is not after the end of the log. A time without
+a zone is UTC. A value is a number, a word, a time, or 'a text in quotes'. `contains` is for lists and for texts.
+Anything beyond this needs SQL and is refused: further words after a value (`or ...`) are no part of it.
 """
 
 import datetime
@@ -36,7 +36,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.datetime:
-    """What WHEN means; UTC where it names no zone. `end`: time of the log's last record. Raises ValueError."""
+    """The offset or time of WHEN; UTC if it names no zone. `end`: time of the log's last record. Raises ValueError."""
     if text.isdecimal():
         return int(text)
     clock = _CLOCK.fullmatch(text)
@@ -55,28 +55,29 @@ def as_of(text: str, end: datetime.datetime | None = None) -> int | datetime.dat
 
 
 def as_of_is_clock(text: str) -> bool:
-    """Whether the end of the log must be known to say what WHEN means."""
+    """Whether WHEN is a time of day, for which the end of the log must be known."""
     return _CLOCK.fullmatch(text) is not None
 
 
 End = Callable[[], datetime.datetime | None]
-"""Time of the log's last record."""
+"""Returns the time of the log's last record."""
 
 
 class Where:
-    """Conditions that all must hold; `end` is asked where one names a time of day. Raises ValueError for words that are no
-    condition."""
+    """Conditions that must all hold. `end` is called if one of them names a time of day. Raises ValueError for words
+    that are no condition."""
 
     def __init__(self, text: str, end: End = lambda: None) -> None:
         self.conditions = [_condition(part, end) for part in _PARTS.split(text.strip())] if text.strip() else []
 
     @property
     def columns(self) -> list[str]:
-        """That it asks about."""
+        """The columns in the conditions."""
         return [column for column, _ in self.conditions]
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """The rows for which it holds. Raises ValueError for a column that is not there, or a value that does not fit."""
+        """The rows for which the conditions hold. Raises ValueError for a column that does not exist, or a value that
+        does not fit."""
         for column, holds in self.conditions:
             if column not in rows.column_names:
                 raise ValueError(f"there is no column {column!r}, only {', '.join(rows.column_names)}")

@@ -1,8 +1,9 @@
 """PySpark's daemon, which forks Spark's workers, for sessions whose workers talk to their JVM over Unix sockets.
 
-This file alone decides what a worker does whose JVM has closed the connection: it ends. PySpark's own tries to say why,
-which nobody reads; over TCP such a word is lost in silence, over a Unix socket it is a BrokenPipeError, and a traceback for
-every worker that ends. Spark runs this as `python -m actors.replay.workers pyspark.worker` (spark.python.daemon.module).
+This file alone decides what a worker does when its JVM has closed the connection: it ends. PySpark's own worker tries
+to report the reason, which nothing reads. Over TCP that report is lost silently. Over a Unix socket it raises
+BrokenPipeError, so every worker that ends would print a traceback. Spark runs this as `python -m actors.replay.workers
+pyspark.worker` (spark.python.daemon.module).
 """
 
 import os
@@ -14,11 +15,11 @@ _worker = daemon.worker
 
 
 def worker(sock: socket.socket, authenticated: bool) -> int:
-    """One task in a forked worker: its exit code."""
+    """Run one task in a forked worker. Returns its exit code."""
     try:
         code: int = _worker(sock, authenticated)
     except BrokenPipeError:
-        os._exit(1)  # at once: a buffer that is let go tells, from Python 3.13 on, what it could not write
+        os._exit(1)  # at once: from Python 3.13 on, a buffer that is freed reports what it could not write
     return code
 
 

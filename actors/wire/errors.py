@@ -11,7 +11,7 @@ __all__ = ["ErrorCode", "WireError", "text"]
 
 
 class ErrorCode(enum.IntEnum):
-    """Kafka's error codes. `retriable`: asking again may succeed. `text`: a sentence for people."""
+    """Kafka's error codes. `retriable`: the same request may succeed later. `text`: a sentence for people."""
 
     retriable: bool
     text: str
@@ -166,5 +166,5 @@ _TEXTS = {int(code): code.text for code in ErrorCode}
 
 
 def text(code: int) -> str:
-    """What we say about a code; codes that we do not know are named by their number."""
+    """The sentence for a code. A code that is not in the table is named by its number."""
     return _TEXTS.get(code) or f"error code {code}"

@@ -1,10 +1,10 @@
-"""Frames: what stands around a message on a connection.
+"""Frames: what surrounds a message on a connection.
 
-This file alone decides lengths and headers. A frame is an int32 length and that many bytes: a header, then the
-message. Request headers 1 and 2 differ in a tag section, response headers 0 and 1 likewise; the flexible versions of an
-API (KIP-482) take the longer one, and only the answer to ApiVersions keeps header 0 always, because whoever asks cannot
-know yet what we speak. The version of a header follows from key and version alone: where the drafts of KIP-631 and
-released Kafka use one key for two APIs (50, 51, 56), both are flexible.
+This file alone decides lengths and headers. A frame is an int32 length and that many bytes: a header, then the message.
+Request headers 1 and 2 differ in a tag section, and so do response headers 0 and 1. The flexible versions of an API
+(KIP-482) take the longer header. Only the answer to ApiVersions always has header 0, because a client that asks cannot
+know yet which headers this node speaks. The version of a header follows from key and version alone: where the drafts of
+KIP-631 and released Kafka use one key for two APIs (50, 51, 56), both APIs are flexible.
 
 `BrokerHeartbeat`, `ControllerHeartbeat` and `AlterIsr` without a prefix mean the drafts' RPCs here (KIP-631, KIP-497);
 the released BrokerHeartbeat (63) is `rpc:BrokerHeartbeat`.
@@ -41,7 +41,7 @@ MESSAGE_CHARACTERS_MAX = 1000
 
 
 class RequestHeader(NamedTuple):
-    """Who asks for what. `client_id` may be null."""
+    """The header of a request: API, version, and the client. `client_id` may be null."""
 
     api_key: int
     api_version: int
@@ -55,12 +55,12 @@ def is_draft(name: str) -> bool:
 
 
 def rpc(name: str) -> Rpc:
-    """The row of an API, the drafts' ones without their prefix too."""
+    """The row of an API. The drafts' APIs are found without their prefix too."""
     return requests(f"v28:{name}" if name in _DRAFTS else name)
 
 
 def latest_version(name: str) -> int:
-    """The newest version that we offer."""
+    """The newest version that this node offers."""
     return rpc(name).advertised[-1]
 
 
@@ -82,8 +82,8 @@ def _flexible_from() -> dict[int, int]:
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     """(header, position of the message) of a request without its length. Raises WireError.
 
-    Any key and version is read, known or not, so that the caller can say no; an unknown key is read as header 1. What is
-    not UTF-8 in the client id becomes U+FFFD, as in Java.
+    A header of any key and version is read, known or not, so that the caller can refuse the request. An unknown key is
+    read as header 1. Bytes of the client id that are not UTF-8 become U+FFFD, as in Java.
     """
     plain = plain_request_header(frame, _flexible_from())
     if plain is not None:
@@ -118,14 +118,17 @@ def _decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 
 def _repaired(data: memoryview, position: int) -> str:
     text = str(data, "utf-8", "replace")
-    if len(text.encode()) > STRING_BYTES_MAX:  # groups write it into their records
+    if len(text.encode()) > STRING_BYTES_MAX:  # the group coordinator writes client ids into its records
         raise WireError("RequestHeader.client_id", "string longer than 32767 bytes", position)
     return text
 
 
 def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any:
-    """The request at `position`. Bytes left over are an error in the drafts, whose layouts differ in length only (A02);
-    released RPCs may have some, as for Kafka's own broker. Raises WireError, also for more entries than `limits` allows."""
+    """The request at `position`. Raises WireError, also for more entries than `limits` allows.
+
+    In the drafts, bytes left over are an error too, since the two drafts' layouts of a message differ in length only
+    (A02). Released RPCs may have bytes left over, as Kafka's own broker allows.
+    """
     kind, whole, entries_max = _request(name)
     if whole:
         return decode_exact(kind, version, frame, position, entries_max)
@@ -134,8 +137,8 @@ def decode_request(name: str, version: int, frame: Buffer, position: int) -> Any
 
 @cache
 def _request(name: str) -> tuple[type[Any], bool, int]:
-    """The message of a request, whether bytes left over are an error, and how many entries it may have. The drafts' are
-    equal at both levels of `metadata.format`."""
+    """The message of a request, whether bytes left over are an error, and how many entries it may have. A draft request
+    is the same at both levels of `metadata.format`."""
     draft = ":" in name or name in _DRAFTS
     kind = message(f"v28:{name}Request" if draft and ":" not in name else f"{name}Request")
     return kind, draft, limits.entries_max(name)
@@ -157,7 +160,8 @@ def encode_request(name: str, version: int, correlation_id: int, client_id: str 
 def encode_response(name: str, version: int, correlation_id: int, body: Any) -> list[Buffer]:
     """A whole frame, its length included. Raises WireError.
 
-    An error message that repeats what a request said may be longer than a string may be: then all long ones are cut."""
+    An error message that repeats text of a request may exceed the length of a string. Then all long error messages are
+    cut."""
     found = type(body).__schema__.head
     prefix = correlation_id.to_bytes(4, "big", signed=True)
     if found.flexible.first <= version <= found.flexible.last and found.number != API_VERSIONS:
@@ -183,7 +187,7 @@ def _cut_messages(value: Any) -> None:
 
 
 def correlation_id(frame: Buffer) -> int:
-    """Which request a response answers. Raises WireError."""
+    """The correlation id of a response. Raises WireError."""
     if len(frame) < 4:
         raise WireError("ResponseHeader.correlation_id", "cut short", 0)
     return int.from_bytes(frame[:4], "big", signed=True)
@@ -215,7 +219,7 @@ def _response(name: str, version: int) -> tuple[type[Any], bool]:
 
 
 def _skip_tags(view: memoryview, position: int, name: str) -> int:
-    """The position behind a tag section; headers have no tags that we know. As each costs time, few are taken."""
+    """The position behind a tag section. No tag in a header has a meaning here. Each costs time, so few are allowed."""
     start = position
     count, position = decode_uvarint(view, position, name)
     if count > HEADER_TAGS_MAX:
@@ -230,7 +234,8 @@ def _skip_tags(view: memoryview, position: int, name: str) -> int:
 
 
 def decode_uvarint(view: memoryview, position: int, name: str) -> tuple[int, int]:
-    """(number, position behind it) of an unsigned variable-length number. `name`: whose, for the WireError it raises."""
+    """(number, position behind it) of an unsigned variable-length number. Raises WireError, in which `name` is the
+    field's."""
     value = 0
     for shift in range(0, 35, 7):
         if position >= len(view):
@@ -251,10 +256,10 @@ def decode_uvarint(view: memoryview, position: int, name: str) -> tuple[int, int
 class Deframer:
     """Cuts a stream of bytes into frames.
 
-    A host reads into `space()` and says with `filled(n)` how much came; or it hands over what it has with `feed(data)`.
-    Frames are writable memoryviews without the length, and theirs is the memory below them: it is not used again.
-    Memory grows with what arrives, at most by doubling, never with the length that is claimed. A length below 0 or
-    above `limit_bytes` is a WireError; the stream is of no use after that.
+    A host reads into `space()` and then calls `filled(n)` with the number of bytes that came. A host that has the bytes
+    already calls `feed(data)`. Frames are writable memoryviews without the length. Each owns the memory that it shows,
+    which is not used again. Memory grows with the bytes that arrive, at most by doubling, never with the length that a
+    frame claims. A length below 0 or above `limit_bytes` is a WireError, and the stream cannot be read any further.
     """
 
     __slots__ = ("_block", "_end", "_limit_bytes", "_start", "_taken")
@@ -262,13 +267,13 @@ class Deframer:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._block = bytearray(BLOCK_SIZE)
-        self._start = 0  # of the first incomplete frame
-        self._end = 0  # of what has arrived
+        self._start = 0  # where the first incomplete frame begins in the block
+        self._end = 0  # where the bytes that have arrived end in the block
         self._taken = 0  # bytes of the stream before the block
 
     @property
     def held_bytes(self) -> int:
-        """What has arrived of the frame that is not complete yet."""
+        """Bytes that have arrived of the frame that is not complete yet."""
         return self._end - self._start
 
     def space(self) -> memoryview:
@@ -289,7 +294,7 @@ class Deframer:
             if last > self._end:
                 break
             if size * 4 <= BLOCK_SIZE:
-                frames.append(memoryview(self._block[first:last]))  # small: a copy, so that it does not hold a block
+                frames.append(memoryview(self._block[first:last]))  # small: a copy, it must not keep the block alive
             else:
                 frames.append(memoryview(self._block)[first:last])
                 whole = True
@@ -302,7 +307,7 @@ class Deframer:
         return frames
 
     def feed(self, data: Buffer) -> list[memoryview]:
-        """The same for bytes that lie elsewhere; they are copied."""
+        """As `filled`, for bytes that lie elsewhere. They are copied."""
         view = memoryview(data)
         frames: list[memoryview] = []
         while view:

@@ -1,24 +1,26 @@
 """How many entries a request may have, by API.
 
-An *entry* is an element of an array, at any depth, or a tagged field; all entries of a request count together, so a
-partition of a topic of its own is two. The limit is checked while a request is decoded: what is above it costs no more than
-what is below. Entries cost far more time than bytes do: one megabyte can name a partition two hundred thousand times.
+An *entry* is an element of an array, at any depth, or a tagged field. All entries of a request count together, so a
+partition in a topic of its own counts as two. The limit is checked while a request is decoded, so a request above it
+costs no more than one below it. Entries cost far more time than bytes do: one megabyte can name a partition two hundred
+thousand times.
 
-Each limit is above what Apache Kafka's own clients and brokers send, and low enough that decoding takes 150 ms at most on
-one core of the machine on which it was measured. Handlers work through long requests in slices.
+Each limit is above what Apache Kafka's own clients and brokers send. It is low enough that decoding takes 150 ms at
+most on one core of the machine on which it was measured. Handlers work through long requests in slices.
 """
 
 ENTRIES_MAX = 10_000
-"""Of a request that names a few things: members, voters, listeners, features."""
+"""For a request that names a few things: members, voters, listeners, features."""
 NAMES_MAX = 100_000
-"""Of a request that names topics, groups or resources. The controller makes 10,000 topics of one request at most."""
+"""For a request that names topics, groups or resources. The controller makes 10,000 topics of one request at most."""
 PARTITIONS_MAX = 200_000
-"""Of a request that names partitions: a hundred thousand of them, each in a topic of its own."""
+"""For a request that names partitions: a hundred thousand of them, each in a topic of its own."""
 FETCH_MAX = 500_000
-"""A replica may follow two hundred thousand partitions, each in a topic of its own, and begin a session with all of them."""
+"""For a replica's fetch: it may follow two hundred thousand partitions, each in a topic of its own, and begin a session
+with all of them."""
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
-    "AlterIsr": 50_000,  # judged in one go; a broker asks for less
+    "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
     "Fetch": FETCH_MAX,
     **dict.fromkeys(
         (

@@ -1,15 +1,15 @@
-"""Message classes, made from the schemas on first use, and the way between them and bytes.
+"""Message classes, made from the schemas on first use, and their encoding to bytes and back.
 
-This file alone decides what a message looks like in Python: a class with `__slots__`, attributes named as Kafka's
-fields in snake_case, keyword construction with the schema's defaults, equality; nested structs are attributes of the
-class under Kafka's struct name. Arrays are lists, a uuid is 16 bytes, `records` are a memoryview of the bytes decoded
-(on the way out any buffer, or a list of them), null is None.
+This file alone decides what a message looks like in Python: a class with `__slots__`, whose attributes are named as
+Kafka's fields in snake_case. It is built by keywords with the schema's defaults, and compares by value. Nested structs
+are attributes of the class under Kafka's struct name. Arrays are lists. A uuid is 16 bytes. `records` are a memoryview
+of the bytes when decoded, and any buffer, or a list of buffers, when encoded. null is None.
 
 Rules:
 
-1. A field that the version does not have is left out on the way out, and has its default on the way in.
-2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None, save
-   where null is a value of its own.
+1. A field that the version does not have is not encoded, and has its default when decoded.
+2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None, unless
+   null is a value of its own there.
 3. Names: `CreateTopicsRequest` is the released RPC; `v19:`, `v28:` and `extensions:` the drafts' messages and records;
    `metadata:` released metadata records; `group:` and `transaction:` the records of those topics. AlterIsr (KIP-497)
    and the control records of logs and snapshots need no prefix.
@@ -40,14 +40,14 @@ FOLDERS: dict[str, tuple[str, ...]] = {
 """Where the messages of each prefix lie, in the order of search."""
 
 Buffer = bytes | bytearray | memoryview
-"""What bytes may be given in and come out as."""
+"""What bytes may be given as, and what they are returned as."""
 
 ZERO_UUID = bytes(16)
 _EMPTY: dict[str, Any] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "uuid": ZERO_UUID}
 
 
 class Rpc(NamedTuple):
-    """One remote call: a request and its response."""
+    """A remote procedure call: its request and its response."""
 
     name: str
     key: int
@@ -63,7 +63,8 @@ class Rpc(NamedTuple):
         return 2 if self.flexible_from is not None and version >= self.flexible_from else 1
 
     def response_header(self, version: int) -> int:
-        """Version of the response's header. That of ApiVersions is always 0: whoever asks does not know us yet."""
+        """Version of the response's header. ApiVersions is always answered with 0, since the client does not know this
+        node yet."""
         return 1 if self.key != API_VERSIONS and self.request_header(version) == 2 else 0
 
 
@@ -221,13 +222,14 @@ def encode(value: Any, version: int, prefix: bytes = b"") -> bytes:
 
 
 def encode_parts(value: Any, version: int, prefix: bytes = b"", framed: bool = False) -> list[Buffer]:
-    """The same as a list of buffers; large `records` are in it by reference. `framed`: an int32 length in front."""
+    """As `encode`, but a list of buffers, in which large `records` stand by reference. `framed`: with an int32 length
+    in front."""
     cls = type(value)
     return encoder.encode_parts(cls.__plans__.get(version) or plan(cls, version), value, prefix, framed)
 
 
 def decode(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0, entries_max: int = -1) -> tuple[Any, int]:
-    """(message, position behind it). `entries_max`: array elements and tagged fields that it may have, all counted
+    """(message, position behind it). `entries_max`: how many array elements and tagged fields it may have, counted
     together; -1: any number. Raises WireError."""
     if isinstance(cls, str):
         cls = message(cls)

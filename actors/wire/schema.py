@@ -1,4 +1,4 @@
-"""Schemas as data: reads the files of `schemas/` and says what they contain.
+"""Schemas as data: the files of `schemas/`, read and parsed.
 
 This file alone decides the notation. One file a message:
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "schemas"
 NEWEST = 32767
-"""Stands for "and all later ones" in a range of versions."""
+"""Stands for the open end of a range of versions such as `5+`."""
 
 SCALARS = frozenset(
     "bool int8 int16 uint16 int32 uint32 int64 float64 string bytes records uuid".split()  # noqa: SIM905
@@ -54,7 +54,7 @@ class Struct:
 
 @dataclass(eq=False)
 class Field:
-    """One field. `type` is a scalar's name or "struct"; `array` says that the field is a list of it."""
+    """One field. `type` is the name of a scalar type or "struct". `array`: the field is a list of that type."""
 
     name: str
     attribute: str
@@ -71,7 +71,7 @@ class Field:
 
 
 class Head(NamedTuple):
-    """The first line of a schema file. `number` is -1 where there is none."""
+    """The first line of a schema file. `number` is -1 where the file has `-`."""
 
     kind: str
     number: int
@@ -88,11 +88,11 @@ class Schema:
     head: Head
     root: Struct
     structs: dict[str, Struct]
-    """Every struct of the message by name, the root left out."""
+    """Every struct of the message by name, except the root."""
 
 
 class SchemaError(ValueError):
-    """A schema file that breaks the notation; names the file and the line."""
+    """A schema file does not follow the notation. The message names the file and the line."""
 
 
 def snake_case(name: str) -> str:
@@ -166,7 +166,7 @@ def parse(text: str, source: str = "schema") -> Schema:
 
 
 def _add(text: str, parent: Struct, structs: dict[str, Struct]) -> Struct:
-    """Take one line in; the struct that deeper lines belong to."""
+    """Add one line to its struct. Returns the struct to which deeper lines belong."""
     if text.startswith("struct "):
         name = text.split()[1]
         return structs.setdefault(name, Struct(name))
@@ -178,7 +178,8 @@ def _add(text: str, parent: Struct, structs: dict[str, Struct]) -> Struct:
 
 
 def _resolve(root: Struct, structs: dict[str, Struct]) -> None:
-    """Link fields of struct type with their structs; no struct may have a field twice, or contain itself."""
+    """Link fields of struct type with their structs. Raises ValueError when a struct has a field twice or contains
+    itself."""
     for struct in (root, *structs.values()):
         names = [one.name for one in struct.fields]
         if len(set(names)) != len(names):

@@ -14,7 +14,7 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np
 Column = tuple[int, int, NDArray[np.uint8], NDArray[np.int32] | None, NDArray[np.uint8] | None]
 
 class BadRecord(ValueError):
-    """A record that cannot be read. `batch`: index of its batch; `offset`: of the record; `reason`: a sentence."""
+    """A record that cannot be read. `batch`: index of its batch; `offset`: that of the record; `reason`: a sentence."""
 
     batch: int
     offset: int
@@ -35,4 +35,5 @@ def decode(
     ends: NDArray[np.int64],
     rooms: Rooms | None = None,
 ) -> tuple[dict[int, Rows], dict[int, Column]]:
-    """Typed columns of the records of some batches; see the module. Raises BadRecord. The GIL is released."""
+    """Typed columns of the records of some batches; the .pyx has shapes and dtypes. Raises BadRecord. Runs without the
+    GIL."""

@@ -1,15 +1,15 @@
-"""Metadata records into typed columns: a schema's fields as Arrow buffers, no Python object a record.
+"""Metadata records into typed columns: a schema's fields as Arrow buffers, without a Python object for each record.
 
-This file alone decides how a plan of fields runs over records, and what it leaves behind: for each column its values (fixed
-width, or bytes behind 32-bit offsets), a byte a row where something is null, and offsets where a field is a list. Which
-messages there are it does not know: a `Program` is made of plans by actors/replay.
+This file alone decides how a plan of fields runs over records, and what it produces. For each column these are its
+values (fixed width, or bytes with 32-bit offsets), one byte a row if the column has nulls, and offsets if the field is
+a list. It does not know which messages there are: actors/replay makes a `Program` of plans.
 
     metadata record     (released: frame version 1 uvarint) type uvarint, version uvarint, flexible body
     control record      key: version int16, type int16; value: flexible body, whose first field is the version int16
 
-Rules: a field that the version does not have is null; a tagged field that is absent has its default, which the plan gives
-as bytes of the wire; unknown tags are skipped; every byte of a value is accounted for. A record that breaks a rule stops
-the run: nothing of it is returned.
+Rules: a field that the version does not have is null. A tagged field that is absent has its default, which the plan
+gives in wire form. Unknown tags are skipped. Every byte of a value must be explained. A record that breaks a rule ends
+the run, and nothing is returned.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ cdef enum Code:
     UUID
     STRING
     BYTES
-    HIDDEN                              # bytes that are a secret: null
+    HIDDEN                              # bytes that are secret: read as null
     ARRAY
     STRUCT
 
@@ -79,7 +79,7 @@ REASONS = {
 
 
 class BadRecord(ValueError):
-    """A record that cannot be read. `batch`: index of its batch; `offset`: of the record; `reason`: a sentence."""
+    """A record that cannot be read. `batch`: index of its batch; `offset`: that of the record; `reason`: a sentence."""
 
     def __init__(self, batch, offset, reason):
         super().__init__(f"offset {offset}: {reason}")
@@ -90,13 +90,13 @@ class BadRecord(ValueError):
 
 cdef struct Node:
     int code
-    int column                          # -1: not asked for
+    int column                          # -1: the field is not wanted
     bint nullable
-    uint32_t tag                        # of NULLS: the width of a value, 0 where there are offsets
+    uint32_t tag                        # for NULLS: the width of a value, 0 if the column has offsets
     int element                         # of an array: node
     int child, children                 # of a struct: nodes in the order of the wire
     int tagged, tags                    # and its tagged fields
-    const uint8_t* fallback             # what stands for an absent tagged field
+    const uint8_t* fallback             # the wire form of an absent tagged field's default
     Py_ssize_t fallback_size
 
 
@@ -111,12 +111,12 @@ cdef struct Column:
     Growth valid                        # a byte a row, from the first null on
     int64_t rows
     int64_t nulls
-    int absent                          # a field that rows are behind for (`skip`): its node + 1, 0: none
+    int absent                          # the field for which rows are still to be added (`skip`): its node + 1, 0: none
     int slot
-    Known known[KNOWN]                  # of uuids: some that were met, by their first byte
+    Known known[KNOWN]                  # uuids that were met before, by their first byte
 
 
-cdef struct Rows:                       # what every record of a slot has
+cdef struct Rows:                       # the columns that every record of a slot has
     Growth offset, time, epoch, version
 
 
@@ -133,7 +133,7 @@ cdef class Program:
     cdef int roots[SLOTS][VERSIONS]
     cdef readonly int columns
     cdef readonly bint released
-    cdef list kept                      # the bytes that fallbacks point into
+    cdef list kept                      # the bytes to which fallbacks point
 
     def __cinit__(self, dict plans, int columns, bint released):
         self.columns, self.released = columns, released
@@ -179,7 +179,7 @@ cdef int weight(tuple plan):
 
 
 cdef bint note_validity(Column* column, bint null) noexcept nogil:
-    """The validity of one more row, once there are nulls."""
+    """Note the validity of one more row, if the column has nulls."""
     cdef uint8_t* place = extend_by(&column.valid, <size_t>(column.rows + 1) - column.valid.size)
     if place == NULL:
         return False
@@ -198,7 +198,7 @@ cdef inline bint close_row(Column* column, bint null) noexcept nogil:
 
 
 cdef inline bint close_varied(Column* column, bint null, int64_t end) noexcept nogil:
-    """A row of a column with offsets, whose values now end at `end`."""
+    """Add a row to a column with offsets. Its values now end at `end`."""
     if column.rows == 0 and not push_int32(&column.offsets, 0):
         return False
     return push_int32(&column.offsets, <int32_t>end) and close_row(column, null)
@@ -221,7 +221,7 @@ cdef inline bint put_int32(Column* column, const uint8_t* data) noexcept nogil:
 
 
 cdef inline bint put_int32s(Column* column, Column* element, const uint8_t* data, uint32_t count) noexcept nogil:
-    """A list of them: `column` has the lists, `element` what is in them."""
+    """Add a list of uuids: `column` holds the lists, `element` their elements."""
     cdef uint32_t i
     cdef int32_t* places = <int32_t*>extend_by(&element.data, 4 * <size_t>count)
     if places == NULL:
@@ -233,7 +233,7 @@ cdef inline bint put_int32s(Column* column, Column* element, const uint8_t* data
 
 
 cdef inline bint put_uuid(Column* column, const uint8_t* data) noexcept nogil:
-    """16 bytes as 22 characters of base64 for URLs: how Kafka writes them. Few of them are met again and again."""
+    """Write 16 bytes as 22 characters of base64 for URLs, as Kafka does. The same few uuids are met again and again."""
     cdef Known* known
     cdef uint8_t* out = extend_by(&column.data, 22)
     cdef int i
@@ -272,9 +272,9 @@ cdef inline bint put_fixed(Column* column, const void* value, int width) noexcep
 
 
 cdef bint put_null(Node* node, Column* column) noexcept nogil:
-    """A null in a column of any kind."""
+    """Add a null to a column of any kind."""
     cdef uint8_t* place
-    cdef int width = <int>node.tag      # that the column has where the field exists; 0: it has offsets
+    cdef int width = <int>node.tag      # the width of the column in versions that have the field; 0: it has offsets
     if width:
         place = extend_by(&column.data, width)
         if place == NULL:
@@ -289,7 +289,7 @@ cdef inline int64_t load_last(Column* column) noexcept nogil:
 
 
 cdef inline bint skip(Node* nodes, int at, Column* columns, int slot, int64_t rows) noexcept nogil:
-    """A field of the record itself that is not there: its column stays behind until it has a value again (`catch_up`)."""
+    """Skip an absent field of the record itself. Its rows are added when it has a value again (`catch_up`)."""
     cdef Column* column
     if nodes[at].column < 0:
         return True
@@ -303,7 +303,7 @@ cdef inline bint skip(Node* nodes, int at, Column* columns, int slot, int64_t ro
 
 
 cdef bint catch_up(Node* nodes, Column* column, int64_t rows) noexcept nogil:
-    """Let a column have the rows that it is behind, all of them alike."""
+    """Add the rows that a column has skipped. They are all alike."""
     cdef Node* node = &nodes[column.absent - 1]
     cdef int64_t count = rows - column.rows, i
     cdef int width = 0
@@ -352,7 +352,7 @@ cdef bint catch_up(Node* nodes, Column* column, int64_t rows) noexcept nogil:
 
 
 cdef inline bint there(Node* nodes, int at, Column* columns, int64_t rows) noexcept nogil:
-    """Before a field of the record itself is read: its column catches up."""
+    """Before a field of the record itself is read, add the rows that its column has skipped."""
     cdef Column* column
     if nodes[at].column < 0:
         return True
@@ -361,7 +361,7 @@ cdef inline bint there(Node* nodes, int at, Column* columns, int64_t rows) noexc
 
 
 cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
-    """One field; the position behind it, -1: it does not fit, -2: no memory, -3: a column is full."""
+    """Read one field. Returns the position after it; -1: it does not fit, -2: no memory, -3: a column is full."""
     cdef Node* node = &nodes[at]
     cdef Column* column = &columns[node.column] if node.column >= 0 else NULL
     cdef uint32_t size = 0, i
@@ -448,7 +448,7 @@ cdef Py_ssize_t read_value(Node* nodes, int at, Column* columns, const uint8_t* 
 cdef Py_ssize_t read_struct(
     Node* nodes, int at, Column* columns, const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int slot, int64_t rows,
 ) noexcept nogil:
-    """A struct; `rows`: those of the slot before it, when it is a record itself, else -1."""
+    """Read a struct. `rows`: the number of earlier rows of the slot if it is a record itself, else -1."""
     cdef Node* node = &nodes[at]
     cdef Node* child
     cdef Column* column
@@ -471,7 +471,7 @@ cdef Py_ssize_t read_struct(
                 continue
             if not there(nodes, j, columns, rows):
                 return -2
-        if child.code == INT32:         # what most fields are, without a call
+        if child.code == INT32:         # most fields are int32: read without a call
             if end - pos < 4:
                 return -1
             if not put_int32(column, data + pos):
@@ -533,7 +533,7 @@ cdef Py_ssize_t read_struct(
 
 
 cdef Growth* growth_at(Column* columns, Rows* rows, int place) noexcept:
-    """Whose memory has that place in Rooms: four a slot, then three a column."""
+    """The memory with that place in Rooms: four places for each slot, then three for each column."""
     cdef Column* column
     cdef Rows* slot
     cdef int part
@@ -549,10 +549,10 @@ cdef Growth* growth_at(Column* columns, Rows* rows, int place) noexcept:
 def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] ends, Rooms rooms=None):
     """Typed columns of the records of some batches.
 
-    As fastpath.arrow.topic_columns.unpack for `data`, `headers`, `starts` and `ends`. Returns ({slot: (offset int64, timestamp int64 in
-    microseconds, epoch int32, version int16)}, {column: (rows, nulls, data, offsets or None, validity bytes or None)}), with
-    columns that have rows only; a control record of type n is in slot CONTROL_SLOT + n. Their memory is of `rooms`, where
-    it goes back to. Raises BadRecord.
+    `data`, `headers`, `starts` and `ends`: as for fastpath.arrow.topic_columns.unpack. Returns two dictionaries: {slot:
+    (offset int64, timestamp int64 in microseconds, epoch int32, version int16)} and {column: (rows, nulls, data,
+    offsets or None, validity bytes or None)}. They hold only slots and columns that have rows. A control record of type
+    n is in slot CONTROL_SLOT + n. The memory belongs to `rooms` and goes back there. Raises BadRecord.
     """
     cdef Py_buffer view
     cdef BatchHeader* h
@@ -596,7 +596,7 @@ def decode(Program program, data, headers, int64_t[::1] starts, int64_t[::1] end
                 for i in range(h[batch].count):
                     if read_record(bytes_, at, stop, &record) != FINE:
                         wrong = BAD_FRAME
-                        offset += i > 0         # of the record behind the last that was read
+                        offset += i > 0         # the record after the last one that was read
                         break
                     at = record.end
                     offset = h[batch].base_offset + record.offset_delta

@@ -1,7 +1,8 @@
-"""Partitions out of an image's columns, many at once: what a table of them is made of.
+"""Many partitions at once from an image's columns, as numpy arrays for tables.
 
-This file alone decides how the columns (fastpath/image/columns.pxd) become numpy arrays: one entry a row that is asked for, lists
-as 32-bit offsets and values. What is rare (more than 32 replicas, reassignments, eligible leaders) is asked for row by row.
+This file alone decides how the columns (fastpath/image/columns.pxd) become numpy arrays: one entry for each requested
+row, and lists as 32-bit offsets and values. The caller reads rare data (more than 32 replicas, reassignments, eligible
+leaders) row by row.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from fastpath.image.views cimport CHUNK, CHUNK_BITS, LIVE, MASK_BITS, RARE, Exte
 
 
 def rows_of(View view, list topics):
-    """Rows of the partitions of some topics (rows of topics in use), topic by topic and by number: int64."""
+    """Rows of the partitions of some topics (rows of topics in use), by topic and number: int64, one dimension."""
     cdef const Extent* extents
     cdef bytes chain
     cdef Py_ssize_t i, count = 0, at = 0
@@ -38,8 +39,8 @@ def rows_of(View view, list topics):
 
 def partitions(View view, int64_t[::1] rows):
     """Columns of some partition rows as a dict: `topic` (row), `number`, `leader`, `leader_epoch`, `partition_epoch` int32,
-    `replicas`, `isr`, `directories` (offsets int32, values int32; directories are numbers of view.directory_ids), and `rare`:
-    indices of the rows whose ISR or rare fields must be asked for."""
+    `replicas`, `isr`, `directories` (offsets int32, values int32; directories are numbers of view.directory_ids), and
+    `rare`: indices of the rows whose ISR or rare fields the caller must read one by one."""
     cdef Py_ssize_t count = rows.shape[0], i, at, replicas_size = 0, directories_size = 0, rare_count = 0
     cdef Py_ssize_t replicas_at = 0, isr_at = 0, directories_at = 0
     cdef Table* table
@@ -100,9 +101,10 @@ def partitions(View view, int64_t[::1] rows):
 
 
 def journal(Columns columns):
-    """What was written to partitions since the last commit, oldest first, as a dict of arrays with one entry a write:
-    `row` int64, `offset` int64, and before and after the write `leader`, `leader_epoch` int32, `flags` uint8, `isr` and
-    `replicas`: (offsets, values), under `old` and `new`. New rows are not in it: their first write has nothing to undo."""
+    """All writes to partitions since the last commit, oldest first, as a dict of arrays with one entry for each write:
+    `row` int64 and `offset` int64; and under `old` and `new`, for before and after the write, `leader`, `leader_epoch`
+    int32, `flags` uint8, and `isr` and `replicas` as (offsets, values). New rows are not in it, because their first
+    write has nothing to undo."""
     cdef Py_ssize_t count = columns.changes_end - columns.changes_head, i, k
     cdef Change* changes = columns.changes + columns.changes_head
     cdef Cells now

@@ -23,10 +23,10 @@ def unpack(
 ) -> dict[str, Any]:
     """Columns of the records of some batches, as a dict of numpy arrays.
 
-    `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
-    KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds; `timestamp_type` int32
-    (0 create time, 1 append time); `key`, `value`: (offsets int32, data uint8, validity bits uint8, nulls); `headers`:
-    (offsets, name offsets, name data, value offsets, value data, absent bytes). Their memory but that of headers is of
-    `rooms`, where it goes back to. Raises CorruptBatch (`position`: index of the batch) for records that make no sense
-    though the CRC may hold.
+    `headers`: HEADER_DTYPE, one for each batch; `starts`, `ends`: where its records lie in `data`, uncompressed.
+    `want`: a sum of KEY ... TIMESTAMP_TYPE. Returns the wanted ones of: `offset` int64; `timestamp` int64,
+    microseconds; `timestamp_type` int32 (0 create time, 1 append time); `key`, `value`: (offsets int32, data uint8,
+    validity bits uint8, nulls); `headers`: (offsets, name offsets, name data, value offsets, value data, absent bytes).
+    Their memory, except that of headers, belongs to `rooms` and goes back there. Raises CorruptBatch (`position`: index
+    of the batch) for invalid records, even if the CRC is right.
     """

@@ -1,8 +1,8 @@
-"""Records of a topic log into columns: Arrow's layout, no Python object a record.
+"""Records of a topic log into columns in Arrow's layout, without a Python object for each record.
 
 This file alone decides how keys, values and headers become Arrow buffers: 32-bit offsets, bytes end to end, validity bits
-(least significant first). The records lie in one buffer, batch by batch, uncompressed (fastpath/records/batch.pyx draws them);
-a column that is not asked for is not built.
+(least significant first). The records lie in one buffer, batch by batch, uncompressed (fastpath/records/batch.pyx draws
+them). Only the requested columns are built.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ cdef enum:
     WANT_TIMESTAMP = 16
     WANT_TYPE = 32
 
-cdef enum:                              # whose memory is at a place of Rooms
+cdef enum:                              # places of the columns' memory in Rooms
     OFFSETS = 0
     TIMES = 1
     TYPES = 2
@@ -36,7 +36,7 @@ cdef enum:                              # whose memory is at a place of Rooms
     VALUES = 6                          # and two more
     PLACES = 9
 
-cdef int64_t LAST_MS = 9223372036854775     # that microseconds reach
+cdef int64_t LAST_MS = 9223372036854775     # the last millisecond that fits into microseconds
 
 cdef struct Varied:                     # one column of bytes
     int32_t* offsets                    # rows + 1
@@ -46,13 +46,13 @@ cdef struct Varied:                     # one column of bytes
     int64_t nulls
 
 
-cdef struct Named:                      # record headers: a list a row
-    Growth ends                         # int32: headers up to and with this row
+cdef struct Named:                      # record headers: a list for each row
+    Growth ends                         # int32: number of headers up to and including this row
     Growth names                        # bytes
     Growth name_ends                    # int32
     Growth values
     Growth value_ends                   # int32
-    Growth absent                       # a byte a header: 1 null
+    Growth absent                       # a byte for each header: 1 null
 
 
 cdef inline void put(Varied* column, int64_t row, const uint8_t* data, int32_t size) noexcept nogil:
@@ -66,7 +66,7 @@ cdef inline void put(Varied* column, int64_t row, const uint8_t* data, int32_t s
 
 
 cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noexcept nogil:
-    """False when there is no memory. The record was checked by read_record."""
+    """Add a record's headers. False when there is no memory. read_record has checked the record."""
     cdef Py_ssize_t pos = record.headers, start = 0
     cdef int32_t size = 0, i
     cdef uint8_t* place
@@ -96,12 +96,12 @@ cdef bint put_headers(Named* named, const uint8_t* data, RecordView* record) noe
 def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, Rooms rooms=None):
     """Columns of the records of some batches, as a dict of numpy arrays.
 
-    `headers`: HEADER_DTYPE, one a batch; `starts`, `ends`: where its records lie in `data`, uncompressed. `want`: a sum of
-    KEY ... TIMESTAMP_TYPE. Gives, of what is wanted: `offset` int64; `timestamp` int64, microseconds (the last that there
-    are for times beyond); `timestamp_type` int32 (0 create time, 1 append time); `key`, `value`: (offsets int32, data
-    uint8, validity bits uint8, nulls); `headers`: (offsets, name offsets, name data, value offsets, value data, absent
-    bytes). Their memory but that of headers is of `rooms`, where it goes back to. Raises CorruptBatch (`position`: index
-    of the batch) for records that make no sense though the CRC may hold.
+    `headers`: HEADER_DTYPE, one for each batch; `starts`, `ends`: where its records lie in `data`, uncompressed.
+    `want`: a sum of KEY ... TIMESTAMP_TYPE. Returns the wanted ones of: `offset` int64; `timestamp` int64, microseconds
+    (a time beyond the last possible one becomes that one); `timestamp_type` int32 (0 create time, 1 append time);
+    `key`, `value`: (offsets int32, data uint8, validity bits uint8, nulls); `headers`: (offsets, name offsets, name
+    data, value offsets, value data, absent bytes). Their memory, except that of headers, belongs to `rooms` and goes
+    back there. Raises CorruptBatch (`position`: index of the batch) for invalid records, even if the CRC is right.
     """
     cdef Py_buffer view
     cdef BatchHeader* h
@@ -207,7 +207,8 @@ def unpack(data, headers, int64_t[::1] starts, int64_t[::1] ends, int want=63, R
 
 
 cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint wanted):
-    """(offsets, data, validity) with room for all there can be: pages that stay untouched cost nothing."""
+    """(offsets, data, validity) with memory for the largest possible content: pages that are never touched cost
+    nothing."""
     if not wanted:
         return np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
     offsets = array_for(rooms, place, rows + 1, np.int32)
@@ -218,7 +219,7 @@ cdef tuple columns_for(Rooms rooms, int place, int64_t rows, int64_t room, bint 
 
 
 cdef object array_for(Rooms rooms, int place, int64_t count, object dtype):
-    """An array that nothing was written to, over the memory of a place."""
+    """An uninitialized array over the memory of a place."""
     cdef Growth memory
     cdef size_t size = count * dtype().itemsize
     if count == 0:

@@ -1,1 +1,1 @@
-"""Numbers, checksums and memory of bytes."""
+"""Bytes: numbers, checksums, and memory for them."""

@@ -1,18 +1,18 @@
-"""Memory that grows while it is filled, for C callers without the GIL, and handed to Python without a copy at the end."""
+"""Memory that grows while C code fills it without the GIL, and that Python then gets without a copy."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 cdef struct Growth:
     uint8_t* data
     size_t size                 # bytes filled
-    size_t room                 # bytes there are
+    size_t room                 # bytes allocated
 
 
 cdef uint8_t* grow(Growth* g, size_t size) noexcept nogil
 
 
 cdef inline uint8_t* extend_by(Growth* g, size_t size) noexcept nogil:
-    """`size` more bytes, to be filled by the caller; NULL when there is no memory."""
+    """Memory for `size` more bytes, which the caller must fill; NULL when there is no memory."""
     if g.size + size >= g.room and grow(g, size) == NULL:
         return NULL
     g.size += size
@@ -36,7 +36,7 @@ cdef inline bint push_int64(Growth* g, int64_t value) noexcept nogil:
 
 
 cdef class Rooms:
-    cdef Growth* kept           # by place; empty where nothing has come back
+    cdef Growth* kept           # by place; empty where no memory has been given back
     cdef int places
 
     cdef int fit(self, int places) except -1
@@ -46,7 +46,7 @@ cdef class Rooms:
 
 cdef class Owned:
     cdef Growth memory
-    cdef Rooms rooms            # where it goes back to, at `place`; None: nowhere
+    cdef Rooms rooms            # the memory goes back there, to `place`; None: it is freed
     cdef int place
 
 

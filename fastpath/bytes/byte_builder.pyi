@@ -1,5 +1,6 @@
 class Rooms:
-    """Memory that goes round between chunks that are decoded one behind the other. It is freed with the last of them."""
+    """Memory that is used again for each chunk that is decoded. It is freed when the last user of the object is
+    gone."""
 
 class Owned:
     """Bytes that C code has filled, as a writable buffer that frees them."""

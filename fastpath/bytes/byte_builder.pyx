@@ -1,7 +1,9 @@
-"""The owner of memory that C code has filled: a buffer of bytes that frees it, or lets it be filled again.
+"""The owner of memory that C code has filled: a buffer of bytes that frees the memory, or gives it back to be filled
+again.
 
-This file alone decides when such memory is freed: with the last numpy or Arrow array over it; where it is of Rooms, with
-them. Memory that is new costs the kernel a page at a time, a third of what decoding costs.
+This file alone decides when such memory is freed: with the last numpy or Arrow array over it or, if it belongs to
+Rooms, with them. Using memory again saves time: the kernel hands out new memory page by page, which takes a third as
+long as decoding.
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -10,7 +12,7 @@ from libc.string cimport memset
 
 
 cdef uint8_t* grow(Growth* g, size_t size) noexcept nogil:
-    """Room for `size` more bytes and one; NULL when there is no memory. Rooms double."""
+    """Memory for `size` more bytes and one; NULL when there is no memory. The allocation doubles when it grows."""
     cdef size_t room = g.room * 2 if g.room * 2 > g.size + size else g.size + size + 1
     cdef uint8_t* data
     room = room if room > 4096 else 4096
@@ -21,7 +23,8 @@ cdef uint8_t* grow(Growth* g, size_t size) noexcept nogil:
 
 
 cdef class Rooms:
-    """Memory that goes round: where a column of one chunk was is where the same column of a later one is built."""
+    """Memory that is used again: each column of a chunk is built in the memory of the same column of an earlier
+    chunk."""
 
     def __dealloc__(self):
         cdef int i
@@ -30,7 +33,7 @@ cdef class Rooms:
         free(self.kept)
 
     cdef int fit(self, int places) except -1:
-        """Have so many places at least."""
+        """Make at least `places` places."""
         cdef Growth* kept
         if places > self.places:
             kept = <Growth*>realloc(self.kept, places * sizeof(Growth))
@@ -41,13 +44,13 @@ cdef class Rooms:
         return 0
 
     cdef void take(self, int place, Growth* g) noexcept:
-        """Let `g`, which has none, have the memory that came back to its place."""
+        """Give `g`, which has no memory, the memory that came back to its place."""
         g[0] = self.kept[place]
         g.size = 0
         memset(&self.kept[place], 0, sizeof(Growth))
 
     cdef void give(self, int place, Growth* g) noexcept:
-        """Memory that nobody reads any longer: the larger one of two is kept."""
+        """Take back memory that is not read any more. Of two pieces the larger is kept."""
         if g.room > self.kept[place].room:
             g[0], self.kept[place] = self.kept[place], g[0]
         free(g.data)
@@ -55,7 +58,7 @@ cdef class Rooms:
 
 
 cdef class Owned:
-    """A buffer of the bytes that were filled. Writable."""
+    """A writable buffer over the bytes that were filled."""
 
     def __dealloc__(self):
         if self.rooms is not None:
@@ -71,7 +74,8 @@ cdef class Owned:
 
 
 cdef Owned own(Growth* g, Rooms rooms=None, int place=0):
-    """Take the memory of `g`, which is empty afterwards. What is of no Rooms is cut to what was filled."""
+    """Take over the memory of `g`, which is empty afterwards. Memory that belongs to no Rooms is shrunk to the bytes
+    that were filled."""
     cdef Owned owned = Owned.__new__(Owned)
     cdef uint8_t* less
     if rooms is None and g.room > g.size + 65536:

@@ -2,5 +2,6 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
-# The CRC of what `value` covered followed by `size` bytes of `data`; start with 0. Picks the fastest way of this machine.
+# The CRC of the bytes that `value` covers followed by `size` bytes of `data`; start with 0. Uses the fastest way of
+# this machine.
 cdef uint32_t extend(uint32_t value, const uint8_t* data, size_t size) noexcept nogil

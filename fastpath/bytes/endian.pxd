@@ -1,7 +1,7 @@
 """Big-endian integers in bytes, as Kafka writes them everywhere: in requests, record batches and index files.
 
-This file alone decides how such a number is read and written. Positions need no alignment, no read is checked: callers
-know that the bytes are there. Each function becomes one or two instructions.
+This file alone decides how such a number is read and written. Positions need no alignment. Reads are not checked: the
+caller must know that the bytes are there. Each function becomes one or two instructions.
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t
 cdef enum:
     SHELF_FIRST = 16            # the smallest block: 2 ** 16 bytes
     SHELVES = 16                # up to 2 ** 31 bytes
-    SMALL = 32 * 1024           # below: not worth a block
+    SMALL = 32 * 1024           # smaller requests get no block
 
 cdef struct Spare:
     Spare* next                 # written into the free block itself
@@ -14,7 +14,7 @@ cdef struct Spare:
 cdef class Pool:
     cdef readonly Py_ssize_t bytes_kept_max
     cdef readonly Py_ssize_t bytes_kept     # of spare blocks
-    cdef readonly Py_ssize_t bytes_lent     # of blocks that somebody holds a view of
+    cdef readonly Py_ssize_t bytes_lent     # of blocks of which a view exists
     cdef Spare* _shelves[SHELVES]           # spare blocks by size
 
     cdef uint8_t* _take(self, int shelf) except NULL

@@ -1,12 +1,13 @@
-"""Buffers for large frames and reads, used again when nobody looks at them any more.
+"""Buffers for large frames and reads, used again when no view of them exists any more.
 
-With several large blocks at once the allocator gives their pages back to the kernel and fetches them again, zeroed, a
+With several large blocks at once, the allocator gives their pages back to the kernel and gets them again, zeroed, a
 moment later: filling eight fresh frames of 100 KB took 12 to 14 times as long as filling eight old ones (measured in a
-new process; bench/test_hotpath.py). So large blocks are kept here. This file alone decides when one is free: when the
-last view of it is gone, whoever held it and however long; there is nothing to give back by hand, nor too early.
+new process; bench/test_hotpath.py). So large blocks are kept here. This file alone decides when a block is free: when
+the last view of it is gone, wherever and for however long it was held. No caller gives a block back by hand, so none
+can do so too early.
 
-Blocks have powers of two as sizes, 64 KiB at least; what is below half of that is left to the allocator. What is spare is
-bounded by `bytes_kept_max`; what is lent is the caller's to bound.
+Sizes of blocks are powers of two, 64 KiB at least. Requests below half of that are left to the allocator. The spare
+bytes are bounded by `bytes_kept_max`; the caller must bound the bytes that are lent.
 """
 
 cimport cython
@@ -16,7 +17,7 @@ from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 
 @cython.final
 @cython.freelist(16)
-@cython.no_gc                   # refers to the pool alone, which refers to nothing: no cycle, and _pool is there at the end
+@cython.no_gc                   # it refers to the pool alone, which refers to nothing: no cycle, and _pool exists to the end
 cdef class Block:
     def __dealloc__(self):
         if self._data != NULL:

@@ -1,8 +1,9 @@
-"""Mapped files that somebody cuts while they are read.
+"""Mapped files that are truncated while they are read.
 
-The kernel ends a process with SIGBUS when it reads a page of a mapped file that lies behind the file's present end. This
-file alone decides what happens instead: `guard` puts a page of zeros in its place, the read goes on, and `pages` says that
-there were such pages, so what was made of them can be thrown away. Nothing else that raises SIGBUS is touched.
+The kernel ends a process with SIGBUS when it reads a page of a mapped file that lies behind the file's present end.
+This file alone decides what happens instead. `guard` puts a page of zeros in its place, and the read goes on. `pages`
+counts such pages, so that a caller can throw away what it made of them. Any other cause of SIGBUS ends the process as
+before.
 """
 
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_PRIVATE, PROT_READ, mmap
@@ -19,7 +20,8 @@ cdef volatile long replaced = 0
 
 
 cdef void on_bus(int number, siginfo_t* info, void* context) noexcept nogil:
-    """Async-signal-safe: one system call. Anything but a missing page of a file ends the process, as it does without us."""
+    """Async-signal-safe: one system call. Anything but a missing page of a file ends the process, as without this
+    handler."""
     global replaced
     cdef uintptr_t page
     if info.si_code == BUS_ADRERR:

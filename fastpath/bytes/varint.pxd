@@ -36,7 +36,7 @@ cdef inline Py_ssize_t read_long_uvarlong(
 cdef inline Py_ssize_t read_uvarlong(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint64_t* out
 ) noexcept nogil:
-    if pos < end and data[pos] < 0x80:      # one byte: nearly always
+    if pos < end and data[pos] < 0x80:      # nearly always one byte
         out[0] = data[pos]
         return pos + 1
     return read_long_uvarlong(data, pos, end, out)
@@ -71,7 +71,7 @@ cdef inline Py_ssize_t read_long_uvarint(
 cdef inline Py_ssize_t read_uvarint(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, uint32_t* out
 ) noexcept nogil:
-    if pos < end and data[pos] < 0x80:      # one byte: nearly always
+    if pos < end and data[pos] < 0x80:      # nearly always one byte
         out[0] = data[pos]
         return pos + 1
     return read_long_uvarint(data, pos, end, out)

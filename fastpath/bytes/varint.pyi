@@ -1,7 +1,8 @@
 from typing_extensions import Buffer
 
 class VarintError(ValueError):
-    """A number that is cut, or longer than its type. `position`: where the number starts, in bytes."""
+    """A number whose bytes end too early, or that is longer than its type. `position`: where the number starts, in
+    bytes."""
 
     position: int
     reason: str
@@ -17,10 +18,13 @@ def encode_varlong(value: int) -> bytes:
     """1 to 10 bytes, zigzag. OverflowError outside 64 signed bits."""
 
 def decode_uvarint(data: Buffer, pos: int = 0) -> tuple[int, int]:
-    """(value, position behind it). VarintError when cut, over 32 bits, or `pos` is outside the buffer."""
+    """(value, position after it). VarintError when the bytes end too early, above 32 bits, or when `pos` is outside the
+    buffer."""
 
 def decode_varint(data: Buffer, pos: int = 0) -> tuple[int, int]:
-    """(value, position behind it). VarintError when cut, over 32 bits, or `pos` is outside the buffer."""
+    """(value, position after it). VarintError when the bytes end too early, above 32 bits, or when `pos` is outside the
+    buffer."""
 
 def decode_varlong(data: Buffer, pos: int = 0) -> tuple[int, int]:
-    """(value, position behind it). VarintError when cut, over 64 bits, or `pos` is outside the buffer."""
+    """(value, position after it). VarintError when the bytes end too early, above 64 bits, or when `pos` is outside the
+    buffer."""

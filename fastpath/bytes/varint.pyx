@@ -3,8 +3,8 @@
 Seven bits a byte, lowest first, the high bit set on every byte but the last. `uvarint` is unsigned with 32 bits (1 to 5
 bytes: KIP-482 lengths and tags); `varint` and `varlong` are zigzag-coded with 32 and 64 bits (record fields of magic 2).
 
-This file alone decides how strict a reader is: a number that needs more bits than its type is refused, a number longer
-than it has to be (`80 00` for 0) is read. The C faces are in varint.pxd.
+This file alone decides how strict a reader is: a number that needs more bits than its type is refused, and a number
+that is longer than necessary (`80 00` for 0) is read. The functions for C callers are in varint.pxd.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -12,7 +12,8 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 
 
 class VarintError(ValueError):
-    """A number that is cut, or longer than its type. `position`: where the number starts, in bytes."""
+    """A number whose bytes end too early, or that is longer than its type. `position`: where the number starts, in
+    bytes."""
 
     def __init__(self, position, reason):
         super().__init__(f"{reason} at byte {position}")

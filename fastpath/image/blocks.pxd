@@ -27,7 +27,7 @@ cdef class Block:
     cdef uint8_t* topics                # 16 bytes each
     cdef readonly Py_ssize_t topics_count
     cdef Py_ssize_t topics_room
-    cdef dict extras                    # row index -> Extra, only where it is not the default; or None
+    cdef dict extras                    # row index -> Extra, only for rows where it is not the default; or None
 
     cdef Row* add(self, const uint8_t* topic_id) except NULL
     cdef int32_t* add_values(self, Py_ssize_t size) except NULL

@@ -1,10 +1,10 @@
 """A block: the states, or changes, of many partitions as columns, on their way between records and an image.
 
-What this file alone decides: how such a block lies in memory. One C struct a partition; lists (replicas, ISR) in one pool
-of int32 and directory ids in one of uuids; what is rare (removing, adding, recovery state, eligible leaders) in a
-dictionary keyed by the partition's index. A block names partitions by (topic id, number), never by a row of an image.
+This file alone decides how such a block lies in memory: one C struct for each partition, lists (replicas, ISR) in one
+pool of int32, directory ids in one pool of uuids, and rare fields (removing, adding, recovery state, eligible leaders)
+in a dictionary by the partition's index. A block names partitions by (topic id, number), never by a row of an image.
 
-Rules: whoever builds a block fills it, then hands it on; nobody changes it afterwards.
+Rule: a block is filled by the code that makes it. Once it has been handed on, it never changes.
 """
 
 from collections import namedtuple
@@ -12,7 +12,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy
 
 Extra = namedtuple("Extra", "removing adding recovery elr last_known_elr", defaults=((), (), 0, (), ()))
-Extra.__doc__ = """What few partitions have. In a change a field that is None stays as it is.
+Extra.__doc__ = """The fields that few partitions have. In a change a field that is None stays as it is.
 
 removing, adding: broker ids of a running reassignment. recovery: leader recovery state (0 recovered, 1 recovering).
 elr, last_known_elr: eligible leader replicas (KIP-966).
@@ -40,7 +40,7 @@ cdef void* grown(void* memory, Py_ssize_t* room, Py_ssize_t need, size_t size) e
 
 
 cdef class Block:
-    """Rows in the order of their records."""
+    """Partition rows in the order of their records."""
 
     def __dealloc__(self):
         free(self.rows)
@@ -52,7 +52,7 @@ cdef class Block:
         return self.count
 
     cdef Row* add(self, const uint8_t* topic_id) except NULL:
-        """A new last row with nothing given but its topic."""
+        """Add a last row with nothing given but its topic."""
         cdef Row* row
         if self.topics_count == 0 or memcmp(self.topics + 16 * (self.topics_count - 1), topic_id, 16) != 0:
             if self.topics_count == self.topics_room:
@@ -72,14 +72,14 @@ cdef class Block:
         return row
 
     cdef int32_t* add_values(self, Py_ssize_t size) except NULL:
-        """Room for a list; its place is `values_count - size` afterwards."""
+        """Add memory for a list. Its place is then `values_count - size`."""
         if self.values_count + size > self.values_room or self.values == NULL:
             self.values = <int32_t*>grown(self.values, &self.values_room, self.values_count + size, sizeof(int32_t))
         self.values_count += size
         return self.values + self.values_count - size
 
     cdef uint8_t* add_uuids(self, Py_ssize_t size) except NULL:
-        """Room for uuids; their place is `uuids_count - size` afterwards."""
+        """Add memory for uuids. Their place is then `uuids_count - size`."""
         if self.uuids_count + size > self.uuids_room or self.uuids == NULL:
             self.uuids = <uint8_t*>grown(self.uuids, &self.uuids_room, self.uuids_count + size, 16)
         self.uuids_count += size
@@ -97,7 +97,8 @@ cdef class Block:
         directories=None,
         extra=None,
     ):
-        """Add one partition. What is left out is not given. `extra`: an Extra, None when nothing of it is given."""
+        """Add one partition. Omitted arguments are not given. `extra`: an Extra, None when none of its fields is
+        given."""
         cdef Row* row
         cdef int32_t* values
         cdef uint8_t* uuids
@@ -140,13 +141,13 @@ cdef class Block:
             self.set_extra(self.count - 1, extra)
 
     def set_extra(self, Py_ssize_t index, extra):
-        """Give the rare fields of a row that was just added."""
+        """Set the rare fields of a row that was just added."""
         if self.extras is None:
             self.extras = {}
         self.extras[index] = extra
 
     def topic_ids(self):
-        """The topic ids, in order of first use; neighbours differ."""
+        """The topic ids, 16 bytes each, in order of first use; neighbours differ."""
         return [(<const char*>self.topics)[16 * i:16 * i + 16] for i in range(self.topics_count)]
 
     def extra(self, Py_ssize_t index):

@@ -1,7 +1,7 @@
 """How many partitions each broker replicates, leads and is in sync for.
 
-What this file alone decides: where a broker's three counters lie. They are kept up by whoever writes a partition, so
-that reading them costs one probe, whatever the number of partitions.
+This file alone decides where a broker's three counters lie. Every write of a partition updates them, so reading them
+costs one probe, whatever the number of partitions.
 """
 
 from libc.stdlib cimport free, malloc
@@ -30,7 +30,8 @@ cdef class Counts:
         free(self.places)
 
     cdef Count* of(self, int32_t broker) except NULL:
-        """The counters of a broker, made if need be; valid until the next call. Raises ValueError for a negative id."""
+        """The counters of a broker, made if it has none. Valid until the next call. Raises ValueError for a negative
+        id."""
         cdef uint32_t at = (<uint32_t>broker * 2654435769U >> 7) & self.mask
         cdef Count* old
         cdef uint32_t i, size
@@ -58,7 +59,7 @@ cdef class Counts:
         return self.of(broker)
 
     def get(self, int32_t broker):
-        """(replicas, led, in ISR) of one broker; zeros for one never seen."""
+        """(replicas, led, in ISR) of one broker; zeros for a broker that has no counters."""
         cdef Count* count
         if broker < 0:
             return 0, 0, 0
@@ -66,7 +67,7 @@ cdef class Counts:
         return count.replicas, count.led, count.in_isr
 
     def all(self):
-        """Counters that are not all zero, as a dictionary."""
+        """Broker -> (replicas, led, in ISR), for the brokers whose counters are not all zero."""
         cdef Count* place
         found = {}
         for i in range(self.mask + 1):

@@ -6,7 +6,7 @@ from fastpath.image.copy_on_write cimport Generations
 from fastpath.image.views cimport Chunk, Table, View
 
 
-cdef struct Cells:                      # what can change of one partition
+cdef struct Cells:                      # the fields of one partition that can change
     uint32_t replicas                   # number of a list in the pool
     uint32_t isr                        # bit i: replica i is in sync
     int32_t leader
@@ -16,7 +16,7 @@ cdef struct Cells:                      # what can change of one partition
     uint8_t flags
 
 
-cdef struct Change:                     # undo: the cells of `row` before `offset`
+cdef struct Change:                     # for undo: the cells of `row` before `offset`
     int64_t offset
     int32_t row
     bint rare                           # a NOTE_RARE of this write holds the rare fields
@@ -28,7 +28,7 @@ cdef class Columns(View):
     cdef readonly Counts counters
     cdef Change* changes                # Invariant: ascending by offset; [changes_head, changes_end) are live
     cdef Py_ssize_t changes_head, changes_end, changes_room
-    cdef object notes                   # deque of (offset, kind, a, b): undo of what is not a cell
+    cdef object notes                   # deque of (offset, kind, a, b): undo of everything but cells
     cdef list free_rows                 # (first row, count)
     cdef list free_topics               # topic rows
 

@@ -1,12 +1,15 @@
-"""The live columns: every change of a partition, with undo and with generations that other threads may read.
+"""The live columns: every change of a partition, with undo, and with generations that other threads may read.
 
-What this file alone decides: how a partition changes, and what it takes to go back. fastpath/image/views.pyx has the layout.
+This file alone decides how a partition changes and how a change is undone. fastpath/image/views.pyx describes the
+layout.
 
-- Every write goes through `write`, which keeps the counters and the undo log. `undo` writes backwards through it too.
-- Before a chunk is written that a pinned generation can see, it is copied (fastpath/image/copy_on_write.pyx has the rule).
+- Every write goes through `write`, which updates the counters and the undo log. `undo` uses it too, from the last write
+  back.
+- A chunk that a pinned generation can see is copied before it is written (fastpath/image/copy_on_write.pyx has the
+  rule).
 - Rows of a deleted topic are used again only after the deletion is committed.
 
-Errors are ValueError with a sentence; a call that raises has changed nothing.
+Errors are ValueError with a sentence. A call that raises has changed nothing.
 """
 
 from collections import deque
@@ -28,8 +31,8 @@ from fastpath.image.blocks import Extra
 cdef enum:
     NOTE_CHAIN, NOTE_RARE, NOTE_NEW_ROWS, NOTE_GONE_ROWS, NOTE_NEW_TOPIC, NOTE_GONE_TOPIC
 
-    KEPT_CHANGES = 1 << 14              # room for undo that is not given back
-    FEW = 64                            # rows are told as a list up to here, as an array above
+    KEPT_CHANGES = 1 << 14              # memory for undo that is never given back
+    FEW = 64                            # up to this number rows are returned as a list, above as an array
 
 cdef object USUAL = Extra()
 
@@ -53,7 +56,7 @@ cdef inline void load(Table* columns, Py_ssize_t at, Cells* cells) noexcept nogi
 
 
 cdef bytes chain_of(list extents):
-    """Extents in number order as bytes; neighbours that continue each other become one."""
+    """Extents in number order as bytes. Neighbours that continue each other are joined."""
     cdef Py_ssize_t used = 0
     cdef Extent* room = <Extent*>malloc((len(extents) + 1) * sizeof(Extent))
     if room == NULL:
@@ -103,7 +106,7 @@ cdef class Columns(View):
         return self.counters.get(broker)
 
     def view(self):
-        """The columns as they are now. Take a generation before, release it when the view is done."""
+        """The columns as they are now. Take a generation before, and release it when the view is not used any more."""
         cdef View copy = View.__new__(View)
         copy.chunks = list(self.chunks)
         copy.table = <Table**>malloc((len(self.chunks) + 1) * sizeof(void*))
@@ -170,7 +173,8 @@ cdef class Columns(View):
         return 0
 
     cdef int write(self, Py_ssize_t row, const Cells* cells, object rare, int64_t offset) except -1:
-        """The one way to change a row. offset -1: do not log (the row was not a partition, or this is an undo)."""
+        """Change a row; every change goes through here. offset -1: do not log (the row was not a partition, or this is
+        an undo)."""
         cdef Cells old
         cdef Change* change
         old_rare = self.rare_at(row)
@@ -218,7 +222,8 @@ cdef class Columns(View):
         self.changes_end = live
 
     cdef object merge(self, Block block, Py_ssize_t index, const Cells* old, object old_rare, Cells* new):
-        """The cells of a row after a block's row: fills `new`, returns its rare fields. Raises ValueError."""
+        """Compute the cells of a row after a block's row is applied: fills `new`, returns its rare fields. Raises
+        ValueError."""
         cdef Row* row = &block.rows[index]
         cdef const int32_t* replicas
         cdef const int32_t* isr
@@ -305,7 +310,7 @@ cdef class Columns(View):
     # ---- replay
 
     def add_topic(self, int64_t offset, bytes topic_id):
-        """A topic without partitions; its row."""
+        """Add a topic without partitions. Returns its row."""
         cdef Py_ssize_t topic
         if len(topic_id) != 16:
             raise ValueError(f"a topic id has 16 bytes, not {len(topic_id)}")
@@ -320,7 +325,7 @@ cdef class Columns(View):
         return topic
 
     def remove_topic(self, int64_t offset, Py_ssize_t topic):
-        """Delete a topic and its partitions; their rows. The rows are free after commit."""
+        """Delete a topic and its partitions. Returns the partitions' rows, which are free after commit."""
         cdef Cells none
         cdef Py_ssize_t row
         memset(&none, 0, sizeof(Cells))
@@ -336,7 +341,7 @@ cdef class Columns(View):
         return rows
 
     def put(self, int64_t offset, Py_ssize_t topic, Block block):
-        """Create, or replace as a whole, partitions of one topic; row i of the block is the record at offset + i.
+        """Create partitions of one topic, or replace them as a whole. Row i of the block is the record at offset + i.
 
         Every row gives replicas, isr, leader and both epochs. Returns the rows (list, or int64 array when many).
         """
@@ -378,7 +383,7 @@ cdef class Columns(View):
         return rows.tolist() if block.count <= FEW else rows
 
     def _extend(self, int64_t offset, Py_ssize_t topic, bytes chain, list numbers):
-        """Rows for new partition numbers (ascending); the new chain."""
+        """Allocate rows for new partition numbers (ascending). Returns the new chain."""
         cdef Table* columns
         cdef Py_ssize_t row, begin = 0, start = 0, number
         taken = []
@@ -407,7 +412,7 @@ cdef class Columns(View):
         return chain
 
     def _allocate(self, Py_ssize_t count):
-        """(first row, count) pieces that were free, `count` rows together."""
+        """(first row, count) of free pieces, with `count` rows together."""
         cdef Chunk chunk
         cdef Table** table
         pieces = []
@@ -433,7 +438,7 @@ cdef class Columns(View):
         return pieces
 
     def apply(self, int64_t offset, list topics, Block block):
-        """Change partitions; `topics` holds the topic row of each of the block's topic ids. Returns the rows.
+        """Change partitions. `topics` holds the topic row of each of the block's topic ids. Returns the rows.
 
         Given lists and the leader replace what was. An epoch that is given is absolute. The two are independent: where the
         leader epoch is not given it rises by one if a leader is named, where the partition epoch is not given it rises by one.
@@ -463,7 +468,8 @@ cdef class Columns(View):
         return rows.tolist() if block.count <= FEW else rows
 
     def remove_broker(self, int64_t offset, int32_t broker):
-        """Take a broker out of every ISR with another member, and from every leadership; the rows changed (int64).
+        """Remove a broker from every ISR that has another member, and from every leadership. Returns the changed rows
+        (int64).
 
         Each changed row: both epochs + 1; leader -1 where it was the broker (A32).
         """
@@ -504,7 +510,7 @@ cdef class Columns(View):
         return found[:changed]
 
     def check(self):
-        """Assert the invariants: every live row is in one chain, the counters are what the rows say, leaders are in sync."""
+        """Assert the invariants: every live row is in one chain, the counters match the rows, leaders are in sync."""
         cdef Cells cells
         cdef Py_ssize_t row, at
         counted = {}
@@ -537,7 +543,7 @@ cdef class Columns(View):
     # ---- commit and undo
 
     def commit(self, int64_t offset):
-        """Forget how to go back below `offset`."""
+        """Drop what would undo changes below `offset`."""
         while self.changes_head < self.changes_end and self.changes[self.changes_head].offset < offset:
             self.changes_head += 1
         if self.changes_head == self.changes_end:
@@ -554,7 +560,7 @@ cdef class Columns(View):
                 self.free_topics.append(a)
 
     def undo(self, int64_t offset):
-        """Back to the state before the record at `offset`; nothing below may be needed that was committed."""
+        """Restore the state before the record at `offset`, which must not be committed."""
         cdef Change change
         cdef Cells none
         cdef Py_ssize_t row

@@ -4,8 +4,8 @@ cdef enum:
 
 
 cdef class Generations:
-    cdef readonly long current          # stamp of whatever is made or copied now
-    cdef readonly long pinned           # newest generation that somebody still reads; -1: none
+    cdef readonly long current          # the stamp of everything that is made or copied now
+    cdef readonly long pinned           # the newest generation that is still read; -1: none
     cdef list live                      # generations taken and not yet released
 
 

@@ -1,11 +1,11 @@
 """Copy on write: a list and a map whose old generations stay readable, from any thread, while the owner writes on.
 
-What this file alone decides: when a page may be written in place. A page carries the generation in which it was made; it
-is copied before the first write after a generation was taken that can still see it, and freed when the last reader of
-the old copy lets go.
+This file alone decides when a page may be written in place. A page carries the generation in which it was made. If a
+generation was taken that can still see the page, it is copied before the next write. The old copy is freed when its
+last reader is gone.
 
-Rules: taking a generation costs one reference a page, never a copy of content. Only the owner writes, and holds the GIL
-while it does; frozen copies never change.
+Rules: taking a generation costs one reference for each page, never a copy of content. Only the owner writes, and it
+holds the GIL while it does. Frozen copies never change.
 """
 
 cdef enum:
@@ -13,7 +13,7 @@ cdef enum:
 
 
 cdef class Generations:
-    """Which generations are being read.
+    """The generations that are being read.
 
     Invariant: pinned == max(live, default=-1) < current.
     """
@@ -24,7 +24,7 @@ cdef class Generations:
         self.live = []
 
     def take(self):
-        """Start a new generation; the number of the one that is now fixed."""
+        """Start a new generation. Returns the number of the one that is now fixed."""
         cdef long taken = self.current
         self.live.append(taken)
         self.pinned = taken
@@ -32,7 +32,7 @@ cdef class Generations:
         return taken
 
     def release(self, long taken):
-        """Nobody reads generation `taken` any more. Raises ValueError when it is not live."""
+        """End the reading of generation `taken`. Raises ValueError when it is not live."""
         self.live.remove(taken)
         self.pinned = max(self.live) if self.live else -1
 
@@ -67,7 +67,7 @@ cdef class PagedList:
         return 0
 
     cpdef Py_ssize_t append(self, object value) except -1:
-        """Add a value at the end; its index."""
+        """Add a value at the end. Returns its index."""
         cdef Py_ssize_t index = self.size
         if index & (PAGE - 1) == 0:
             self.pages.append([None] * PAGE)
@@ -77,7 +77,7 @@ cdef class PagedList:
         return index
 
     cpdef PagedList frozen(self):
-        """The list as it is now. Take a generation before, release it when done."""
+        """The list as it is now. Take a generation before, and release it when the copy is not used any more."""
         cdef PagedList copy = PagedList.__new__(PagedList)
         copy.pages = list(self.pages)
         copy.stamps = self.stamps
@@ -87,7 +87,7 @@ cdef class PagedList:
 
 
 cdef class PagedMap:
-    """A dictionary in 1,024 shards. `put(key, None)` removes; iteration has no meaningful order."""
+    """A dictionary in 1,024 shards. `put(key, None)` removes a key. The order of iteration has no meaning."""
 
     def __init__(self, Generations generations):
         self.shards = [None] * SHARDS
@@ -106,7 +106,7 @@ cdef class PagedMap:
         return (<dict>shard).get(key)
 
     cpdef int put(self, object key, object value) except -1:
-        """Set, or with None remove, one key. Removing what is not there does nothing."""
+        """Set one key, or remove it with None. Removing a key that does not exist does nothing."""
         cdef Py_ssize_t at = hash(key) & (SHARDS - 1)
         cdef dict shard
         if self.shards[at] is None:
@@ -127,13 +127,13 @@ cdef class PagedMap:
         return 0
 
     def items(self):
-        """All (key, value) pairs, in no order that means anything."""
+        """All (key, value) pairs. Their order has no meaning."""
         for shard in self.shards:
             if shard is not None:
                 yield from (<dict>shard).items()
 
     cpdef PagedMap frozen(self):
-        """The map as it is now. Take a generation before, release it when done."""
+        """The map as it is now. Take a generation before, and release it when the copy is not used any more."""
         cdef PagedMap copy = PagedMap.__new__(PagedMap)
         copy.shards = list(self.shards)
         copy.stamps = self.stamps

@@ -1,11 +1,11 @@
 """Pools of values that repeat: lists of int32 (replicas, directories) and uuids, each kept once and named by a number.
 
-What this file alone decides: how a list lies in memory. A list is its length followed by its values, inside a slab of
-65,536 int32; its number is its position (slab * 65536 + place). A list never crosses the end of a slab: -1 in place of a
+This file alone decides how a list lies in memory. A list is its length followed by its values, inside a slab of 65,536
+int32. Its number is its position (slab * 65536 + place). A list never crosses the end of a slab: -1 in place of a
 length says that the rest of the slab is unused. Number 0 is the empty list.
 
-Rules: nothing is ever changed or moved once written, so a frozen copy (own table of slabs, same slabs) is readable from
-any thread. Lists are not given back: the pool grows with the number of *different* lists only.
+Rules: nothing is changed or moved once it is written, so any thread can read a frozen copy (its own table of slabs, the
+same slabs). Lists are never freed: the pool grows with the number of *different* lists only.
 """
 
 from libc.stdint cimport uint64_t
@@ -64,7 +64,8 @@ cdef class Lists:
         self.slabs.append(slab)
 
     cdef uint32_t intern(self, const int32_t* values, Py_ssize_t size) except? 0xFFFFFFFF:
-        """The number of the list with these values, made if need be. Raises ValueError above LIST_MAX values."""
+        """The number of the list with these values, which is added if it is new. Raises ValueError above LIST_MAX
+        values."""
         cdef uint32_t bucket, number
         cdef const int32_t* known
         cdef int32_t* place
@@ -127,7 +128,8 @@ cdef class Lists:
         return copy
 
     def number(self, values):
-        """The number of the list of these ints, made if need be."""
+        """The number of the list of these ints, which is added if it is new. Raises ValueError above LIST_MAX
+        values."""
         cdef int32_t room[LIST_MAX]
         cdef Py_ssize_t i, size = len(values)
         if size > LIST_MAX:
@@ -218,7 +220,7 @@ cdef class Uuids:
         return copy
 
     def number(self, bytes value):
-        """The number of a uuid of 16 bytes, given one if need be."""
+        """The number of a uuid of 16 bytes, which is added if it is new."""
         if len(value) != 16:
             raise ValueError(f"a uuid has 16 bytes, not {len(value)}")
         return self.intern(<const uint8_t*><char*>value)

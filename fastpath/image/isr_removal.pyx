@@ -1,9 +1,10 @@
-"""What a broker leaves behind, in bulk: for every partition whose ISR holds it, the ISR without it and the next leader.
+"""The removal of a broker from ISRs, in bulk: for every partition whose ISR holds it, the ISR without it and the next
+leader.
 
-What this file alone decides: how fast that is. The rule is `actors/controller/changes.py`'s, whose `leave` is the twin of
-the loop below: the leader stays while it is in the ISR, else the first usable replica of the ISR in the order of
-preference leads, else nobody. A row that needs more thought is not changed but listed: the sole member of an ISR, and
-rows with rare fields or with more than 32 replicas.
+This file alone decides how that is done fast. The rule is in `actors/controller/changes.py`, whose `leave` is the slow
+twin of the loop below: the leader stays while it is in the ISR; else the first usable replica of the ISR in the order
+of preference leads; else there is no leader. Some rows are not changed but listed for the caller: those whose ISR has
+the broker as its sole member, and those with rare fields or with more than 32 replicas.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t

@@ -1,7 +1,7 @@
-"""A batch of metadata records taken apart: bulk records into blocks, the rest into (type, version, bytes).
+"""Splits a batch of metadata records: bulk records into blocks, the others into (type, version, bytes).
 
-What this file alone decides: how PartitionRecord and its change record are read, in the drafts' layout (fastpath/image/write_records.pyx
-draws it) and in released Kafka's:
+This file alone decides how PartitionRecord and its change record are read, in the drafts' layout
+(fastpath/image/write_records.pyx draws it) and in released Kafka's:
 
     frame version 1, type, version uvarint
     PartitionRecord 3        as the drafts' up to the leader epoch, then partition epoch int32, directories []uuid (v1+),
@@ -31,7 +31,7 @@ cdef enum:
 
 
 class CorruptRecord(ValueError):
-    """`offset`: of the record; `reason`: a sentence."""
+    """A metadata record that cannot be read. `offset`: that of the record; `reason`: a sentence."""
 
     def __init__(self, offset, reason):
         super().__init__(f"offset {offset}: {reason}")
@@ -68,7 +68,7 @@ cdef class Cursor:
         return self.data + self.pos - 16
 
     cdef int32_t list_size(self, int width, bint nullable) except -2:
-        """Entries of the compact array that follows; ABSENT for null."""
+        """The number of entries in the compact array that follows; ABSENT for null."""
         cdef uint32_t size = self.uvarint()
         if size == 0:
             if nullable:
@@ -80,7 +80,7 @@ cdef class Cursor:
         return <int32_t>size
 
     cdef int32_t int32s(self, Block block, bint nullable=False) except -2:
-        """A list of int32 to the end of the block's values; its size."""
+        """Read a list of int32 and append it to the block's values. Returns its size."""
         cdef int32_t size = self.list_size(4, nullable), i
         cdef int32_t* out
         if size <= 0:
@@ -92,14 +92,14 @@ cdef class Cursor:
         return size
 
     cdef tuple ids(self, bint nullable=False):
-        """A list of int32 as a tuple; None for null."""
+        """Read a list of int32 as a tuple; None for null."""
         cdef int32_t size = self.list_size(4, nullable)
         if size < 0:
             return None
         return tuple([self.int32() for _ in range(size)])
 
     cdef int32_t uuids(self, Block block, bint nullable=False) except -2:
-        """A list of uuids to the end of the block's; its size."""
+        """Read a list of uuids and append it to the block's uuids. Returns its size."""
         cdef int32_t size = self.list_size(16, nullable)
         if size <= 0:
             return size
@@ -109,7 +109,7 @@ cdef class Cursor:
 
 
 cdef class Rare:
-    """The rare fields of one record on their way into an Extra; None: not given."""
+    """The rare fields of one record, collected for an Extra; None: not given."""
     cdef object removing, adding, recovery, elr, last_known_elr
     cdef bint given
 
@@ -135,7 +135,7 @@ cdef class Rare:
 
 
 cdef int read_tags(Cursor value, Block block, Row* row, Rare rare, bint whole, bint released) except -1:
-    """The tag section. `whole` records number their tags from 0: recovery, eligible, last known, directories."""
+    """Read the tag section. `whole` records number their tags from 0: recovery, eligible, last known, directories."""
     cdef uint32_t count = value.uvarint(), i, tag, size
     cdef Py_ssize_t end, after
     cdef int what
@@ -229,7 +229,8 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
     """The records of the batches from `pos` to the end of `data` (no CRC check): a list of (offset, type, version, thing).
 
     `thing` is a Block for records of partitions and their changes (offset is that of its first row), else the bytes of
-    the body. Several batches are read as if they were one: each must begin where the one before ends. Raises CorruptRecord.
+    the body. Several batches are read as if they were one: each must begin where the one before ends. Raises
+    CorruptRecord.
     """
     cdef const uint8_t[::1] view = data
     cdef const uint8_t* bytes_ = &view[0] if view.shape[0] else NULL
@@ -294,5 +295,5 @@ def expand(data, Py_ssize_t pos=0, bint released=False):
         except ValueError as error:
             raise CorruptRecord(offset, str(error)) from None
         if header.count != header.last_offset_delta + 1:
-            block = None                # offsets without a record: rows of a block have offsets one behind the other
+            block = None                # an offset has no record, but the rows of a block must have consecutive offsets
     return found

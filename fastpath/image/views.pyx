@@ -1,13 +1,16 @@
-"""Partitions as columns, for reading: the live ones, or a generation that a thread may read while the owner writes on.
+"""Partitions as columns, for reading: the live ones, or a generation that a thread may read while the owner goes on
+writing.
 
-What this file alone decides: how the state of a partition lies in memory (views.pxd draws it) and where it is found.
+This file alone decides how the state of a partition lies in memory (views.pxd draws it) and where it is found.
 
-- A *row* is a partition's place. Rows lie in chunks of 4,096, a chunk is one block of memory with a column after another.
-- A topic's partitions are a chain of row extents, ordered by number: one extent unless partitions were added later.
-- ISR is a bit mask over the replica list; bits of the 33rd replica and beyond, and the rare fields, are in the chunk's
-  dictionary.
+- A *row* is a partition's place. Rows lie in chunks of 4,096. A chunk is one block of memory with the columns one after
+  another.
+- A topic's partitions are a chain of row extents, ordered by number. There is one extent unless partitions were added
+  later.
+- The ISR is a bit mask over the replica list. Bits of the 33rd replica and beyond, and the rare fields, are in the
+  chunk's dictionary.
 
-Rows that were never used raise IndexError. The scans make one pass over all partitions without the GIL.
+Rows that were never used raise IndexError. A scan makes one pass over all partitions without the GIL.
 """
 
 import numpy as np
@@ -36,7 +39,7 @@ cdef list extents_of(bytes chain):
 
 
 cdef class View:
-    """What can be read: the live columns, or a pinned generation of them. Rows out of range raise IndexError."""
+    """The state to read: the live columns, or a pinned generation of them. Rows out of range raise IndexError."""
 
     def __dealloc__(self):
         free(self.table)
@@ -52,7 +55,8 @@ cdef class View:
         return (<Chunk>self.chunks[row >> CHUNK_BITS]).rare[row & (CHUNK - 1)]
 
     cpdef Py_ssize_t partition(self, Py_ssize_t topic, int32_t number) except -2:
-        """The row of a partition; -1 when the topic has no such number. Raises IndexError for a topic row never used."""
+        """The row of a partition; -1 when the topic has no such number. Raises IndexError for a topic row that was
+        never used."""
         chain = self.chains.get(topic)
         return -1 if chain is None else find(<bytes>chain, number)
 
@@ -71,7 +75,7 @@ cdef class View:
         return rows
 
     def topic_id(self, Py_ssize_t topic):
-        """16 bytes, None for a topic row that is not in use."""
+        """The topic id, 16 bytes; None for a topic row that is not in use."""
         return None if self.chains.get(topic) is None else self.topic_ids.get(topic)
 
     def is_partition(self, Py_ssize_t row):
@@ -158,8 +162,8 @@ cdef class View:
         return tuple([self.directory_ids.value(numbers[1 + i]) for i in range(numbers[0])])
 
     def rows_moved(self):
-        """Rows that are being reassigned with every replica that is to come in the ISR already, ascending. One look at each
-        chunk and at its rows with rare fields."""
+        """Rows of reassignments whose adding replicas are all in the ISR already, ascending (list of int). It visits
+        each chunk and its rows with rare fields."""
         cdef Py_ssize_t chunk, row
         found = []
         for chunk in range((self.row_end + CHUNK - 1) >> CHUNK_BITS):
@@ -181,7 +185,7 @@ cdef class View:
         return self._scan(broker, 1)
 
     def rows_of(self, int32_t broker):
-        """Rows that `broker` is a replica of, ascending: int64. One pass over all partitions."""
+        """Rows of which `broker` is a replica, ascending: int64. One pass over all partitions."""
         return self._scan(broker, 2)
 
     def _scan(self, int32_t broker, int what):
@@ -196,7 +200,8 @@ cdef class View:
                 columns = self.table[chunk]
                 row = chunk << CHUNK_BITS
                 stop = CHUNK if self.row_end - row > CHUNK else self.row_end - row
-                # The candidate is written always and counted only if it holds: no branch to mispredict.
+                # The candidate is always written, and counted only if it qualifies: so there is no branch to
+                # mispredict.
                 if what == 0:
                     for at in range(stop):
                         room[found] = row + at
@@ -215,7 +220,8 @@ cdef class View:
         return rows if not len(wide) else np.union1d(rows, np.array(wide, dtype=np.int64))
 
     cdef uint32_t* bits_of(self, int32_t broker) except NULL:
-        """For each list of the pool the ISR bit of `broker` in it, 0 if it is not one of its first 32. Caller frees."""
+        """For each list of the pool the ISR bit of `broker` in it; 0 if it is not among the list's first 32. The caller
+        frees it."""
         cdef uint32_t number = 0
         cdef const int32_t* values
         cdef int32_t i

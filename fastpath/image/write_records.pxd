@@ -3,7 +3,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from fastpath.image.views cimport View
 
 
-cdef struct Partition:                  # a partition on its way into a record; lists by reference
+cdef struct Partition:                  # the fields of a partition's record; lists by reference
     int32_t number, leader, leader_epoch
     const uint8_t* topic_id
     const int32_t* replicas
@@ -36,11 +36,11 @@ cdef class Writer:
     cdef Py_ssize_t bytes_max           # a batch that would grow beyond is cut
     cdef int32_t records_max
     cdef Py_ssize_t group_at            # where an atomic group starts; -1: none
-    cdef int32_t group_count            # `count` and `next_offset` then
+    cdef int32_t group_count            # `count` and `next_offset` at its start
     cdef int64_t group_offset
     cdef Cut* cuts
     cdef Py_ssize_t cuts_count, cuts_room
-    cdef Py_ssize_t exports             # buffers handed out: the memory may not move
+    cdef Py_ssize_t exports             # buffers handed out; while there are any, the memory must not move
 
     cdef int reserve(self, Py_ssize_t size) except -1 nogil
     cdef int open_batch(self) except -1 nogil

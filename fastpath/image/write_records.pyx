@@ -1,6 +1,7 @@
-"""Metadata records in bulk: into batches without a Python object a record, and the frame of a record out of them.
+"""Metadata records in bulk: into batches without a Python object for each record, and the record frames for other
+callers.
 
-What this file alone decides: how batches of metadata are filled, and how PartitionRecord and IsrChangeRecord of the drafts
+This file alone decides how batches of metadata are filled, and how PartitionRecord and IsrChangeRecord of the drafts
 (KIP-631, types 2 and 4, version 0, flexible) lie in bytes:
 
     type uvarint, version uvarint
@@ -96,10 +97,10 @@ cdef inline uint8_t* store_tags(uint8_t* out, const Partition* p, int first) noe
 
 
 cdef class Writer:
-    """Batches of metadata records, one behind the other in one piece of memory, offsets counted from `base_offset`.
+    """Batches of metadata records, one after the other in one block of memory, with offsets counted from `base_offset`.
 
-    A batch is cut when the next record would take it past `bytes_max` bytes or `records_max` records, and by `cut()`.
-    Records between `begin()` and `end()` stay in one batch, however large that gets.
+    A batch ends when the next record would take it past `bytes_max` bytes or `records_max` records, and at `cut()`.
+    Records between `begin()` and `end()` stay in one batch, however large that becomes.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ cdef class Writer:
         return 0
 
     cdef uint8_t* open_record(self, Py_ssize_t value_size) except NULL nogil:
-        """Frame of a record; where its value goes. Null key, no headers, the batch's time."""
+        """Write the frame of a record: null key, no headers, the batch's time. Returns the place of its value."""
         cdef Py_ssize_t size, whole
         cdef uint8_t* out
         # 12: record attributes, time delta 0, null key, no headers, and the lengths at their longest
@@ -208,7 +209,7 @@ cdef class Writer:
         return 0
 
     cdef int move_group(self) except -1 nogil:
-        """End the batch before the open group and start the next one with the group."""
+        """End the batch before the open group, and start the next batch with the group."""
         cdef Py_ssize_t size = self.size - self.group_at, at = 0
         cdef RecordView record
         cdef uint8_t* copy = <uint8_t*>malloc(size + 1)
@@ -267,7 +268,7 @@ cdef class Writer:
     # ---- for Python
 
     def add(self, bytes value):
-        """One record with this value."""
+        """Add one record with this value."""
         self.put_value(<const uint8_t*><const char*>value, len(value))
 
     def add_partitions(self, Block block):
@@ -318,7 +319,8 @@ cdef class Writer:
                     self.put_change(&p)
 
     cdef int _rare(self, Partition* p, object extra, int32_t* room, bint whole) except -1:
-        """The rare fields of an Extra into `p`; lists are kept in `room`. Empty lists are no tag in a whole record."""
+        """Copy the rare fields of an Extra into `p`. Lists are kept in `room`. In a whole record an empty list gets no
+        tag."""
         if extra.recovery is not None:
             p.recovery = extra.recovery
         p.removing, p.removing_size = room, into(extra.removing or (), room)
@@ -387,7 +389,7 @@ cdef class Writer:
         return 0
 
     def begin(self):
-        """What follows stays in one batch, until `end`."""
+        """Begin an atomic group: its records stay in one batch, until `end`."""
         if self.group_at >= 0:
             raise ValueError("an atomic group is open already")
         self.group_at = self.size
@@ -395,11 +397,11 @@ cdef class Writer:
         self.group_offset = self.next_offset
 
     def end(self):
-        """The atomic group is complete."""
+        """End the atomic group."""
         self.group_at = -1
 
     def abandon(self):
-        """Drop what was added since `begin`."""
+        """Drop the records since `begin`."""
         if self.group_at < 0:
             raise ValueError("no atomic group is open")
         self.size = self.group_at
@@ -418,11 +420,11 @@ cdef class Writer:
 
     @property
     def bytes_written(self):
-        """Bytes so far, the open batch's included."""
+        """Bytes so far, with those of the open batch."""
         return self.size
 
     def batches(self):
-        """Ends the open batch; (base offset, last offset, bytes) of every batch."""
+        """End the open batch. Returns (base offset, last offset, bytes) of every batch."""
         self.cut()
         return [
             (self.cuts[i].base_offset, self.cuts[i].last_offset, (<char*>self.data)[self.cuts[i].start:self.cuts[i].end])
@@ -430,7 +432,7 @@ cdef class Writer:
         ]
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        """All batches so far, without a copy. While a buffer is in use nothing more can be added."""
+        """All batches so far, without a copy. While a buffer of them exists, no record can be added."""
         self.cut()
         PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
         self.exports += 1

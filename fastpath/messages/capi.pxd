@@ -1,4 +1,4 @@
-"""CPython's C API with bare pointers, as far as layout, plan, decoder and encoder use it: references are counted by hand."""
+"""CPython's C API with bare pointers, as far as it is needed here. References are counted by hand."""
 
 from cpython.object cimport PyObject, PyTypeObject
 

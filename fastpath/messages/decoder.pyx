@@ -1,9 +1,9 @@
 """Bytes to messages: runs a `Plan` over a buffer.
 
-This file alone decides what is refused on the way in. Decoded objects hold no cycles and are taken off the garbage
-collector's lists; `records` are memoryviews of the buffer, never copies; short names met lately are shared. The caller may
-limit the *entries* of a message: elements of arrays at any depth and tagged fields, all counted together. An array that
-does not fit into what is left of them is refused before any of its elements is made.
+This file alone decides what is refused when bytes are decoded. Decoded objects hold no cycles and are taken off the
+garbage collector's lists. `records` are memoryviews of the buffer, never copies. Short names that were met lately are
+shared. The caller may limit the *entries* of a message: elements of arrays at any depth and tagged fields, all counted
+together. An array with more elements than are left is refused before any of its elements is made.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -22,7 +22,7 @@ cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
-    CACHED_MAX = 64          # bytes of a string that may be shared
+    CACHED_MAX = 64          # longest string, in bytes, that may be shared
     CACHE_SIZE = 2048
     ENTRIES_UNLIMITED = -1
 
@@ -35,8 +35,8 @@ cdef struct Reader:
     const unsigned char* data
     Py_ssize_t pos
     Py_ssize_t end
-    PyObject* source         # the buffer that was given
-    PyObject* view           # a memoryview of it, made when records are met
+    PyObject* source         # the buffer given by the caller
+    PyObject* view           # a memoryview of it, made at the first field of type records
     Py_ssize_t entries_left  # array elements and tagged fields that may still come
     Trail trail
 
@@ -49,7 +49,7 @@ cdef inline bint has(Reader* r, Py_ssize_t size) noexcept:
 
 
 cdef inline bint spend(Reader* r, Py_ssize_t count, Py_ssize_t start) noexcept:
-    """Take `count` entries from what is left of them."""
+    """Count `count` entries. False if they are more than the rest of the limit."""
     if count > r.entries_left:
         fail(&r.trail, TOO_MANY, start)
         return False
@@ -79,7 +79,7 @@ cdef bint read_uvarint(Reader* r, uint32_t* out) noexcept:
 
 
 cdef bint read_length(Reader* r, int code, bint nullable, Py_ssize_t* out) noexcept:
-    """The length in front of a string, bytes, records or array; -1 for null."""
+    """Read the length before a string, bytes, records or array; -1 for null."""
     cdef uint32_t raw
     cdef Py_ssize_t start = r.pos
     cdef Py_ssize_t length
@@ -111,7 +111,8 @@ cdef PyObject* string_cache[CACHE_SIZE]
 
 
 cdef PyObject* read_text(Reader* r, Py_ssize_t size) noexcept:
-    """A str of `size` bytes. Short ASCII ones met lately are shared: names of topics and hosts come again and again."""
+    """A str of `size` bytes. Short ASCII ones that were met lately are shared, since names of topics and hosts come
+    often."""
     cdef const char* start = <const char*>r.data + r.pos
     cdef uint64_t h = size
     cdef uint64_t word
@@ -150,7 +151,8 @@ cdef PyObject* read_text(Reader* r, Py_ssize_t size) noexcept:
 
 
 cdef PyObject* read_odd_text(Reader* r, Py_ssize_t size) noexcept:
-    """A str of bytes that are not UTF-8: what is none becomes U+FFFD, as in Java. It is longer, and has to fit as well."""
+    """A str of bytes that are not UTF-8: invalid bytes become U+FFFD, as in Java. The result is longer and must fit as
+    well."""
     cdef Py_ssize_t longer = 0
     cdef PyObject* text
     PyErr_Clear()
@@ -233,7 +235,7 @@ cdef PyObject* read_array(Reader* r, Op* op, int code, bint nullable) noexcept:
 
 
 cdef PyObject* read_value(Reader* r, Op* op, int code, bint nullable) noexcept:
-    """A new reference, or NULL with the trail's reason (or a Python error) set."""
+    """A new reference. NULL: the reason is in the trail, or a Python error is set."""
     cdef const unsigned char* p = r.data + r.pos
     cdef Py_ssize_t size
     cdef uint64_t raw
@@ -323,7 +325,7 @@ cdef PyObject* read_value(Reader* r, Op* op, int code, bint nullable) noexcept:
 
 
 cdef bint read_tag(Reader* r, PlanData* plan, PyObject* message, uint32_t tag, Py_ssize_t size) noexcept:
-    """One tagged field of `size` bytes into its attribute; skipped when the version has no such tag."""
+    """Read one tagged field of `size` bytes into its attribute. It is skipped if the version has no such tag."""
     cdef Py_ssize_t end = r.pos + size
     cdef Py_ssize_t outer = r.end
     cdef Op* op
@@ -349,7 +351,7 @@ cdef bint read_tag(Reader* r, PlanData* plan, PyObject* message, uint32_t tag, P
         note(&r.trail, op.field)
         return False
     if op.code == STRUCT and not op.nullable and at_defaults(op.child.layout, value):
-        # Absent and "all at their defaults" are one thing on the wire; None says it without an object.
+        # "Absent" and "all at their defaults" are the same on the wire. None stands for both without an object.
         Py_DECREF(value)
         Py_INCREF(Py_None)
         value = Py_None
@@ -408,8 +410,8 @@ cdef PyObject* read_struct(Reader* r, PlanData* plan) noexcept:
 
 
 def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=ENTRIES_UNLIMITED):
-    """(message, position after it). `data`: any contiguous buffer, read from byte `pos`. `entries_max`: array elements and
-    tagged fields that it may have, all counted together; -1: any number. Raises WireError."""
+    """(message, position after it). `data`: any contiguous buffer, read from byte `pos`. `entries_max`: the number of
+    array elements and tagged fields that it may have, counted together; -1: any number. Raises WireError."""
     cdef Py_buffer buffer
     cdef Reader r
     cdef PyObject* message
@@ -438,7 +440,7 @@ def decode(Plan plan not None, data, Py_ssize_t pos=0, Py_ssize_t entries_max=EN
 
 
 cdef int refuse(Trail* trail, Layout layout, Py_ssize_t entries_max) except -1:
-    """Raise the failure; one about the number of entries names the limit."""
+    """Raise the failure. If there were too many entries, the error names the limit."""
     try:
         raise_failure(trail, layout)
     except WireError as error:

@@ -1,7 +1,7 @@
 """Messages to bytes: runs a `Plan` over an object.
 
-This file alone decides what is refused on the way out, and when bytes are copied: `records` of at least REFERENCE_SIZE
-go into the list of parts as they were given.
+This file alone decides what is refused when a message is encoded, and when bytes are copied: `records` of at least
+REFERENCE_SIZE bytes go into the list of parts by reference.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -23,7 +23,7 @@ cdef struct Writer:
     unsigned char* data
     Py_ssize_t pos
     Py_ssize_t size
-    Py_ssize_t before        # bytes in parts
+    Py_ssize_t before        # bytes in earlier parts
     PyObject* parts          # a list, or NULL: everything goes into one chunk
     Trail trail
 
@@ -54,7 +54,7 @@ cdef bint new_chunk(Writer* w, Py_ssize_t size) noexcept:
 
 
 cdef bint end_chunk(Writer* w) noexcept:
-    """Move the chunk, cut to what is in it, to the parts."""
+    """Move the chunk to the parts, cut to the bytes that were written."""
     cdef int appended
     if _PyBytes_Resize(&w.chunk, w.pos) < 0:
         return False
@@ -82,7 +82,7 @@ cdef inline int put_uvarint(unsigned char* p, uint32_t value) noexcept nogil:
 
 
 cdef bint write_length(Writer* w, int code, Py_ssize_t length) noexcept:
-    """The length in front of a string, bytes, records or array, -1 for null; makes room for the content too, if short."""
+    """Write the length before a string, bytes, records or array, -1 for null. Makes room for short content too."""
     if length > 0x7FFFFFFE:
         return wrong(w, "longer than 2147483646")
     if not room(w, 5):
@@ -153,7 +153,7 @@ cdef bint write_text(Writer* w, int code, PyObject* value) noexcept:
 
 
 cdef bint write_raw(Writer* w, PyObject* value) noexcept:
-    """The bytes of a buffer, without a length. Large ones go by reference when there are parts."""
+    """Write the bytes of a buffer, without a length. Large ones go by reference if there are parts."""
     cdef Py_buffer buffer
     cdef bint done
     if PyBytes_Check(value):
@@ -180,7 +180,7 @@ cdef bint write_raw(Writer* w, PyObject* value) noexcept:
 
 
 cdef bint refer(Writer* w, PyObject* value, Py_ssize_t size) noexcept:
-    """Add a buffer to the parts as it is, and go on in a new chunk."""
+    """Add a buffer to the parts by reference, and go on in a new chunk."""
     if w.pos:
         if not end_chunk(w) or not new_chunk(w, 256):
             return False
@@ -191,7 +191,7 @@ cdef bint refer(Writer* w, PyObject* value, Py_ssize_t size) noexcept:
 
 
 cdef Py_ssize_t size_of(Writer* w, PyObject* value) noexcept:
-    """Size of a buffer in bytes; -1 with the reason set."""
+    """Size of a buffer in bytes. -1: the reason is in the trail."""
     cdef Py_buffer buffer
     if PyBytes_Check(value):
         return PyBytes_GET_SIZE(value)
@@ -205,7 +205,7 @@ cdef Py_ssize_t size_of(Writer* w, PyObject* value) noexcept:
 
 
 cdef bint write_buffer(Writer* w, int code, PyObject* value) noexcept:
-    """bytes and records. Records may be a sequence of buffers that follow each other."""
+    """Write bytes or records. Records may be a sequence of buffers that follow each other."""
     cdef Py_ssize_t total = 0, size, k
     if not (PyList_Check(value) or PyTuple_Check(value)):
         size = size_of(w, value)
@@ -259,7 +259,7 @@ cdef bint write_array(Writer* w, Op* op, int code, PyObject* value) noexcept:
 
 
 cdef bint write_value(Writer* w, Op* op, int code, bint nullable, PyObject* value) noexcept:
-    """False with the trail's reason (or a Python error) set."""
+    """Write one value. False: the reason is in the trail, or a Python error is set."""
     cdef uint64_t raw
     cdef double number
     cdef int truth
@@ -312,7 +312,8 @@ cdef bint write_value(Writer* w, Op* op, int code, bint nullable, PyObject* valu
 
 
 cdef bint write_tag(Writer* w, Op* op, PyObject* value) noexcept:
-    """Number, size and value of one tagged field. The size is known only afterwards; it mostly takes one byte."""
+    """Write number, size and value of one tagged field. The size is known only afterwards, and mostly takes one
+    byte."""
     cdef Py_ssize_t start
     cdef Py_ssize_t size
     cdef unsigned char digits[5]
@@ -361,7 +362,7 @@ cdef bint write_tags(Writer* w, PlanData* plan, PyObject* message) noexcept:
 
 
 cdef bint write_struct(Writer* w, PlanData* plan, PyObject* message) noexcept:
-    """A struct, or bytes: the same struct, encoded already."""
+    """Write a struct. It may be given as bytes, which are the same struct, encoded already."""
     cdef Op* op
     cdef int i
     if Py_TYPE(message) != plan.layout.type:
@@ -378,7 +379,7 @@ cdef bint write_struct(Writer* w, PlanData* plan, PyObject* message) noexcept:
 
 cdef bint write_all(Writer* w, Plan plan, PyObject* message, const unsigned char* prefix, Py_ssize_t prefix_size,
                     bint framed) noexcept:
-    """Length (when framed), prefix, message. The first chunk keeps room for the length, filled in at the end."""
+    """Length (if framed), prefix, message. The first chunk keeps room for the length, which is written at the end."""
     cdef PyObject* first
     cdef Py_ssize_t start = 4 if framed else 0
     cdef Py_ssize_t total
@@ -397,7 +398,7 @@ cdef bint write_all(Writer* w, Plan plan, PyObject* message, const unsigned char
         if framed:
             if total - 4 > 0x7FFFFFFF:
                 return wrong(w, "longer than 2147483647 bytes")
-            # The first part is a chunk of our own that nobody else has seen yet.
+            # The first part is a chunk made here, to which no other reference exists yet.
             first = PySequence_Fast_GET_ITEM(w.parts, 0)
             store_uint32(<unsigned char*>PyBytes_AS_STRING(first), <uint32_t>(total - 4))
         return True
@@ -431,8 +432,8 @@ def encode(Plan plan not None, message, bytes prefix=b""):
 def encode_parts(Plan plan not None, message, bytes prefix=b"", bint framed=False):
     """List of buffers whose concatenation is [int32 length,] `prefix`, the message.
 
-    `records` of at least REFERENCE_SIZE bytes are in the list as they were given. `framed`: with the length of all that
-    follows in front. Raises WireError.
+    `records` of at least REFERENCE_SIZE bytes are in the list by reference. `framed`: the length of everything that
+    follows comes first. Raises WireError.
     """
     cdef Writer w
     parts = []

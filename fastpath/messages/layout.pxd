@@ -1,4 +1,4 @@
-"""Message objects for C callers: attributes at byte offsets, without a dictionary between."""
+"""Message objects for C callers: attributes at byte offsets, without a dictionary."""
 
 from cpython.object cimport PyObject, PyTypeObject
 

@@ -1,8 +1,8 @@
 # cython: auto_pickle=False
-"""Message objects: which attributes a class has, where they lie, what they are when nobody sets them.
+"""Message objects: which attributes a class has, where they lie, and their defaults.
 
 This file alone decides how messages are made and compared. Attributes are read and written at their byte offset in the
-object, so the classes must have `__slots__`, and whoever uses an offset must have checked the class by identity.
+object. So the classes must have `__slots__`, and code that uses an offset must have checked the class by identity.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -29,8 +29,8 @@ cdef class Layout:
     """The attributes of one message class.
 
     names: attribute names, in the order of `cls.__slots__`.
-    defaults: one a name; the type `list` stands for a new list, a Layout for a new struct with its own defaults.
-    children: one a name; the Layout of the struct type, or None.
+    defaults: one for each name; the type `list` stands for a new list, a Layout for a new struct with its own defaults.
+    children: one for each name; the Layout of the struct type, or None.
     """
 
     def __cinit__(self, cls, tuple names, tuple defaults, tuple children):
@@ -144,9 +144,10 @@ cdef int place_of(LayoutData* layout, PyObject* name, int after) noexcept:
 
 
 cdef PyObject* construct(PyObject* cls, PyObject** values, size_t flags, PyObject* keywords) noexcept:
-    """`cls(name=value, ...)`: a message with the fields given and the schema's defaults; an unknown name is a TypeError.
+    """`cls(name=value, ...)`: a message with the given fields and the schema's defaults; an unknown name is a
+    TypeError.
 
-    A vectorcall, so that no dictionary is made for the keywords: answers of many thousand objects are built this way.
+    It is a vectorcall, so no dictionary is made for the keywords: replies of many thousand objects are built this way.
     """
     cdef LayoutData* layout = &(<Layout>_PyType_Lookup(<PyTypeObject*>cls, <PyObject*>LAYOUT)).data
     cdef PyObject* message
@@ -182,7 +183,7 @@ cdef PyObject* refuse(PyObject* cls, str why) noexcept:
 
 
 cdef class Message:
-    """What all message classes descend from: equality, a short repr; construction by keyword comes with the Layout.
+    """The base of all message classes: equality and a short repr. Construction by keyword comes with the Layout.
 
     A subclass sets `__layout__` and is final. Equal: same class, equal fields. Not hashable.
     """

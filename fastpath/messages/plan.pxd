@@ -1,4 +1,4 @@
-"""Plans for C callers: one operation a field, and the trail that a failure leaves."""
+"""Plans for C callers: one operation for each field, and the trail that a failure leaves."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
@@ -36,10 +36,10 @@ cdef struct Op:
     bint nullable
     int field                # index in the layout
     uint32_t tag
-    unsigned char absent     # the byte that says null in front of a nullable struct
+    unsigned char absent     # the byte that stands for null before a nullable struct
     Py_ssize_t slot
     Py_ssize_t least         # smallest size of one element of an array
-    PlanData* child          # of struct and array-of-struct fields
+    PlanData* child          # the plan of struct and array-of-struct fields
 
 cdef struct PlanData:
     LayoutData* layout
@@ -64,7 +64,7 @@ cdef class Plan:
 
 
 cdef struct Trail:
-    # Where a failure happened, innermost first; filled while it travels outwards.
+    # Where a failure happened, innermost first; filled on the way out.
     const char* reason
     Py_ssize_t position
     int depth

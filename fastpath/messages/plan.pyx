@@ -1,13 +1,13 @@
 # cython: auto_pickle=False
-"""Plans: how one version of a message lies in bytes, as operations that `decoder` and `encoder` run.
+"""Plans: the bytes of one version of a message, as operations that `decoder` and `encoder` run.
 
-This file alone decides which wire forms there are and what a failure looks like. It knows no message: a `Layout` (which
-attributes a class has) and a `Plan` (which fields one version has, in order) come from `actors.wire`.
+This file alone decides which wire forms there are and what a failure looks like. It knows no message: `actors.wire`
+gives a `Layout` (the attributes of a class) and a `Plan` (the fields of one version, in order).
 
 Rules of both directions:
 
 1. No Python code runs between two fields.
-2. Nothing is allocated for a claimed length: a count is first compared with the bytes that are left.
+2. Nothing is allocated for a claimed length: a count is first compared with the number of bytes left.
 3. A failure leaves as one `WireError` that names message, field and byte position, however deep it happened.
 
 Source: Kafka's protocol guide, KIP-482 (flexible versions, tagged fields).
@@ -25,11 +25,11 @@ COMPACT = {**FIXED, "string": COMPACT_STRING, "bytes": COMPACT_BYTES, "records":
            "array": COMPACT_ARRAY}
 
 LEAST = (1, 1, 2, 2, 4, 4, 8, 8, 16, 0, 2, 4, 4, 4, 1, 1, 1, 1)
-"""Smallest size of each wire form in bytes, by its number; a struct's comes from its fields."""
+"""Smallest size of each wire form in bytes, by its number. That of a struct depends on its fields."""
 
 
 class WireError(ValueError):
-    """Bytes that are not such a message, or a message that cannot become bytes.
+    """Bytes that are not such a message, or a message that cannot be encoded.
 
     `path` names the field (`FetchResponse.responses[2].topic`), `position` the byte in the buffer (being read or being
     written), `reason` what is wrong there.
@@ -46,7 +46,7 @@ class WireError(ValueError):
 
 
 cdef class Plan:
-    """How one version of one struct lies in bytes.
+    """The bytes of one version of one struct.
 
     fields and tags: tuples (code, element code or -1, nullable, field index, tag or 0, child Plan or None), in the order
     of the wire; tags ascending.
@@ -71,7 +71,7 @@ cdef class Plan:
             self.data.least += self.fill(&self.data.ops[i], fields[i])
         for i in range(self.data.tag_count):
             self.fill(&self.data.tags[i], tags[i])
-            # Kafka says null by -1, but inside a tag by a variable-length 0.
+            # Kafka writes null as -1, but inside a tag as a variable-length 0.
             self.data.tags[i].absent = 0
         known = {step[3] for step in fields} | {step[3] for step in tags}
         for i in range(layout.data.count):
@@ -82,7 +82,7 @@ cdef class Plan:
         self.hint = 64
 
     cdef Py_ssize_t fill(self, Op* op, tuple step) except -1:
-        """Fill one operation; its smallest size in bytes."""
+        """Fill one operation. Returns its smallest size in bytes."""
         cdef Plan child = step[5]
         op.code, op.element, op.nullable, op.field, op.tag = step[0], step[1], step[2], step[3], step[4]
         op.absent = 0xFF
@@ -102,7 +102,7 @@ cdef class Plan:
 
 
 cdef void note(Trail* trail, int field) noexcept:
-    """Add the field, and the item of its array where there is one, to the way from the failure outwards."""
+    """Add the field, and the index in its array if there is one, to the path of a failure."""
     if trail.depth < DEPTH:
         trail.fields[trail.depth] = field
         trail.items[trail.depth] = trail.item

@@ -1,4 +1,4 @@
-"""The layout of record batches for C callers: header, records, and what can be wrong with them.
+"""The layout of record batches for C callers: header, records, and the possible faults.
 
 Readers stay inside `[pos, end)` whatever the bytes say, and return a `Fault`. Nothing here needs the GIL.
 """
@@ -41,7 +41,7 @@ cdef struct RecordView:
 
 
 cdef inline Fault read_size(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64_t* size) noexcept nogil:
-    """Only where the batch ends. CUT when it ends past `end`."""
+    """Reads only where the batch ends. CUT when it ends past `end`."""
     cdef int32_t length
     if end - pos < SIZE_BYTES:
         return CUT
@@ -53,11 +53,12 @@ cdef inline Fault read_size(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end,
 
 
 cdef inline Fault read_header(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, BatchHeader* out) noexcept nogil:
-    """The header of the whole batch at `pos`, each number checked on its own; no CRC. The base offset may be anything."""
+    """Reads the header of the whole batch at `pos`. Each number is checked on its own; the CRC is not. Any base offset
+    is accepted."""
     cdef const uint8_t* p = data + pos
     cdef Fault fault
     if end - pos > 16 and p[16] != 2 and load_uint32(p + 8) >> 31 == 0:
-        return BAD_MAGIC                # an older format has shorter headers: not a wrong size
+        return BAD_MAGIC                # an older format has shorter headers, so its size must not count as wrong
     fault = read_size(data, pos, end, &out.size)
     if fault != FINE:
         return fault
@@ -83,7 +84,7 @@ cdef inline Fault read_header(const uint8_t* data, Py_ssize_t pos, Py_ssize_t en
 
 
 cdef inline Fault read_record(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, RecordView* out) noexcept nogil:
-    """One record, with all its lengths checked. On BAD_RECORD `out.end` is the position of the trouble."""
+    """Reads one record and checks all its lengths. On BAD_RECORD `out.end` is the position of the fault."""
     cdef int32_t size = 0, i
     cdef Py_ssize_t p
     out.end = pos
@@ -120,7 +121,7 @@ cdef inline Fault read_record(const uint8_t* data, Py_ssize_t pos, Py_ssize_t en
 cdef inline Py_ssize_t read_bytes(
     const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t* start, int32_t* size
 ) noexcept nogil:
-    """Bytes with their length in front, -1 for null; the position behind them, or -1."""
+    """Reads bytes after their length, -1 for null. Returns the position after them, or -1."""
     pos = read_varint(data, pos, end, size)
     start[0] = pos
     if pos < 0 or size[0] < -1 or size[0] > end - pos:
@@ -129,7 +130,7 @@ cdef inline Py_ssize_t read_bytes(
 
 
 cdef inline Py_ssize_t skip_header(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end) noexcept nogil:
-    """A record header: a name, which may not be null, and bytes. The position behind it, or -1."""
+    """Reads a record header: a name, which may not be null, and bytes. Returns the position after it, or -1."""
     cdef Py_ssize_t start = 0
     cdef int32_t size = 0
     pos = read_bytes(data, pos, end, &start, &size)

@@ -9,17 +9,17 @@ from fastpath.records.builder import Builder as Builder
 HEADER_SIZE: int
 """61: bytes of a batch before its first record."""
 OUTPUT_BYTES_MAX: int
-"""100 MiB: what `records` decompresses at most unless told otherwise."""
+"""100 MiB: the default limit of what `records` decompresses."""
 HEADER_DTYPE: np.dtype[np.void]
-"""A header as a numpy structure; the fields are those of `Header`."""
+"""A header as a numpy structure. The fields are those of `Header`."""
 
 class CorruptBatch(ValueError):
-    """Bytes that are not a sound batch. `position`: of the batch in the buffer given; `reason`: a sentence."""
+    """Bytes that are not a sound batch. `position`: that of the batch in the given buffer; `reason`: a sentence."""
 
     position: int
     reason: str
     of_records: bool
-    """The batch is sound, and one of its records is refused: without a key, or for its time."""
+    """The batch is sound, but one of its records is refused: it lacks a key, or its time is not accepted."""
     def __init__(self, position: int, reason: str) -> None: ...
 
 class InvalidRecord(CorruptBatch):
@@ -29,9 +29,9 @@ class InvalidRecords(InvalidRecord):
     """Some records of a sound batch are refused."""
 
     errors: tuple[tuple[int, str], ...]
-    """(index of the record, why) of the first ones."""
+    """(index of the record, reason) of the first ones."""
     mistimed: bool
-    """One of them for its timestamp."""
+    """Whether one of them is refused for its timestamp."""
     def __init__(self, reason: str, errors: tuple[tuple[int, str], ...], mistimed: bool) -> None: ...
 
 class Header(NamedTuple):
@@ -54,13 +54,13 @@ class Header(NamedTuple):
     producer_epoch: int
     base_sequence: int
     count: int  # type: ignore[assignment]
-    """Records; fewer than offsets after compaction, even 0."""
+    """Number of records; after compaction fewer than offsets, and possibly 0."""
 
 class Accepted(NamedTuple):
-    """What `accept` took in."""
+    """The result of `accept`."""
 
     next_offset: int
-    """Behind the last batch; the base offset given when there was none."""
+    """The offset after the last batch; the given base offset when there was none."""
     max_timestamp: int
     """Largest max_timestamp of a batch, ms; -1 without one."""
     max_timestamp_offset: int
@@ -68,7 +68,7 @@ class Accepted(NamedTuple):
     headers: list[Header]
 
 class Record(NamedTuple):
-    """One record, copied out of its batch."""
+    """One record, copied from its batch."""
 
     offset: int
     timestamp: int
@@ -78,15 +78,16 @@ class Record(NamedTuple):
     headers: tuple[tuple[bytes, bytes | None], ...]
 
 def header(data: Buffer, pos: int = 0) -> Header:
-    """The header at `pos`; no CRC check. CorruptBatch when the batch is cut or its numbers make no sense."""
+    """The header at `pos`; the CRC is not checked. CorruptBatch when the batch is cut off or its numbers are
+    invalid."""
 
 def verify(data: Buffer, pos: int = 0) -> Header:
-    """As `header`, and the CRC holds. The GIL is released for batches of 64 KiB and more."""
+    """As `header`, but the CRC is checked too. The GIL is released for batches of 64 KiB and more."""
 
 def headers(data: Buffer, pos: int = 0, end: int | None = None) -> list[Header]:
-    """Headers of all whole batches in `[pos, end)`, no CRC check; a cut last one is left out.
+    """Headers of all whole batches in `[pos, end)`; CRCs are not checked. A last batch that is cut off is left out.
 
-    CorruptBatch at the first whose numbers make no sense.
+    CorruptBatch at the first batch whose numbers are invalid.
     """
 
 def columns(data: Buffer, pos: int = 0, end: int | None = None) -> dict[str, np.ndarray[Any, Any]]:
@@ -110,32 +111,35 @@ def accept(
     oldest_ms: int = ...,
     newest_ms: int = ...,
 ) -> Accepted:
-    """Take produced batches into a log: check all in `[pos, end)`, then write offsets from `base_offset` and `epoch`.
+    """Prepare produced batches for a log: check all in `[pos, end)`, then write offsets from `base_offset` on, and
+    `epoch`.
 
-    `data` must be writable (else BufferError) and is changed in place, or not at all. Checked: magic, length, CRC; with
-    `client` also control bit, codec, contiguous offsets and, in uncompressed batches, the framing of every record;
-    `keyed` refuses a record without a key there (topics that are compacted), and a timestamp outside [`oldest_ms`,
-    `newest_ms`] that is not -1 is refused too. Compressed records are checked by `fastpath.records.inspection`.
-    `append_time` writes `now_ms` as the time of every record; else a client's uncompressed batch gets the largest time of
-    its records, whatever its header says. CorruptBatch when the bytes are damaged or the last batch is cut, InvalidRecord
-    when a client broke the rules. 64 KiB and more are handled without the GIL.
+    `data` must be writable (else BufferError) and is changed in place, or not at all. Checked are magic, length and
+    CRC; with `client` also control bit, codec, contiguous offsets and, in uncompressed batches, the framing of every
+    record. In those, `keyed` refuses a record without a key (for topics that are compacted), and a timestamp outside
+    [`oldest_ms`, `newest_ms`] (ms) that is not -1 is refused too. `fastpath.records.inspection` checks compressed
+    records. `append_time` writes `now_ms` as the time of every record. Otherwise a client's uncompressed batch gets the
+    largest time of its records, whatever its header says. CorruptBatch when the bytes are damaged or the last batch is
+    cut off, InvalidRecord when a client broke the rules. Batches of 64 KiB and more are handled without the GIL.
     """
 
 def claimed(data: Buffer) -> Header:
-    """The header of the one batch that fills `data`: CRC and all rules of `accept` for clients, save those for records.
+    """The header of the one batch that fills `data`, after a check of the CRC and of all rules of `accept` for clients,
+    except those for records.
 
     CorruptBatch, InvalidRecord. Without the GIL.
     """
 
 def retime(data: Buffer, pos: int, max_timestamp: int) -> None:
-    """Write the largest timestamp of the batch at `pos` and its CRC, if it is another one. CorruptBatch as `header`."""
+    """Write the largest timestamp (ms) of the batch at `pos` and its CRC, if the timestamp differs. CorruptBatch as
+    `header`."""
 
 def patch(data: Buffer, pos: int, base_offset: int, epoch: int) -> None:
     """Write base offset and leader epoch of the batch at `pos`, outside its CRC. CorruptBatch as `header`."""
 
 def records(data: Buffer, pos: int = 0, *, output_bytes_max: int = ...) -> Iterator[Record]:
-    """The records of the batch at `pos`, decompressed when needed; no CRC check.
+    """The records of the batch at `pos`, decompressed when needed; the CRC is not checked.
 
-    CorruptBatch at once for the header and for bytes that do not decompress within `output_bytes_max`; on the way for
-    records whose lengths or offsets make no sense. `data` must not be resized before the end.
+    CorruptBatch at once for the header and for bytes that do not decompress within `output_bytes_max`, and later for
+    records whose lengths or offsets are invalid. `data` must not be resized during the iteration.
     """

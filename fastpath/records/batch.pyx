@@ -15,9 +15,10 @@
     record: varint size | int8 attributes | varlong timestamp delta | varint offset delta | varint key size (-1 null), key
             | varint value size (-1 null), value | varint header count | headers: varint size, name, varint size, value
 
-This file alone decides what a sound batch is. Positions are bytes in the buffer that is given. Damaged bytes raise
-CorruptBatch with the position of the batch, whatever they are: no read leaves the buffer, no size is believed. Batches
-are handled without a Python object per record, save by `records` and `Builder`, which are for slow paths.
+This file alone decides what a sound batch is. Positions are bytes in the given buffer. Damaged bytes always raise
+CorruptBatch with the position of the batch: no read leaves the buffer, and no size is believed before it is checked.
+Batches are handled without a Python object for each record, except by `records` and `Builder`, which are for slow
+paths.
 """
 
 from collections import namedtuple
@@ -43,7 +44,7 @@ OUTPUT_BYTES_MAX = 100 * 1024 * 1024
 
 cdef enum:
     NO_TIMESTAMP = -1
-    GIL_BYTES = 64 * 1024       # shorter work is done before another thread could use the GIL
+    GIL_BYTES = 64 * 1024       # releasing the GIL does not pay for shorter work
 
 Header = namedtuple("Header", (
     "position", "size", "base_offset", "last_offset", "epoch", "magic", "crc", "attributes", "last_offset_delta",
@@ -79,7 +80,7 @@ cdef dict REASONS = {
 
 
 class CorruptBatch(ValueError):
-    """Bytes that are not a sound batch. `position`: of the batch in the buffer given; `reason`: a sentence."""
+    """Bytes that are not a sound batch. `position`: that of the batch in the given buffer; `reason`: a sentence."""
 
     def __init__(self, position, reason):
         super().__init__(f"{reason} (batch at byte {position})")
@@ -93,7 +94,8 @@ class InvalidRecord(CorruptBatch):
 
 
 class InvalidRecords(InvalidRecord):
-    """Some records of a sound batch are refused. `errors`: (index, sentence) of the first ones; `mistimed`: for the time."""
+    """Some records of a sound batch are refused. `errors`: (index, sentence) of the first ones; `mistimed`: one has a
+    time that is not accepted."""
 
     def __init__(self, reason, errors, mistimed):
         super().__init__(0, reason)
@@ -125,7 +127,7 @@ cdef object _tuple(BatchHeader* h):
 # ---- reading headers
 
 cdef inline Fault _stored(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, BatchHeader* out) noexcept nogil:
-    """A batch in a log, where the base offset means something."""
+    """Checks of a batch in a log, whose base offset must be valid."""
     cdef Fault fault = read_header(data, pos, end, out)
     return BAD_OFFSETS if fault == FINE and (out.base_offset < 0 or out.last_offset < 0) else fault
 
@@ -188,7 +190,7 @@ def headers(data, Py_ssize_t pos=0, end=None):
 
 
 cdef Fault _scan(const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end, BatchHeader* rows, Py_ssize_t* n) noexcept nogil:
-    """Headers of whole batches into `rows` (NULL: only count them), until one is cut (FINE) or wrong."""
+    """Headers of whole batches into `rows` (NULL: only count them), until one is cut off (FINE) or wrong."""
     cdef BatchHeader h
     cdef Fault fault
     n[0] = 0
@@ -244,7 +246,7 @@ cdef inline int64_t _time(BatchHeader* h, RecordView* record) noexcept nogil:
 
 
 cdef Fault _check_records(const uint8_t* data, BatchHeader* h, const Rules* rules, Trouble* trouble) noexcept nogil:
-    """Uncompressed records: lengths inside each other, offsets 0, 1, 2, ..., nothing left over, keys, times."""
+    """Check uncompressed records: nested lengths, offsets 0, 1, 2, ..., no bytes left over, keys, times."""
     cdef RecordView record
     cdef Py_ssize_t pos = h.position + HEADER_BYTES, end = h.position + h.size
     cdef int64_t latest = -1, time
@@ -303,14 +305,14 @@ cdef Fault _check(
 
 
 cdef void _retime(uint8_t* data, BatchHeader* h) noexcept nogil:
-    """Write the largest timestamp of checked records: what searches and retention go by."""
+    """Write the largest timestamp of checked records, by which searches and retention go."""
     cdef RecordView record
     cdef Py_ssize_t pos = h.position + HEADER_BYTES
     cdef int64_t latest = -1
     cdef int32_t i
     for i in range(h.count):
         if read_record(data, pos, h.position + h.size, &record) != FINE:
-            return                      # never: _check has read the same bytes
+            return                      # cannot happen: _check has read the same bytes
         latest = max(latest, _time(h, &record))
         pos = record.end
     store_int64(data + h.position + 35, latest)
@@ -325,11 +327,11 @@ cdef void _stamp(
     uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64_t base_offset, int32_t epoch, bint append_time, int64_t now_ms,
     bint mistimed,
 ) noexcept nogil:
-    """Give checked batches their offsets, epoch and, when the log decides the time, their timestamp."""
+    """Give checked batches their offsets and epoch and, if the log decides the time, their timestamp."""
     cdef BatchHeader h
     while pos < end:
         if read_header(data, pos, end, &h) != FINE:
-            return                      # never: _check has read the same bytes
+            return                      # cannot happen: _check has read the same bytes
         store_int64(data + pos, base_offset)
         store_int32(data + pos + 12, epoch)
         if append_time:
@@ -348,7 +350,7 @@ cdef object _accepted(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64
     cdef list found = []
     while pos < end:
         if read_header(data, pos, end, &h) != FINE:
-            break                       # never: _check has read the same bytes
+            break                       # cannot happen: _check has read the same bytes
         if h.max_timestamp > max_timestamp:
             max_timestamp = h.max_timestamp
             max_timestamp_offset = h.last_offset
@@ -451,7 +453,7 @@ def records(data, Py_ssize_t pos=0, *, Py_ssize_t output_bytes_max=OUTPUT_BYTES_
             body = compression.decompress(head.attributes & CODEC, body, output_bytes_max)
         except compression.CompressionError as error:
             damage = str(error)
-        if damage is not None:          # outside of the handler: an exception must not keep output alive
+        if damage is not None:          # raised outside of the handler: an exception must not keep output alive
             raise CorruptBatch(pos, damage)
     return _records(body, head, pos)
 

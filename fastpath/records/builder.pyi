@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
 class Builder:
-    """Builds one record batch. Spent after `build`: further use is a ValueError."""
+    """Builds one record batch. After `build` any further use is a ValueError."""
 
     count: int
-    """Records so far."""
+    """Number of records so far."""
 
     def __init__(
         self,
@@ -16,7 +16,8 @@ class Builder:
         base_sequence: int = -1,
         timestamp_ms: int = 0,
     ) -> None:
-        """`attributes`: the 16 bits; a codec in bits 0-2 compresses. `timestamp_ms`: of records without their own."""
+        """`attributes`: the 16 bits; a codec in bits 0-2 compresses. `timestamp_ms`: that of records without their
+        own."""
 
     @property
     def size(self) -> int:
@@ -29,7 +30,8 @@ class Builder:
         timestamp_ms: int | None = None,
         headers: Iterable[tuple[bytes, bytes | None]] = (),
     ) -> None:
-        """Add a record at the next offset. OverflowError past 2 GiB, TypeError for other than bytes; nothing added."""
+        """Add a record at the next offset. OverflowError past 2 GiB, TypeError unless both are bytes or None; then
+        nothing is added."""
 
     def build(self) -> bytearray:
         """The finished batch, CRC included. ValueError without a record."""

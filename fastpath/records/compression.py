@@ -1,13 +1,14 @@
-"""Record compression: what the three codec bits of a batch's attributes mean.
+"""Record compression: the codecs that the three bits of a batch's attributes name.
 
 This file alone decides how a compressed batch body becomes bytes and back. Rules:
 
-1. Output comes in pieces of `PIECE_BYTES` or fewer and is bounded as a whole: what a small body claims to hold costs no
-   memory. Snappy alone has no smaller piece than a block, which holds at most 22 times its compressed size.
-2. We read what any Kafka client writes: gzip, snappy raw or in snappy-java's stream of blocks, lz4 frames, zstd frames.
-   A body that ends early, or goes on behind its end, is damaged.
-3. We write what every Kafka client reads: snappy as a stream of blocks, lz4 with independent blocks, no content size.
-4. An error never keeps output alive: it is raised where no exception of a codec is handled.
+1. Output comes in pieces of `PIECE_BYTES` or fewer, and its total size is bounded. So a small body that claims to hold
+   much costs no memory. Only snappy has larger pieces: a block, which holds at most 22 times its compressed size.
+2. The code reads what any Kafka client writes: gzip, snappy raw or in snappy-java's stream of blocks, lz4 frames, zstd
+   frames. A body that ends early, or has bytes after its end, is damaged.
+3. The code writes what every Kafka client reads: snappy as a stream of blocks, lz4 with independent blocks, no content
+   size.
+4. An error never keeps output alive: it is raised outside of any handler of a codec's exception.
 
 The codecs themselves come from zlib, cramjam, lz4 and zstandard.
 """
@@ -26,13 +27,13 @@ from fastpath.records import zstd_frames
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 PIECE_BYTES = 128 * 1024
 STREAM_BYTES = 64 * 1024
-"""Of a decoder beside its window or block."""
+"""The memory of a decoder beside its window or block."""
 
 Bytes = bytes | bytearray | memoryview
 Piece = bytes | memoryview
 
-_GZIP_WINDOW = 31  # zlib's number for: a gzip header, and any window
-_INPUT_BYTES = 64 * 1024  # what zlib and lz4 do not take in at once they copy
+_GZIP_WINDOW = 31  # zlib's number for a gzip header and any window size
+_INPUT_BYTES = 64 * 1024  # zlib and lz4 copy the input that they do not consume at once, so it is given in parts
 _STREAM_MAGIC = b"\x82SNAPPY\0"
 _STREAM_HEADER = _STREAM_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, oldest version that can read it
 _STREAM_BLOCK_BYTES = 32 * 1024
@@ -57,12 +58,12 @@ def _gunzip(data: memoryview, bytes_max: int) -> Iterator[Piece]:
     for pos in range(0, len(data), _INPUT_BYTES):
         part: Bytes = data[pos : pos + _INPUT_BYTES]
         while len(part):
-            if decoder.eof:  # members follow each other
+            if decoder.eof:  # a gzip stream may have several members
                 decoder = zlib.decompressobj(_GZIP_WINDOW)
             piece = decoder.decompress(part, PIECE_BYTES)
             part = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             yield piece
-            while len(piece) == PIECE_BYTES and not len(part) and not decoder.eof:  # zlib may hold more
+            while len(piece) == PIECE_BYTES and not len(part) and not decoder.eof:  # zlib may hold back more output
                 piece = decoder.decompress(b"", PIECE_BYTES)
                 yield piece
     if not decoder.eof:
@@ -153,7 +154,7 @@ _COMPRESS: Mapping[int, Callable[[Any], Any]] = {
 
 
 def held_bytes(codec: int, data: Bytes) -> int:
-    """Memory that `pieces` may hold between two pieces: window or block, and the last piece."""
+    """Memory that `pieces` may hold between two pieces, in bytes: window or block, and the last piece."""
     view = memoryview(data)
     if codec == SNAPPY:
         return _SNAPPY_GROWTH * len(view)
@@ -167,7 +168,8 @@ def held_bytes(codec: int, data: Bytes) -> int:
 def pieces(codec: int, data: Bytes, bytes_max: int) -> Iterator[Piece]:
     """The bytes of a compressed batch body, piece by piece; some pieces are empty.
 
-    `codec` is 1 to 4. Raises CompressionError when damaged, TooLarge once there are more than `bytes_max`.
+    `codec` is 1 to 4. Raises CompressionError when the bytes are damaged, TooLarge once there are more than
+    `bytes_max`.
     """
     if codec not in _PIECES:
         raise CompressionError(f"no compression codec has the number {codec}")
@@ -191,7 +193,8 @@ def pieces(codec: int, data: Bytes, bytes_max: int) -> Iterator[Piece]:
 
 
 def decompress_into(codec: int, data: Bytes, out: memoryview) -> int:
-    """All pieces into memory that is there; the bytes filled. CompressionError also when `out` is too small."""
+    """Decompress into existing memory. Returns the number of bytes filled. CompressionError also when `out` is too
+    small."""
     filled = 0
     for piece in pieces(codec, data, len(out)):
         out[filled : filled + len(piece)] = piece

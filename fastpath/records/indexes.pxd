@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef class Entries:
-    cdef uint8_t* bytes         # the entries exactly as they stand in the file
+    cdef uint8_t* bytes         # the entries exactly as in the file
     cdef Py_ssize_t size        # bytes in use; a multiple of `width`
     cdef Py_ssize_t capacity    # bytes allocated
     cdef Py_ssize_t width       # bytes of one entry

@@ -9,13 +9,13 @@ An offset entry names the *last* offset of a batch and the position where that b
 record up to that offset has a later timestamp. Offsets rise strictly; timestamps rise strictly, their offsets never
 fall. An entry is due once more than `interval_bytes` have been appended since the last one.
 
-The head of a record batch (magic 2), of which the walks read what stands left of the bar:
+The head of a record batch (magic 2). The walks read the part to the left of the double bar:
 
     0 base offset int64 | 8 length int32 (of what follows) | 12 leader epoch int32 | 16 magic int8 | 17 crc uint32
     21 attributes int16 | 23 last offset delta int32 | 27 base timestamp int64 | 35 max timestamp int64 || 43 ...
 
-Memory holds the bytes of the file, so writing an index is a slice and reading one is a copy. No policy and no files
-here: the caller reads, writes and decides what a fault means.
+Memory holds the bytes of the file, so writing an index is a slice and reading one is a copy. This file opens no files
+and makes no policy: the caller reads, writes, and decides what a fault means.
 """
 
 from collections import namedtuple
@@ -35,7 +35,7 @@ TIME_ENTRY_SIZE = 12
 cdef enum:
     OFFSET_ENTRY = 8
     TIME_ENTRY = 12
-    OVERHEAD = 12               # base offset and length: what the length does not count
+    OVERHEAD = 12               # base offset and length, which the length does not count
     HEADER = 61
 
 cdef dict FAULTS = {
@@ -47,7 +47,7 @@ Scanned = namedtuple("Scanned", "stop next_offset needed fault")
 
 
 class CorruptIndex(ValueError):
-    """The bytes of an index file break its own rules; the file has to be built again from the log."""
+    """The bytes of an index file break its rules. The file must be built again from the log."""
 
 
 cdef class Entries:
@@ -201,7 +201,8 @@ cdef class TimeIndex(Entries):
         return index
 
     def append(self, int64_t timestamp, int64_t offset):
-        """Add an entry if its timestamp is later than the last; whether it was. Raises ValueError if offsets fall."""
+        """Add an entry if its timestamp is later than the last one. Returns whether it was. Raises ValueError if
+        offsets fall."""
         cdef Py_ssize_t size = self.size
         self.add(timestamp, offset)
         return self.size > size
@@ -273,14 +274,15 @@ cdef class SegmentIndex:
         self.reset_times()
 
     cdef int reset_times(self) except -1:
-        """Forget what is not in the time index: after a load or a truncation, before the tail is scanned again."""
+        """Forget timestamps that are not in the time index: after a load or a truncation, before the tail is scanned
+        again."""
         cdef Py_ssize_t count = self.times.size // TIME_ENTRY
         self.max_timestamp = self.times.timestamp_at(count - 1) if count else -1
         self.max_timestamp_offset = self.times.offset_at(count - 1) if count else self.times.base_offset
         return 0
 
     cdef int note(self, const uint8_t* batch, int64_t size, int64_t position) except -1:
-        """Account for one batch of `size` bytes whose header is sound and that begins at `position` of the file."""
+        """Count one batch of `size` bytes whose header is sound and that begins at `position` of the file."""
         cdef int64_t last_offset = load_int64(batch) + load_int32(batch + 23)
         cdef int64_t timestamp = load_int64(batch + 35)
         if timestamp > self.max_timestamp:
@@ -294,10 +296,10 @@ cdef class SegmentIndex:
         return 0
 
     def append(self, data, int64_t position):
-        """Account for whole, sound batches just written at `position` of the file; the last offset.
+        """Count whole, sound batches just written at `position` of the file. Returns the last offset.
 
-        One pass over the headers. Raises ValueError if an offset or position leaves the segment's 32 bits, or if
-        `data` is not whole batches.
+        One pass over the headers. Raises ValueError if an offset or position leaves the segment's 32 bits, or if `data`
+        is not whole batches.
         """
         cdef const uint8_t[::1] view = data
         cdef Py_ssize_t pos = 0, end = view.shape[0]
@@ -317,12 +319,14 @@ cdef class SegmentIndex:
         self, data, int64_t position, int64_t file_size, int64_t next_offset,
         int64_t check_from=0, int64_t upper_offset=INT64_MAX,
     ):
-        """Walk batches read from `position` of a file of `file_size` bytes; Scanned(stop, next_offset, needed, fault).
+        """Walk batches read from `position` of a file of `file_size` bytes. Returns Scanned(stop, next_offset, needed,
+        fault).
 
-        stop: bytes of `data` that are whole and sound. needed: bytes that the next batch needs from there, when `data`
-        ends inside it (0: none left). fault: None or why the batch at `stop` is refused: "torn" (the file ends inside
-        it), "length", "magic", "offset" (below `next_offset`, or too far for the segment), "crc" (only of batches
-        that reach `check_from` or beyond), "stale" (reaches `upper_offset`, where another segment begins). Each sound batch enters the indexes.
+        stop: the number of bytes of `data` that are whole and sound. needed: the bytes that the next batch needs from
+        there, if `data` ends inside it (0: none left). fault: None, or why the batch at `stop` is refused: "torn" (the
+        file ends inside it), "length", "magic", "offset" (below `next_offset`, or too far for the segment), "crc"
+        (checked only for batches that reach `check_from` or beyond), "stale" (reaches `upper_offset`, where another
+        segment begins). Each sound batch enters the indexes.
         """
         cdef const uint8_t[::1] view = data
         cdef Py_ssize_t pos = 0, end = view.shape[0]
@@ -356,7 +360,7 @@ cdef class SegmentIndex:
             if (
                 base_offset < next_offset
                 or load_int32(batch + 23) < 0
-                or base_offset - first_offset > INT32_MAX - load_int32(batch + 23)    # no sum that 63 bits cannot hold
+                or base_offset - first_offset > INT32_MAX - load_int32(batch + 23)    # avoids a sum above 63 bits
             ):
                 fault = BAD_OFFSETS
                 break
@@ -375,7 +379,7 @@ cdef class SegmentIndex:
         return Scanned(pos, next_offset, needed, FAULTS[fault])
 
     def seal(self):
-        """Enter the largest timestamp: the segment takes no more appends, or is closed."""
+        """Enter the largest timestamp, because the segment takes no more appends or is closed."""
         self.times.add(self.max_timestamp, self.max_timestamp_offset)
 
     def truncate(self, int64_t offset):
@@ -387,12 +391,13 @@ cdef class SegmentIndex:
 
 
 def span(data, int64_t first_offset, int64_t upper_offset, int64_t bytes_max, bint at_least_one=True):
-    """Which whole batches of `data` answer a read; Span(start, stop, next_offset, needed).
+    """Which whole batches of `data` answer a read. Returns Span(start, stop, next_offset, needed).
 
-    Skips batches that end before `first_offset`, then takes batches while they end below `upper_offset`, lie whole in
-    `data` and fit `bytes_max` together (the first one may exceed it with `at_least_one`). next_offset: after the last
-    batch taken, else `first_offset`. needed: bytes from `start` that the next batch needs when nothing was taken only
-    because `data` ends inside it; 0 otherwise. A length below a header's is the end of `data`.
+    Skips batches that end before `first_offset`. Then takes batches while they end below `upper_offset`, lie whole in
+    `data` and together fit into `bytes_max` (with `at_least_one` the first may exceed it). next_offset: the offset
+    after the last batch taken, else `first_offset`. needed: bytes from `start` that the next batch needs, if nothing
+    was taken only because `data` ends inside it; 0 otherwise. A length below that of a header is treated as the end of
+    `data`.
     """
     cdef const uint8_t[::1] view = data
     cdef Py_ssize_t pos = 0, end = view.shape[0], start = -1
@@ -409,7 +414,7 @@ def span(data, int64_t first_offset, int64_t upper_offset, int64_t bytes_max, bi
             last_offset = load_int64(&view[pos]) + load_int32(&view[pos + 23])
             if last_offset < first_offset:
                 if size > end - pos:
-                    # Not wanted, so only its end matters: the caller continues there.
+                    # The batch is not wanted, so only its end matters: the caller continues there.
                     pos += size
                     needed = HEADER
                     break

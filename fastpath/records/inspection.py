@@ -1,7 +1,7 @@
-"""A client's compressed batch against its own header: CRC, codec, and every record of it.
+"""Checks a client's compressed batch against its own header: CRC, codec, and every record in it.
 
-This file alone decides in which steps that is done. A batch of a few kilobytes can hold a hundred megabytes of records, so
-they are looked at piece by piece, and whoever asks decides when to go on: `inspect` stops behind each piece.
+This file alone decides in which steps that is done. A batch of a few kilobytes can hold a hundred megabytes of records.
+So they are read piece by piece, and the caller decides when to go on: `inspect` stops after each piece.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Rules(NamedTuple):
-    """What a topic asks of each record."""
+    """What a topic requires of each record. Times are ms."""
 
     keyed: bool = False
     oldest_ms: int = BEFORE
@@ -28,13 +28,14 @@ class Rules(NamedTuple):
 
 
 class TooLarge(ValueError):
-    """The records of a batch are more bytes than are accepted."""
+    """The records of a batch have more bytes than are accepted."""
 
 
 def inspect(data: Bytes, rules: Rules) -> Generator[int, None, int]:
-    """Look at all records of the compressed batch that fills `data`; stops behind each piece with the piece's bytes.
+    """Read all records of the compressed batch that fills `data`. Yields the number of bytes of each piece.
 
-    The value is the largest timestamp of its records, -1 when none has a time. Raises CorruptBatch, InvalidRecord and
+    The generator's value is the largest timestamp (ms) of the records, -1 when none has a time. Raises CorruptBatch,
+    InvalidRecord and
     InvalidRecords as `batch.accept` does, and TooLarge.
     """
     head = claimed(data)
@@ -65,7 +66,7 @@ def inspect(data: Bytes, rules: Rules) -> Generator[int, None, int]:
 
 
 def record_errors(data: Bytes, rules: Rules) -> InvalidRecord:
-    """What is wrong with the records of an uncompressed batch that `accept` has refused."""
+    """The error for the records of an uncompressed batch that `accept` has refused."""
     head = claimed(data)
     walk = _walk(head, rules)
     fault = walk.feed(memoryview(data)[HEADER_SIZE:])

@@ -3,7 +3,7 @@ from typing import NamedTuple
 from typing_extensions import Buffer
 
 class Found(NamedTuple):
-    """The first record that a search asks for."""
+    """The first record that matches a search. `timestamp`: ms."""
 
     offset_delta: int
     timestamp: int
@@ -12,17 +12,17 @@ class Walk:
     """One pass over the records of a batch. `feed` it with the records' bytes, in any pieces and in order."""
 
     index: int  # type: ignore[assignment]
-    """Records read."""
+    """Number of records read so far."""
     latest: int
     """Largest timestamp of a record whose offset delta is at least `from_delta`, ms; -1: none."""
     latest_delta: int
     """Offset delta of the first record that has it; -1: none."""
     errors: int
-    """Records without a key where one is needed, or with a time that is not accepted."""
+    """Number of records without a key where one is needed, or with a time that is not accepted."""
     mistimed: bool
-    """One of them has a time that is not accepted."""
+    """Whether one of them has a time that is not accepted."""
     found: Found | None
-    """The first record from `from_ms` on whose offset delta is at least `from_delta`; what comes behind is not read."""
+    """The first record from `from_ms` on whose offset delta is at least `from_delta`. Records after it are not read."""
 
     def __init__(
         self,
@@ -38,17 +38,18 @@ class Walk:
         from_ms: int = ...,
         from_delta: int = 0,
     ) -> None:
-        """`strict`: offset deltas are 0, 1, 2, ...; else they rise (compaction leaves gaps). `keyed`: a record without a
-        key is an error; so is a timestamp outside [`oldest_ms`, `newest_ms`], save -1 (no time). `append_time_ms`: the time
-        of every record, where the log decides it."""
+        """`strict`: offset deltas are 0, 1, 2, ...; otherwise they only rise (compaction leaves gaps). `keyed`: a
+        record without a key is an error. A timestamp outside [`oldest_ms`, `newest_ms`] is an error too, except -1 (no
+        time). `append_time_ms`: the time of every record, if the log decides it."""
 
     @property
     def whole(self) -> bool:
-        """As many records as were told have been read, and nothing else."""
+        """Whether `count` records have been read, and nothing else."""
 
     @property
     def kept_errors(self) -> list[tuple[int, bool]]:
-        """The first 100 `errors`: (index of the record, whether it is the key that is missing)."""
+        """The first 100 `errors`: (index of the record, whether its key is missing)."""
 
     def feed(self, piece: Buffer) -> str | None:
-        """Look at one piece; a sentence when the records make no sense. Pieces of 16 KiB and more without the GIL."""
+        """Read one piece. Returns a sentence when the records are invalid. Pieces of 16 KiB and more are read without
+        the GIL."""

@@ -1,8 +1,9 @@
-"""The records of one batch, looked at as they are decompressed: piece by piece, and none is kept.
+"""The records of one batch, checked while they are decompressed: piece by piece, and none is kept.
 
-This file alone decides whether decompressed records are those that the batch's header tells of. A piece may end anywhere:
-inside a length, a key or a value. Records that lie whole in a piece are read by `read_record`; one that a piece cuts is read
-byte by byte, and what its keys and values hold is passed over. No size is believed: memory is that of the piece.
+This file alone decides whether decompressed records match the batch's header. A piece may end anywhere: inside a
+length, a key or a value. Records that lie whole in a piece are read by `read_record`. A record that a piece cuts is
+read byte by byte, and the bytes of its key and value are skipped. No size is believed: the only memory used is that of
+the piece.
 """
 
 from collections import namedtuple
@@ -14,8 +15,8 @@ from fastpath.records.batch cimport RecordView, read_record
 from fastpath.records.faults cimport BAD_RECORD, BAD_RECORD_OFFSET, BAD_TIME, FINE, NO_KEY, TOO_LONG, Fault
 
 cdef enum:
-    GIL_BYTES = 16 * 1024       # shorter pieces are done before another thread could use the GIL
-    KEPT_MAX = 100              # record errors that are told one by one
+    GIL_BYTES = 16 * 1024       # releasing the GIL does not pay for shorter pieces
+    KEPT_MAX = 100              # record errors that are listed one by one
     NO_TIMESTAMP = -1
 
 cdef enum State:
@@ -29,7 +30,7 @@ cdef class Walk:
     cdef readonly int64_t latest                # largest timestamp of a record from `from_delta` on; -1: none
     cdef readonly int32_t latest_delta
     cdef readonly Py_ssize_t errors             # records with a key that is missing or a time that is not accepted
-    cdef readonly bint mistimed                 # one of them for its time
+    cdef readonly bint mistimed                 # one of them has a time that is not accepted
     cdef readonly object found
     cdef int32_t count, last_delta, before, from_delta
     cdef int64_t base_timestamp, append_time, oldest, newest, from_ms
@@ -80,7 +81,8 @@ cdef class Walk:
         ]
 
     def feed(self, piece):
-        """Look at one piece. A sentence when the records make no sense, else None; `found` once there is what is searched."""
+        """Read one piece. Returns a sentence when the records are invalid, else None. `found` is set once the search
+        has a match."""
         cdef Py_buffer view
         if self.fault != FINE:
             return REASONS[self.fault]
@@ -106,7 +108,7 @@ REASONS = {
 
 
 cdef inline Fault _record(Walk w, int32_t delta, int64_t delta_ms, int32_t key_size) noexcept nogil:
-    """One record is read to its end."""
+    """One record has been read to its end."""
     cdef int64_t time = <int64_t>(<uint64_t>w.base_timestamp + <uint64_t>delta_ms)
     cdef bint keyless, late
     if w.strict:
@@ -193,7 +195,7 @@ cdef Fault _feed(Walk w, const uint8_t* data, Py_ssize_t end) noexcept nogil:
 
 
 cdef Fault _step(Walk w, const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end) noexcept nogil:
-    """Read on inside one record: one byte of a number, or as much as there is of a key, value, name or content."""
+    """Read on inside one record: one byte of a number, or as much as the piece has of a key, value, name or content."""
     cdef int64_t size
     cdef uint8_t byte
     if w.state == ATTRIBUTES:
@@ -226,7 +228,7 @@ cdef Fault _step(Walk w, const uint8_t* data, Py_ssize_t* pos, Py_ssize_t end) n
 
 
 cdef Fault _number(Walk w, int64_t value) noexcept nogil:
-    """A number of the record is known: what comes next."""
+    """A number of the record has been read: decide what comes next."""
     if w.state == SIZE:
         w.left = value
         w.state = ATTRIBUTES
@@ -258,7 +260,7 @@ cdef Fault _number(Walk w, int64_t value) noexcept nogil:
 
 
 cdef Fault _passed(Walk w) noexcept nogil:
-    """A key, value, name or content is behind."""
+    """A key, value, name or content has been skipped: decide what comes next."""
     if w.state == KEY:
         w.state = VALUE_SIZE
     elif w.state == VALUE:

@@ -5,10 +5,11 @@ from typing_extensions import Buffer
 def scan(
     data: Buffer, pos: int, end: int, crc: bool = True, records_max: int = ..., bytes_max: int = ...
 ) -> tuple[NDArray[np.void], int, str | None]:
-    """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE: (headers, next position, fault or None).
+    """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE. Returns (headers, next position, fault or
+    None).
 
-    Stops behind the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound; `fault` is
-    then a sentence and the next position that of the batch. `crc`: check it. The GIL is released.
+    Stops after the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound. In that
+    case `fault` is a sentence, and the next position is that of the batch. `crc`: check CRCs. Runs without the GIL.
     """
 
 def resync(data: Buffer, pos: int, end: int) -> int:

@@ -1,8 +1,8 @@
 """Where the batches of a log file lie, and which of them are sound.
 
-This file alone decides how a reader of whole files goes from batch to batch: header by header, the CRC of each over all
-its bytes, without the GIL; and where it goes on behind bytes that are no batch: at the next place where header and CRC
-are both right. fastpath/records/batch.pyx draws the batch.
+This file alone decides how a reader of whole files goes from batch to batch: by the headers, with each CRC checked over
+all its bytes, without the GIL. After bytes that are no batch it goes on at the next place where header and CRC are both
+right. fastpath/records/batch.pyx draws the batch.
 """
 
 import numpy as np
@@ -40,11 +40,12 @@ cdef inline Fault look(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, bint
 
 
 def scan(data, Py_ssize_t pos, Py_ssize_t end, bint crc=True, int64_t records_max=1 << 62, int64_t bytes_max=1 << 62):
-    """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE: (headers, next position, fault or None).
+    """Headers of the batches in `[pos, end)` as an array of HEADER_DTYPE. Returns (headers, next position, fault or
+    None).
 
-    Stops behind the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound; `fault` is
-    then a sentence and the next position that of the batch. Bytes that are all zero to the end (a file that was made
-    larger beforehand) are the end. `crc`: check it.
+    Stops after the batch that reaches `records_max` or `bytes_max`, at `end`, or at a batch that is not sound. In that
+    case `fault` is a sentence, and the next position is that of the batch. Bytes that are zero up to the end count as
+    the end, since a file may have been enlarged beforehand. `crc`: check CRCs.
     """
     cdef Py_buffer view
     cdef BatchHeader h

@@ -1,4 +1,4 @@
 from typing_extensions import Buffer
 
 def ends(data: Buffer) -> tuple[bool, int]:
-    """(whether `data` is whole frames and nothing else, the largest window that a frame asks for in bytes)."""
+    """(whether `data` is whole frames and nothing else, the largest window of a frame in bytes)."""

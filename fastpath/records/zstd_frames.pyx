@@ -1,7 +1,7 @@
 """Where zstd frames end (RFC 8878), without decompressing them.
 
-The streaming decoder does not say whether its last frame was whole; this file does: it goes from frame to frame and from
-block to block by their lengths alone.
+The streaming decoder does not say whether its last frame was complete. This file finds that out: it goes from frame to
+frame and from block to block by their lengths alone.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef enum:
     SKIPPABLE = 0x184D2A5       # the magic without its last four bits
-    RLE = 1                     # kinds of block; 0 and 2 bring as many bytes as they say
+    RLE = 1                     # a kind of block; kinds 0 and 2 hold as many bytes as they say
     RESERVED = 3
 
 
@@ -22,7 +22,7 @@ cdef inline uint32_t _load(const uint8_t* p, int size) noexcept nogil:
 
 
 cdef Py_ssize_t _frame(const uint8_t* data, Py_ssize_t pos, Py_ssize_t end, int64_t* window) noexcept nogil:
-    """The position behind the frame at `pos`; -1 when it is cut or is none."""
+    """The position after the frame at `pos`; -1 when it is cut off or is no frame."""
     cdef uint32_t head
     cdef uint8_t flags
     cdef int kind, size

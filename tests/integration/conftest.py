@@ -1,4 +1,4 @@
-"""What the integration tests share: one real cluster of local processes, and Apache Kafka's jars where they are."""
+"""Shared by the integration tests: one real cluster of local processes, and Apache Kafka's jars if they are there."""
 
 import os
 import shutil
@@ -40,14 +40,14 @@ def name() -> str:
 
 
 def everywhere(cluster: "rayft.Cluster", topic: str, partitions: int) -> None:
-    """Until every broker knows the topic: a client may ask any of them next."""
+    """Wait until every broker knows the topic, since a client may ask any of them next."""
     dialogue = Dialogue(cluster.bootstrap_servers)
     dialogue.settled(topic, partitions)
     dialogue.close()
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Until something holds: what one broker has answered, another may not have replayed yet."""
+    """Wait until something holds: what one broker has answered, another may not have replayed yet."""
     end = time.monotonic() + TOOL_SECONDS_MAX / 2
     while not holds():
         assert time.monotonic() < end, "it does not come"
@@ -55,7 +55,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def two_directories(home: Path, brokers: int, config: dict[str, str]) -> None:
-    """Lay out one controller and so many brokers, the first of which has a second log directory, `home`/second."""
+    """Write the files of one controller and some brokers. The first broker has a second log directory,
+    `home`/second."""
     plan = plans.create(home, 1, brokers, common=config)
     cluster_id = storage.check(plan.members[0].config)[0].cluster_id
     file = home / "broker-1.properties"
@@ -65,7 +66,7 @@ def two_directories(home: Path, brokers: int, config: dict[str, str]) -> None:
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """`rayft` with these words, to its end."""
+    """Run `rayft` with these arguments until it ends."""
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", *arguments],
         cwd=ROOT,
@@ -89,7 +90,7 @@ class Java:
         self.libs = libs
 
     def run(self, main: str, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        """Standard output of a tool; its errors fail the test."""
+        """Run a tool and return its standard output. An error of the tool fails the test."""
         done = subprocess.run(
             ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{self.libs}/*", main, *arguments],
             input=stdin,
@@ -106,7 +107,7 @@ class Java:
 
 @pytest.fixture(scope="session")
 def java() -> Java:
-    """Kafka's tools; skipped where there is no Java or no jars."""
+    """Kafka's tools. The test is skipped if there is no Java or no jars."""
     libs = kafka_libs()
     if shutil.which("java") is None:
         pytest.skip("no java on the path: `make kafka` installs it where it may")

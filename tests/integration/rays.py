@@ -1,4 +1,4 @@
-"""A Ray of a test's own, on this machine, for tests that need one."""
+"""A Ray cluster of a test's own, on this machine."""
 
 import contextlib
 import os
@@ -18,13 +18,13 @@ START_SECONDS_MAX = 120
 
 
 def free_port() -> int:
-    """A port that nobody uses now."""
+    """A port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         return int(sock.getsockname()[1])
 
 
 def environment(home: Path) -> dict[str, str]:
-    """For Ray and for commands that use it: nothing of the user's own."""
+    """The environment for Ray and for commands that use it, without the user's own settings."""
     home.mkdir(parents=True, exist_ok=True)
     return os.environ | {
         "HOME": str(home),
@@ -37,7 +37,7 @@ def environment(home: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def started(around: Mapping[str, str]) -> Iterator[str]:
-    """A head; its address. Everything below it is ended after."""
+    """Start a head and give its address. All its processes are ended afterwards."""
     port = free_port()
     scratch = f"/tmp/rayft-ray-{port}"  # short: Ray's sockets lie below it
     head = [
@@ -56,7 +56,7 @@ def started(around: Mapping[str, str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def joined(around: Mapping[str, str], address: str, ip: str) -> Iterator[None]:
-    """One more machine of that Ray: an address of the loopback network stands for it."""
+    """Add one more machine to that Ray; an address of the loopback network stands for it."""
     with _node([f"--address={address}", f"--node-ip-address={ip}"], around):
         yield
 
@@ -64,7 +64,7 @@ def joined(around: Mapping[str, str], address: str, ip: str) -> Iterator[None]:
 def rayft(
     around: Mapping[str, str], address: str, directory: Path, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
-    """The command, for a cluster in `directory` on that Ray."""
+    """Run a rayft command for a cluster in `directory` on that Ray."""
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", *arguments, "--ray", address, "--dir", str(directory)],
         cwd=ROOT, env=dict(around), capture_output=True, text=True, timeout=200, check=False,
@@ -72,7 +72,7 @@ def rayft(
 
 
 def gcs(address: str) -> int:
-    """Process id of the head's store of all that Ray knows."""
+    """Process id of the head's global state store."""
     port = address.rpartition(":")[2]
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def gcs(address: str) -> int:
 
 @contextlib.contextmanager
 def _node(arguments: Sequence[str], around: Mapping[str, str]) -> Iterator[None]:
-    """`ray start`, until its node runs; everything below it is ended after."""
+    """Run `ray start` until its node runs. All its processes are ended afterwards."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1", "--disable-usage-stats",
                "--object-store-memory=80000000", *arguments]  # fmt: skip
     with tempfile.NamedTemporaryFile() as said:
@@ -107,7 +107,7 @@ def _node(arguments: Sequence[str], around: Mapping[str, str]) -> Iterator[None]
 
 
 def _family(pid: int) -> list[int]:
-    """A process and everything below it."""
+    """A process and all its descendants."""
     found = [pid]
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,6 +1,7 @@
-"""Whole nodes and what is wrong with their surroundings: each gets a clear error, and nothing is lost.
+"""Whole nodes with faults in their surroundings: each fault gets a clear error, and nothing is lost.
 
-What test_processes.py holds already (a wrong setting and a taken port for `rayft up`, a directory in use) is not repeated.
+Cases that test_processes.py covers (a wrong setting and a taken port for `rayft up`, a directory in use) are not
+repeated.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ SECONDS = 30
 
 
 def node(file: Path, timeout_s: float = 60) -> "subprocess.CompletedProcess[str]":
-    """`rayft node` until it ends."""
+    """Run `rayft node` until it ends."""
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", "node", "--config", str(file)],
         cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False,
@@ -71,7 +72,7 @@ def read(servers: str, topic: str) -> list[bytes]:
 
 
 class Steady:
-    """A producer with acks=all; knows what was acknowledged, and the errors it met."""
+    """A producer with acks=all that records what was acknowledged, and the errors."""
 
     def __init__(self, servers: str, topic: str, timeout_ms: int = 120_000) -> None:
         self.acknowledged: list[bytes] = []
@@ -85,7 +86,7 @@ class Steady:
         )  # fmt: skip
 
     def send(self, count: int, size: int = 1000) -> None:
-        """Hand over; wait for nothing."""
+        """Hand records over, without waiting."""
         for _ in range(count):
             value = b"%08d" % self._number + b"." * (size - 8)
             self._number += 1
@@ -93,7 +94,7 @@ class Steady:
         self.producer.poll(0)
 
     def flush(self, seconds: float = SECONDS) -> int:
-        """How many are still without an end."""
+        """Wait for the ends of all records. Returns how many are still without one."""
         return self.producer.flush(seconds)
 
     def _delivered(self, error: KafkaError | None, record: Any) -> None:
@@ -105,13 +106,13 @@ class Steady:
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Cluster]:
-    """One controller and one broker, for what does not hurt them."""
+    """One controller and one broker, for tests that do not hurt them."""
     with rayft.Cluster(1, 1) as one:
         yield one
 
 
 def planned(directory: Path, controllers: int = 1, brokers: int = 1, **config: str) -> plans.Plan:
-    """A cluster that is written down and formatted, and not started."""
+    """A cluster whose files are written and formatted, and which is not started."""
     named = {name.replace("_", "."): value for name, value in config.items()}
     return plans.create(directory, controllers, brokers, common=named)
 
@@ -139,7 +140,7 @@ def test_the_directory_of_another_node_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_broker_with_the_directory_of_another_cluster_stops_and_says_so(small: Cluster, tmp_path: Path) -> None:
-    """Its directory is in order by itself: only the controllers can know that it is not theirs."""
+    """The directory is in order by itself: only the controllers can know that it belongs elsewhere."""
     planned(tmp_path)
     text = (tmp_path / "broker-1.properties").read_text().replace("broker.id=1", "broker.id=7")
     meta = tmp_path / "broker-1" / "meta.properties"
@@ -184,7 +185,7 @@ def test_a_setting_that_cannot_be_stops_a_node_with_one_sentence(tmp_path: Path,
 
 
 def rayft_up(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """`rayft up` where it has to refuse."""
+    """Run `rayft up` with something that it must refuse."""
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", "up", "--dir", str(directory), *arguments],
         cwd=ROOT, capture_output=True, text=True, timeout=20, check=False,
@@ -286,7 +287,7 @@ def test_a_damaged_meta_properties_is_one_sentence(tmp_path: Path) -> None:
 
 
 def resident(pid: int, what: str = "VmRSS") -> int:
-    """Bytes."""
+    """Memory in bytes."""
     text = Path(f"/proc/{pid}/status").read_text()
     found = re.search(rf"{what}:\s+(\d+) kB", text)
     assert found is not None
@@ -294,7 +295,7 @@ def resident(pid: int, what: str = "VmRSS") -> int:
 
 
 def closed(sock: socket.socket) -> bool:
-    """The other side ends the connection."""
+    """Whether the other side ends the connection."""
     sock.settimeout(10)
     try:
         while sock.recv(65536):
@@ -307,7 +308,7 @@ def closed(sock: socket.socket) -> bool:
 
 
 def alive(cluster: Cluster) -> None:
-    """Both nodes answer, and are the processes that they were."""
+    """Both nodes answer, and their processes have not changed."""
     assert probe.quorum([cluster.address(1001)]).leader_id == 1001
     reply = probe.ask(cluster.address(1), "Metadata", message("MetadataRequest")(topics=[]), 9)
     assert reply.brokers[0].node_id == 1
@@ -384,7 +385,7 @@ def test_random_frames_do_not_hurt(small: Cluster, who: int) -> None:
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 12 MiB. As root only."""
+    """A file system of 12 MiB. Only root can make it."""
     place = tmp_path / "tiny"
     place.mkdir()
     mounted = (
@@ -402,7 +403,7 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
 
 
 def moved(directory: Path, name: str, place: Path) -> None:
-    """A node of a plan whose data lies somewhere else."""
+    """Move a node's data to another place."""
     file = directory / f"{name}.properties"
     shutil.copytree(directory / name, place / name)
     shutil.rmtree(directory / name)
@@ -410,7 +411,7 @@ def moved(directory: Path, name: str, place: Path) -> None:
 
 
 def fill(place: Path) -> Path:
-    """Take all room that is left."""
+    """Use all the room that is left."""
     ballast = place / "ballast"
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
         while file.write(b"\0" * 4096):
@@ -419,7 +420,7 @@ def fill(place: Path) -> Path:
 
 
 def test_a_full_disk_stops_the_acknowledging_and_nothing_else(tmp_path: Path, tiny: Path) -> None:
-    """One broker: it refuses to acknowledge, says why, serves what it has, and goes on when there is room."""
+    """With one broker: it refuses to acknowledge, says why, serves what it has, and goes on when there is room."""
     directory = tmp_path / "c"
     planned(directory)
     moved(directory, "broker-1", tiny)
@@ -446,7 +447,7 @@ def test_a_full_disk_stops_the_acknowledging_and_nothing_else(tmp_path: Path, ti
 
 
 def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: Path, tiny: Path) -> None:
-    """Two others carry on without it; when there is room it catches up."""
+    """Two other brokers go on without it. When there is room, it catches up."""
     directory = tmp_path / "c"
     planned(directory, brokers=3, replica_lag_time_max_ms="3000")
     moved(directory, "broker-1", tiny)
@@ -473,7 +474,7 @@ def test_a_full_disk_of_one_replica_takes_it_out_of_the_isr_and_back(tmp_path: P
 
 
 def test_a_full_disk_of_the_only_controller_is_survived(tmp_path: Path, tiny: Path) -> None:
-    """No metadata change is acknowledged; it says why; once there is room all goes on."""
+    """No metadata change is acknowledged, and the controller says why. Once there is room, it goes on."""
     directory = tmp_path / "c"
     planned(directory)
     moved(directory, "controller-1001", tiny)
@@ -528,7 +529,7 @@ def test_a_torn_tail_of_a_data_log_is_cut_and_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("who", [1, 1001])
 def test_damage_inside_the_metadata_log_stops_the_start_and_is_located(tmp_path: Path, who: int) -> None:
-    """A controller may not forget, and a broker that forgets would serve a past; neither guesses."""
+    """A controller must not forget records, and a broker that forgets would serve old metadata. Neither guesses."""
     with Cluster(1, 1, tmp_path) as cluster:
         for number in range(5):
             create(cluster.bootstrap_servers, f"t{number}")
@@ -555,7 +556,7 @@ def test_damage_inside_the_metadata_log_stops_the_start_and_is_located(tmp_path:
 
 
 def impostor(original: Path, data: Path, place: Path) -> tuple[Path, int]:
-    """A configuration with the id of another broker, on a copy of its identity; its file and its port."""
+    """A configuration with the id of another broker, on a copy of its identity. Returns its file and its port."""
     place.mkdir()
     shutil.copy(data / "meta.properties", place)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -569,7 +570,7 @@ def impostor(original: Path, data: Path, place: Path) -> tuple[Path, int]:
 
 def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -> None:
     """A broker in its first phase wins (R631-175). The loser ends with 78 after three lease periods, and its supervisor
-    leaves it at that: started again it would win the id back, and the two would take turns for ever."""
+    does not restart it: it would win the id back, and the two would take turns for ever."""
     lease_s = 1.5
     settings = {"registration.lease.timeout.ms": "1500", "registration.heartbeat.interval.ms": "300"}
     events: list[dict[str, Any]] = []
@@ -603,7 +604,8 @@ def test_who_loses_its_id_is_fenced_at_once_and_stops_for_good(tmp_path: Path) -
 
 
 def test_requests_that_wait_for_followers_do_not_keep_the_followers_out(tmp_path: Path) -> None:
-    """What is above queued.max.request.bytes is answered once the follower has it, so the follower must be heard."""
+    """What exceeds queued.max.request.bytes is answered once the follower has it, so the follower must still be
+    read."""
     config = {"queued.max.request.bytes": "200000"}
     with rayft.Cluster(1, 2, tmp_path / "c", config) as cluster:
         create(cluster.bootstrap_servers, "t", 2, min_insync_replicas="2")
@@ -615,7 +617,7 @@ def test_requests_that_wait_for_followers_do_not_keep_the_followers_out(tmp_path
 
 
 def test_answers_that_nobody_reads_hold_little_memory_and_come_when_they_are_read() -> None:
-    """Sixteen requests in one packet, each for all that a consumer may have."""
+    """Sixteen requests in one packet, each for the most that a consumer may fetch."""
     records, value = 120, bytes(MIB // 2)
     with rayft.Cluster(1, 1) as cluster:
         servers = cluster.bootstrap_servers
@@ -650,7 +652,7 @@ def _fetch(number: int, request: Any) -> bytes:
 
 
 def _frame_size(stream: Any) -> int:
-    """Read an answer and forget it."""
+    """Read an answer and drop it."""
     size = left = int.from_bytes(stream.read(4), "big")
     while left:
         left -= len(stream.read(min(left, MIB)))

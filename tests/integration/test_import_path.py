@@ -44,7 +44,7 @@ def run(project: Path, around: dict[str, str], *arguments: str) -> "subprocess.C
 def test_a_cluster_starts_in_a_directory_with_other_packages_of_the_same_names(
     project: Path, around: dict[str, str], tmp_path: Path
 ) -> None:
-    """It waited 60 s and printed the traceback of a thread."""
+    """Before, this waited 60 s and printed the traceback of a thread."""
     where = ("--dir", str(tmp_path / "data"))
     ran = run(project, around, "up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *where,
               "--detach")  # fmt: skip

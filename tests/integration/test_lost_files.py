@@ -1,4 +1,4 @@
-"""Real brokers whose files go: of one partition, and of one of two log directories."""
+"""Real brokers that lose files: those of one partition, and those of one of two log directories."""
 
 import shutil
 from pathlib import Path
@@ -21,10 +21,10 @@ def created(servers: dict[str, object], name: str, assignment: list[list[int]]) 
 
 
 def produced(servers: dict[str, object], name: str, partitions: int) -> int:
-    """How many of a hundred records are not acknowledged by everybody in sync.
+    """Produce a hundred records. Returns how many are not acknowledged by all in-sync replicas.
 
-    Idempotent: a leader whose directory fails after it appended, and before it answered, makes the producer send the batch
-    once more to the next leader, which may have it already.
+    The producer is idempotent: if a leader's directory fails after it appended and before it answered, the producer
+    sends the batch again to the next leader, which may have it already.
     """
     producer = Producer(servers | {"acks": "all", "enable.idempotence": True, "message.timeout.ms": "30000"})
     for number in range(100):

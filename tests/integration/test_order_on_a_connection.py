@@ -1,6 +1,6 @@
-"""A client that does not wait for its answers: what it reads on a connection is what it wrote there before.
+"""A client that does not wait for its answers: a read on a connection sees what was written there before.
 
-Before requests waited for earlier writers, an OffsetFetch behind an OffsetCommit told of the offset before it.
+Before requests waited for earlier writes, an OffsetFetch after an OffsetCommit returned the offset before it.
 """
 
 import time
@@ -32,7 +32,7 @@ def scene() -> Iterator[Scene]:
 
 
 def ask(peer: Peer, *requests: tuple[str, int, Any]) -> list[Any]:
-    """Send all at once; the replies."""
+    """Send all requests at once. Returns the replies."""
     peer.send(b"".join(encoded(name, version, body, place) for place, (name, version, body) in enumerate(requests)))
     return [framing.decode_response(name, version, memoryview(peer.read())) for name, version, _ in requests]
 

@@ -1,4 +1,4 @@
-"""Clusters of real processes: life, death, and what the command says about them."""
+"""Clusters of real processes: start, kill, stop, and what the command reports about them."""
 
 import contextlib
 import json
@@ -168,7 +168,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed() -> None:
 
 
 def test_nothing_is_left_of_a_detached_cluster_that_is_stopped_in_a_hurry(tmp_path: Path) -> None:
-    """As where its start has failed: its broker waits for a controller that does not answer."""
+    """This happens when its start has failed: its broker waits for a controller that does not answer."""
     cluster = Cluster(1, 1, tmp_path, detached=True).start()
     pids = list(cluster.pids.values())
     try:
@@ -218,7 +218,7 @@ def test_up_detached_and_down(tmp_path: Path) -> None:
 
 
 def test_down_stops_a_cluster_whose_settings_are_not_taken_any_more(tmp_path: Path) -> None:
-    """As after an upgrade to a release that refuses one of them."""
+    """This happens after an upgrade to a release that refuses one of them."""
     ran = command("up", "--dir", str(tmp_path), "--controllers", "1", "--brokers", "1", "--port", "0", "--detach")
     assert ran.returncode == 0, ran.stderr
     described = json.loads((tmp_path / "cluster.json").read_text())
@@ -233,7 +233,7 @@ def test_down_stops_a_cluster_whose_settings_are_not_taken_any_more(tmp_path: Pa
 
 
 def _heed_ctrl_c() -> None:
-    """Tests in the background of a shell have inherited that it is ignored."""
+    """Handle SIGINT again: tests in the background of a shell have inherited that it is ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -257,7 +257,7 @@ def test_up_in_the_foreground_ends_with_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_one_node_by_hand(tmp_path: Path) -> None:
-    """format and node, as in a container."""
+    """The commands format and node, as in a container."""
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         ports = [sock.getsockname()[1] for sock in (one, two)]
     file = tmp_path / "node.properties"
@@ -303,7 +303,7 @@ def test_metrics_are_shown_over_http_and_by_status(tmp_path: Path) -> None:
 
 
 def memory_kb(pid: int) -> int:
-    """What a process alone has in memory, and its share of what it has with others."""
+    """The memory that a process has alone, and its share of what it shares with others."""
     rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return int(next(row for row in rows if row.startswith("Pss:")).split()[1])
 

@@ -1,4 +1,4 @@
-"""A cluster on a Ray of its own: placed, killed, stopped, adopted."""
+"""A cluster on a Ray of its own: its nodes are placed, killed, stopped and found again."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_up_kill_down_and_up_again(ray_address: str, environment: dict[str, str]
 def test_an_actor_that_loses_its_id_leaves_for_good(
     ray_address: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Ray starts an actor again after any exit code; this one must not come back (DESIGN section 9)."""
+    """Ray restarts an actor after any exit code, but this one must not come back (DESIGN section 9)."""
     rayft = partial(rays.rayft, environment, ray_address, tmp_path / "c")
     leases = ("--set", "registration.lease.timeout.ms=1500", "--set", "registration.heartbeat.interval.ms=300")
     ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), *leases)

@@ -1,4 +1,5 @@
-"""A cluster on a Ray of three machines, each an address of the loopback network: spread, killed, left without its head."""
+"""A cluster on a Ray of three machines, each an address of the loopback network: it is spread, killed, and loses its
+head."""
 
 import contextlib
 import json
@@ -16,9 +17,9 @@ from tests.integration import rays
 pytest.importorskip("ray", reason="Ray is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MACHINES = ("127.0.0.2", "127.0.0.3")
-"""Beside the head, which Ray knows by this machine's own address."""
+"""The machines beside the head. Ray knows the head by this machine's own address."""
 WITHOUT_HEAD_S = 90
-"""Longer than Ray's nodes wait for a head unless they are told to (cluster.yaml, rays.environment)."""
+"""Longer than Ray's nodes wait for a head by default (cluster.yaml, rays.environment)."""
 RECORDS = 500
 
 
@@ -28,7 +29,7 @@ def create(bootstrap_servers: str, topic: str, replicas: int) -> None:
 
 
 def produce(bootstrap_servers: str, topic: str, first: int) -> None:
-    """RECORDS records, all acknowledged by every replica in the ISR."""
+    """Produce RECORDS records, all acknowledged by every replica in the ISR."""
     producer = Producer(
         {"bootstrap.servers": bootstrap_servers, "acks": "all", "enable.idempotence": True, "log_level": 0}
     )
@@ -39,7 +40,7 @@ def produce(bootstrap_servers: str, topic: str, first: int) -> None:
 
 
 def consumed(bootstrap_servers: str, topic: str, count: int) -> list[int]:
-    """What the topic holds, in order of value, once there are `count`."""
+    """The values in the topic, sorted, once there are `count` of them."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "g", "log_level": 0})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(3)])
     found: list[int] = []
@@ -51,8 +52,8 @@ def consumed(bootstrap_servers: str, topic: str, count: int) -> list[int]:
 
 
 def test_machines_heads_and_actors_may_fail(tmp_path: Path) -> None:
-    """Nodes are spread over the machines; a killed actor comes back with its data; without the head's GCS, with which the
-    head's machine goes, the quorum commits and brokers serve for longer than Ray waits for a head by itself."""
+    """Nodes are spread over the machines, and a killed actor comes back with its data. Without the head's GCS, and thus
+    without the head's machine, the quorum commits and brokers serve for longer than Ray waits for a head by default."""
     around = rays.environment(tmp_path / "home")
     with contextlib.ExitStack() as stack:
         address = stack.enter_context(rays.started(around))

@@ -1,5 +1,5 @@
-"""What docs/operations.md says of a replaced disk, where the broker was the last in-sync member: with the election first,
-what another replica has is kept.
+"""The procedure of docs/operations.md for a replaced disk of a broker that was the last in-sync member: with the
+election first, the data of another replica is kept.
 """
 
 import shutil
@@ -56,7 +56,7 @@ def test_an_election_before_the_format_keeps_the_copies(cluster: rayft.Cluster) 
 
 
 def _filled(admin: AdminClient, servers: dict[str, Any]) -> None:
-    """A topic that broker 1 leads and all three have in full."""
+    """A topic that broker 1 leads and of which all three brokers have all records."""
     topic = NewTopic(PLACE.topic, 1, replica_assignment=[[1, 2, 3]], config={"min.insync.replicas": "1"})
     admin.create_topics([topic])[PLACE.topic].result(30)
     producer = Producer(servers | {"acks": "all"})
@@ -78,7 +78,7 @@ def _elected(admin: AdminClient, address: tuple[str, int]) -> bool:
 
 
 def _asked(holds: Callable[[], bool]) -> Callable[[], bool]:
-    """The same, and not yet while nobody answers."""
+    """The same condition, false while no broker answers."""
 
     def answered() -> bool:
         try:
@@ -90,7 +90,7 @@ def _asked(holds: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def _disk_replaced(cluster: rayft.Cluster, node: str) -> None:
-    """An empty directory, formatted as the cluster's."""
+    """Replace a node's data by an empty directory, formatted for the cluster."""
     identity = cluster.cluster_id
     shutil.rmtree(cluster.dir / node)
     ran = command("format", "--config", str(cluster.dir / f"{node}.properties"), "--cluster-id", identity)

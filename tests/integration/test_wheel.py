@@ -1,6 +1,6 @@
-"""`make wheel`: what is installed from it runs where no compiler is.
+"""`make wheel`: what is installed from the wheel runs without a compiler.
 
-Needs the network, or a cache of pip's, for what rayft depends on.
+Needs the network, or pip's cache, for rayft's dependencies.
 """
 
 import os

@@ -7,7 +7,7 @@ from tests.simulator.many import commit, report, summary
 from tests.simulator.simulation import simulate
 
 LINES = 200
-"""How much of a failed world is printed unless all of it is asked for."""
+"""How many lines of a failed world are printed, unless the whole log is asked for."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""A whole cluster in the virtual world: configurations, formatted disks, processes, and a client that asks by frames."""
+"""A whole cluster in the virtual world: configurations, formatted disks, processes, and a client that sends frames."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -110,7 +110,7 @@ class Cluster:
 
 
 class Client:
-    """A process without a node: it dials, sends requests and hears answers. Calls are by continuation."""
+    """A process without a node: it dials, sends requests and receives answers. Calls use continuations."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -126,7 +126,7 @@ class Client:
         self._pending: dict[tuple[int, int], tuple[str, int, Callable[[Any], None]]] = {}
 
     def ask(self, target: str, name: str, version: int, request: Any, then: Callable[[Any], None]) -> None:
-        """Ask a broker; `then(reply)`, or `then(None)` when the connection is lost."""
+        """Send a request to a broker, then call `then(reply)`, or `then(None)` when the connection is lost."""
         conn = self._conns.get(target)
         if conn is None:
             self._next_conn -= 1
@@ -142,7 +142,7 @@ class Client:
             self._queued[conn].append((self._correlation, data))
 
     def call(self, target: str, name: str, version: int, request: Any, milliseconds_max: int = 30_000) -> Any:
-        """Ask and move the world until the answer is there; None if the connection was lost."""
+        """Send a request and move the world until the answer is there. None if the connection was lost."""
         box: list[Any] = []
         self.ask(target, name, version, request, box.append)
         if not self.world.run_until(lambda: bool(box), milliseconds_max):

@@ -1,6 +1,7 @@
-"""A cluster in virtual time whose client commits offsets for topic `t` without being a member, its offsets segments small.
+"""A cluster in virtual time with a client that commits offsets for topic `t` without being a member; offsets segments
+are small.
 
-For tests of what a coordinator finds when it takes over. Each request goes to the group's coordinator.
+For tests of the state that a coordinator finds when it takes over. Each request goes to the group's coordinator.
 """
 
 from typing import Any
@@ -30,7 +31,8 @@ class Coordinated:
         self.world.run_for(500)
 
     def small_segments(self, policy: str = "delete") -> None:
-        """A few commits fill a segment of the offsets. `policy`: with `compact` what counts is written once more."""
+        """Make segments of the offsets topic so small that a few commits fill one. `policy`: `compact` lets the
+        coordinator compact them."""
         self.coordinator("g")
         kind = message("IncrementalAlterConfigsRequest")
         wanted = {"internal.segment.bytes": "600", "cleanup.policy": policy}
@@ -41,13 +43,13 @@ class Coordinated:
         self.world.run_for(500)
 
     def _ask(self, name: str, version: int, request: Any) -> Any:
-        """Ask a broker that serves."""
+        """Send a request to a broker that serves."""
         brokers = self.cluster.brokers.values()
         serving = next(one for one in brokers if one.alive and "PLAINTEXT" in one.listening)
         return self.client.call(serving.name, name, version, request)
 
     def coordinator(self, group: str) -> int:
-        """Its broker id, once there is one."""
+        """The coordinator's broker id, once there is one."""
         request = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=[group])
         for _ in range(40):
             reply = self._ask("FindCoordinator", 4, request)
@@ -57,11 +59,11 @@ class Coordinated:
         raise AssertionError("no coordinator")
 
     def call(self, group: str, name: str, version: int, request: Any) -> Any:
-        """Ask the coordinator; None: no answer."""
+        """Send a request to the coordinator. None: no answer."""
         return self.client.call(f"b{self.coordinator(group)}", name, version, request)
 
     def commit(self, group: str, offset: int) -> None:
-        """Asked again until it is taken."""
+        """Commit an offset. Repeat until it is accepted."""
         kind = message("OffsetCommitRequest")
         partition = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         topic = kind.OffsetCommitRequestTopic(name="t", partitions=[partition])
@@ -83,7 +85,7 @@ class Coordinated:
         return int(reply.topics[0].partitions[0].committed_offset)
 
     def heir(self) -> int:
-        """Who leads the offsets' only partition when its leader is gone."""
+        """The broker that leads the offsets' only partition when its leader is gone."""
         active = self.cluster.active()
         assert active is not None
         image = active.node.controller.image

@@ -1,22 +1,25 @@
-"""Log directories of brokers that fail and come back: what `faults.py` does to a world whose brokers have two of them.
+"""Log directories of brokers that fail and come back: the part of `faults.py` for worlds whose brokers have two of
+them.
 
 This file alone decides when a directory fails and what is in it afterwards. Rules:
 
-1. Once or twice in a world the second directory of a broker fails: from then on every write, rename and sync in it raises,
-   in half of the failures every read from the disk too. Only one directory fails at a time. The first directory holds the
-   metadata log; a broker does not go on without it, and the other faults hit it.
-2. The directory comes back with a new process of its broker, whoever ended the old one. It is then one of four:
-   whole, with all that was written; cut, with what a power cut leaves; new, an empty one with an id of its own; or away,
-   an empty one now, and the old one again with a later process.
-3. What is cut or new has lost something. So the failure is guarded as a power cut is: every partition keeps another sound
-   member of its ISR, and nothing else is done to brokers until the broker has given up what is there. Where there is no
-   such guard, or the broker does not notice in time, nothing is lost: the directory is whole, or away.
-4. While it is away, the last member of an ISR has no files. Kafka's promise is then that nobody leads the partition; the old
-   directory brings everything back. What was written into the empty one meanwhile goes when the old one returns, so this
-   return is guarded too.
-5. A broker that misses a directory cannot know that a partition was never written to, and does not lead it where it is the
-   only member of the ISR, until somebody says otherwise. So a directory is not taken away where there is such a partition;
-   where one was made meanwhile, the first directory's note of the empty one goes when the old one returns.
+1. Once or twice in a world the second directory of a broker fails: from then on every write, rename and sync in it
+   raises, and in half of the failures every read from the disk too. Only one directory fails at a time. The first
+   directory holds the metadata log; a broker does not go on without it, and other faults hit it.
+2. The directory comes back with a new process of its broker, however the old one ended. It is then in one of four
+   states: whole, with all that was written; cut, with what a power cut leaves; new, an empty one with an id of its own;
+   or away, an empty one now, and the old one again with a later process.
+3. A directory that is cut or new has lost data. So the failure is guarded as a power cut is: every partition keeps
+   another sound member of its ISR, and nothing else is done to brokers until the broker has given up the replicas
+   there. If there is no such guard, or the broker does not notice in time, no data is lost: the directory is whole, or
+   away.
+4. While it is away, the last member of an ISR has no files. Kafka promises that no replica leads the partition then.
+   The old directory brings everything back. What was written into the empty one meanwhile is lost when the old one
+   returns, so this return is guarded too.
+5. A broker that misses a directory cannot know that a partition was never written to. It does not lead the partition if
+   it is the only member of the ISR, until an operator says otherwise. So a directory is not taken away if there is such a
+   partition. If one was made meanwhile, the first directory's note of the empty one is removed when the old one
+   returns.
 """
 
 from collections.abc import Callable
@@ -32,16 +35,18 @@ if TYPE_CHECKING:
     from tests.simulator.faults import Faults
 
 FIRST_MS, AGAIN_MS = (2_000, 40_000), (5_000, 40_000)
-"""From the beginning of the faults to the first failure, and from the return of a directory to the second one."""
+"""The time from the beginning of the faults to the first failure, and from the return of a directory to the second
+failure."""
 BACK_MS = (1_000, 25_000)
-"""From the failure to the restart that brings the directory back."""
+"""The time from the failure to the restart that brings the directory back."""
 NOTICED_MS = 10_000
-"""A broker that has not met the failure by then loses nothing by it: the others are not kept safe for longer."""
+"""A broker that has not noticed the failure by then loses nothing by it, so that the others need not be kept safe for
+longer."""
 RETRY_MS = 500
 
 
 class FailingDirectories:
-    """What fails and returns in one run."""
+    """The failures and returns of one run."""
 
     first_ms, back_ms = FIRST_MS, BACK_MS
 
@@ -49,22 +54,22 @@ class FailingDirectories:
         self._faults = faults
         self._choose = Random(f"{faults.world.seed}-failing directories")
         self._left = 0
-        """Failures that are still to come."""
+        """How many failures are still to come."""
         self._failed: tuple[Process, VirtualDisk] | None = None
         """The broker whose directory has failed, and that directory."""
         self._away: tuple[Process, VirtualDisk] | None = None
-        """The broker that has an empty directory, and the old one that it will have again."""
+        """The broker that has an empty directory, and the old directory that it will have again."""
         self._losing = False
-        """What is in the failed directory may be lost: the failure is guarded."""
+        """Whether the content of the failed directory may be lost. Then the failure is guarded."""
 
-    # ---- what the other faults ask
+    # ---- for the other faults
 
     def ill(self, process: Process) -> bool:
-        """Whether a directory of this broker has failed or is away: it is no member of an ISR to rely on."""
+        """Whether a directory of this broker has failed or is away. Then no ISR may rely on the broker."""
         return any(one is not None and one[0] is process for one in (self._failed, self._away))
 
     def lacks(self, process: Process, row: int) -> bool:
-        """Whether this broker has no files of a partition because the directory is away: it cannot lose any."""
+        """Whether this broker has no files of a partition because the directory is away. Then it cannot lose any."""
         if self._away is None or self._away[0] is not process or process.node is None:
             return False
         image = self._faults.metadata.image
@@ -72,19 +77,19 @@ class FailingDirectories:
         return key in process.node.broker.replicas.offline or not self._has_files(process, row)
 
     def given_up(self, name: str) -> bool:
-        """Whether the broker of that name is in no ISR any more with what is in its failed directory."""
+        """Whether the broker of that name is no longer in any ISR with a replica in its failed directory."""
         return self._failed is not None and self._failed[0].name == name and not self._in_isr(*self._failed)
 
     # ---- when
 
     def begin(self) -> None:
-        """From now on directories fail, where brokers have a second one."""
+        """Let directories fail from now on, if brokers have a second one."""
         if any(process.more for process in self._faults.cluster.brokers.values()):
             self._left = self._choose.choice((1, 2, 2))
             self._later(self.first_ms, self._fail)
 
     def end(self) -> None:
-        """No failure any more; what has failed comes back soon."""
+        """No further failure. A failed directory comes back soon."""
         self._left = 0
         if self._failed is not None:
             self._restart(self._failed, self._back)
@@ -92,7 +97,7 @@ class FailingDirectories:
             self._restart(self._away, self._return)
 
     def ended(self, process: Process) -> None:
-        """A process ends, however it does: the directory that failed comes back."""
+        """A process ends, in whatever way: the directory that failed comes back."""
         if self._failed is not None and self._failed[0] is process:
             self._faults.world.after(0, lambda: self._back(process))
 
@@ -126,7 +131,7 @@ class FailingDirectories:
         return [one for one in self._faults.cluster.brokers.values() if one.alive and not one.frozen]
 
     def _unnoticed(self, failed: tuple[Process, VirtualDisk]) -> None:
-        """Time is up for the broker to meet the failure."""
+        """The time for the broker to notice the failure is over."""
         process, disk = failed
         if self._failed is failed and self._losing and self._in_isr(process, disk):
             self._losing = False
@@ -157,7 +162,8 @@ class FailingDirectories:
     # ---- the return
 
     def _restart(self, failed: tuple[Process, VirtualDisk], then: Callable[[Process], None]) -> None:
-        """Whoever has repaired the disk restarts the broker in order, or kills it, as soon as that hurts nobody."""
+        """An operator who has repaired the disk restarts the broker in order, or kills it, as soon as that does no
+        harm."""
         process, _ = failed
         if failed not in (self._failed, self._away):
             return
@@ -178,7 +184,7 @@ class FailingDirectories:
         faults.world.after(RETRY_MS * 1000, lambda: self._restart(failed, then))
 
     def _back(self, process: Process) -> None:
-        """The process has ended: the next one has a directory that works."""
+        """The process has ended. The next one has a directory that works."""
         if self._failed is None:
             return
         faults, (_, disk) = self._faults, self._failed
@@ -200,14 +206,14 @@ class FailingDirectories:
             self._later(AGAIN_MS, self._fail)
 
     def _release(self) -> None:
-        """The faults are over: a guarded broker whose process goes on has lost nothing, and is guarded no more."""
+        """The faults are over. A guarded broker whose process goes on has lost nothing, so its guard ends."""
         for name, epoch in list(self._faults.guarded.items()):
             process = self._faults.cluster.brokers[int(name[1:])]
             if process.node is not None and process.node.broker.lifecycle.epoch == epoch and not self.ill(process):
                 del self._faults.guarded[name]
 
     def _kinds(self, process: Process, disk: VirtualDisk) -> list[str]:
-        """What the directory may be for the next process, the likelier the more often."""
+        """The states that the directory may have for the next process. A likelier one is listed more often."""
         losing = (self._losing and process.name in self._faults.guarded) or not self._in_isr(process, disk)
         bare = any(not self._has_files(process, row) for row in self._rows(process))  # it may become the only member
         kinds = ["whole", "whole"] + ([] if bare else ["away", "away"])
@@ -215,7 +221,7 @@ class FailingDirectories:
         return kinds
 
     def _may_return(self, process: Process) -> bool:
-        """Whether what the empty directory holds may go: as for a power cut, of this broker."""
+        """Whether the content of the empty directory may be lost, by the rules for a power cut of this broker."""
         away, self._away = self._away, None
         try:
             return process.alive and not process.frozen and self._guarded_without(process, away)

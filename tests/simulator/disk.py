@@ -1,16 +1,17 @@
 """A disk in memory that forgets what was never synced: the `Disk` and `File` of ports.py without a device.
 
-Deterministic: every choice comes from the seeded `Random` handed to `crash`, every fault is switched on by the test.
+The disk is deterministic: every choice comes from the seeded `Random` given to `crash`, and the test switches on every
+fault.
 
-- An append is in the page cache (`data`). A sync makes the file as it is then durable (`durable`).
-- `crash` is a power cut. Of each file there remains what was durable, or (with a `random`) also some of what came after.
-  Pages that were changed reach the device in any order, each or not, so a later one may be there and an earlier one not: it
-  reads as what was durable there, else as zeros. A page may be there as it was after an earlier append. The file ends behind
-  the last page that is there, or in it, or in zeros behind it.
-- A truncation that was not synced may be undone; the page in which it cut may be there all the same.
-- A file that was never synced is gone after a crash, or with a `random` may be there, with some of its pages.
-- Renames and removals are durable at once: Kafka's layout never relies on one of them being undone.
-- A killed process (`kill`) loses nothing: the page cache outlives it.
+- An append is in the page cache (`data`). A sync makes the file durable (`durable`) as it is at that time.
+- `crash` is a power cut. Of each file there remains what was durable and, with a `random`, perhaps some of what came
+  after. Changed pages reach the device in any order, each or not. So a later page may be there without an earlier one,
+  which then reads as what was durable there, or else as zeros. A page may be there as it was after an earlier append.
+  The file ends after the last page that is there, or inside it, or in zeros after it.
+- A truncation that was not synced may be undone. The page in which it cut may be there nevertheless.
+- A file that was never synced is gone after a crash or, with a `random`, may be there with some of its pages.
+- Renames and removals are durable at once, because Kafka's layout never relies on one of them being undone.
+- A killed process (`kill`) loses nothing, because the page cache outlives it.
 """
 
 import errno
@@ -21,11 +22,12 @@ from random import Random
 from actors.ports import Buffer, DiskFailed, DiskFull, Sync
 
 PAGE_BYTES = (512, 4096)
-"""What a device writes whole: a sector, or a page of the cache. Files here are small, so sectors count as often."""
+"""The size that a device writes as a whole: a sector, or a page of the cache. Files here are small, so both are used
+equally often."""
 
 
 class Inode:
-    """One file's bytes. Invariant: `durable` is what a power cut leaves at least; None when not even the name."""
+    """One file's bytes. Invariant: a power cut leaves at least `durable`; None if not even the name is durable."""
 
     __slots__ = ("cut", "data", "durable", "ends", "path")
 
@@ -34,12 +36,12 @@ class Inode:
         self.data = bytearray()
         self.durable: bytes | None = None
         self.cut = 0
-        """The least size since it was durable: what is durable from there on may come back only as a whole."""
+        """The smallest size since it was durable: the durable bytes from there on may come back only as a whole."""
         self.ends: list[int] = []
         """Sizes after the appends since then."""
 
     def make_durable(self) -> None:
-        """The device has it as it is."""
+        """Make the present content durable."""
         self.durable = bytes(self.data)
         self.cut = len(self.data)
         self.ends = []
@@ -56,7 +58,7 @@ class VirtualFile:
 
     @property
     def path(self) -> str:
-        """It follows renames."""
+        """The present path. A rename changes it."""
         return self.inode.path
 
     @property
@@ -109,7 +111,7 @@ class VirtualDisk:
     def __init__(self, room: int | None = None) -> None:
         """`room`: bytes that may still be appended; None: no limit."""
         self.id: bytes | None = None
-        """Directory id of a disk that took the place of a lost one."""
+        """The directory id of a disk that replaced a lost one."""
         self.files: dict[str, Inode] = {}
         self.room = room
         self.cold: Callable[[str, int, int], bool] | None = None
@@ -123,13 +125,13 @@ class VirtualDisk:
         self.sync_fails: Callable[[str], bool] | None = None
         """path -> whether its sync fails."""
         self.failed = False
-        """The device does nothing any more: names cannot be changed either."""
+        """Whether the device has failed altogether: names cannot be changed either."""
         self.appended_bytes = 0
         self.syncs = 0
         self.failed_syncs = 0
-        """Since the process began."""
+        """Failed syncs since the process began."""
         self.refused = 0
-        """The same of everything that failed or found no room."""
+        """All failures since the process began, lack of room included."""
 
     # -- ports.Disk ---------------------------------------------------------------------------------------------------
 
@@ -205,13 +207,13 @@ class VirtualDisk:
             self.cold = self.unreadable = lambda path, position, size: True
 
     def work(self) -> None:
-        """It was repaired, and has what it had."""
+        """The device was repaired, and has its content."""
         self.failed = False
         self.append_fails = self.sync_fails = self.cold = self.unreadable = None
 
     @contextmanager
     def readable(self) -> Iterator[None]:
-        """For the while every read succeeds at once: a checker looks at what is there."""
+        """A context in which every read succeeds at once, for a checker that looks at the content."""
         before = self.cold, self.unreadable
         self.cold = self.unreadable = None
         try:
@@ -256,7 +258,7 @@ class VirtualDisk:
 
 
 def _left(inode: Inode, page: int, random: Random | None) -> bytes | None:
-    """What of a file outlives a power cut; None: not even its name."""
+    """The part of a file that outlives a power cut; None: not even its name."""
     durable, data = inode.durable, bytes(inode.data)
     if random is None:
         return durable
@@ -273,7 +275,8 @@ def _left(inode: Inode, page: int, random: Random | None) -> bytes | None:
 
 
 def _undone(durable: bytes, data: bytes, begin: int, page: int, random: Random) -> bytes:
-    """The truncation is not there, but the page in which it cut may be: with what is there now, then zeros."""
+    """The truncation is undone, but the page in which it cut may have reached the device: with its present content,
+    then zeros."""
     end = min(begin + page, len(durable))
     if random.randrange(2):
         return durable
@@ -281,7 +284,7 @@ def _undone(durable: bytes, data: bytes, begin: int, page: int, random: Random) 
 
 
 def _grown(base: bytes, data: bytes, ends: list[int], page: int, random: Random) -> bytes:
-    """Some of the pages that differ from `base`, then perhaps a shorter end, or zeros up to the whole size."""
+    """Some of the pages that differ from `base`; then perhaps a shorter end, or zeros up to the whole size."""
     likely = random.choice((0.0, 0.5, 0.5, 0.9, 1.0))
     left = bytearray(base)
     for begin in range(0, len(data), page):

@@ -1,17 +1,19 @@
-"""What is done to a cluster, and what may be done together so that the promises still hold.
+"""The faults of a world, and which of them may happen together so that the promises still hold.
 
 This file alone decides which fault may begin when. Rules:
 
-1. A power cut takes what a broker had not synced, so at most ISR-1 members of a partition suffer one until they are back in
-   the ISR, and the members that are left stay untouched until the controller has noticed. Controllers sync everything:
-   they may lose power at any time, all at once. Who has been asked to stop leaves its ISRs: nobody loses power meanwhile.
-2. A killed process loses nothing; any number may be killed. But the controller takes every new process that did not stop in
-   order for one that may have lost something, so nobody loses power before it knows all that were killed.
-   Nor is the last sound member of an ISR killed while another one is damaged, nor that one once it is alone: who leaves an
-   ISR first is not foreseen, so those count that the controller knows, and all lose power only while nothing is damaged.
-   What rots is committed: all members of the ISR have it. Who may soon be fenced, for want of an answer to its heartbeats,
-   is no member to rely on: another one that loses power would be the last.
-3. Every fault ends by itself. Who stopped is started again, as a supervisor does.
+1. A power cut loses what a broker had not synced. So at most ISR-1 members of a partition suffer one until they are
+   back in the ISR, and the other members stay untouched until the controller has noticed. Controllers sync everything:
+   they may lose power at any time, all at once. A broker that has been asked to stop leaves its ISRs, so no broker
+   loses power meanwhile.
+2. A killed process loses nothing, and any number may be killed. But the controller assumes that every new process
+   without a clean stop may have lost data, so no broker loses power before the controller knows of all that were
+   killed. The last sound member of an ISR is not killed while another member is damaged, nor is a damaged member once
+   it is alone. The order in which members leave an ISR is not foreseen, so members count as the controller knows them,
+   and all lose power only while nothing is damaged. Rotten data is committed: all members of the ISR have it. A broker
+   that may soon be fenced, because its heartbeats get no answer, does not count as a reliable member: another one that
+   loses power might be the last.
+3. Every fault ends by itself. A stopped process is started again, as a supervisor does.
 4. Log directories beside the first one fail by rules of their own (`directories.py`).
 """
 
@@ -31,7 +33,7 @@ from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import EPOCH_WALL_MS, Process, World
 
 PAUSE_MS = (200, 8_000)
-"""Between the beginnings of two faults."""
+"""The time between the beginnings of two faults."""
 
 
 class Faults:
@@ -46,9 +48,9 @@ class Faults:
         self.counts: Counter[str] = Counter()
         self.over = True
         self.all_flushed = False
-        """Every partition, the internal ones too, waits for the disk: flush.messages=1."""
+        """Whether every partition, internal ones included, waits for the disk: flush.messages=1."""
         self.guarded: dict[str, int] = {}
-        """Broker processes that lost power -> broker epoch they had: others stay untouched until that epoch is gone."""
+        """Broker processes that lost power -> their broker epoch. Others stay untouched until that epoch is gone."""
         self._menu: list[tuple[int, str, Callable[[], bool]]] = [
             (4, "kill", self.kill),
             (3, "controllers lose power", self.controllers_lose_power),
@@ -71,20 +73,20 @@ class Faults:
         self.rotten: dict[tuple[str, str], VirtualDisk] = {}
         """(process, directory of a partition) with a damaged segment -> the disk it was on."""
         self._flipped: dict[tuple[str, str], list[tuple[VirtualDisk, str, int, int, int]]] = {}
-        """The same -> (disk, path, position, bits, value behind it) of every byte that rotted."""
+        """The same -> (disk, path, position, bits, value after it) of every byte that rotted."""
         self._down: dict[str, None] = {}
         """Processes that stay down for now."""
         self.directories = FailingDirectories(self)
         world.ended.append(self._ended)
 
     def begin(self) -> None:
-        """From now on faults come."""
+        """Let faults come from now on."""
         self.over = False
         self._next()
         self.directories.begin()
 
     def end(self) -> None:
-        """No new ones; all that is still on ends."""
+        """No new faults. All that are still on end."""
         self.over = True
         self.world.heal()
         self._down.clear()
@@ -125,7 +127,8 @@ class Faults:
         return processes[self.choose.randrange(len(processes))]
 
     def _free(self) -> list[Process]:
-        """Running processes that may be hurt now: brokers not while one that lost power is not yet known to have."""
+        """Running processes that may be hurt now. Brokers are not among them while one has lost power and is not known
+        to have."""
         controllers = [process for process in self.cluster.controllers.values() if process.alive]
         return controllers + self._free_brokers()
 
@@ -152,8 +155,8 @@ class Faults:
         return bool(self.guarded)
 
     def _known(self, process: Process) -> bool:
-        """Whether it runs and shall go on, has a good part of its lease, and the controller has registered the process that
-        it is now."""
+        """Whether it runs and is meant to go on, most of its lease is left, and the controller has registered its
+        present process."""
         broker = process.node.broker if process.node is not None else None
         registration = self.metadata.image.broker(int(process.name[1:]))
         if broker is None or process.frozen or broker.lifecycle.stopping or registration is None:
@@ -165,7 +168,7 @@ class Faults:
 
     def _ended(self, process: Process) -> None:
         if process.disk.sync_fails is not None:
-            # What the kernel could not write it forgets: a restarted process finds only what is on the device.
+            # The kernel forgets what it could not write: a restarted process finds only what is on the device.
             process.disk.sync_fails = None
             self.world.after(0, lambda: process.disk.crash(self.world.power))
         self.directories.ended(process)
@@ -213,7 +216,7 @@ class Faults:
         return True
 
     def broker_loses_power(self) -> bool:
-        """A broker's unsynced bytes are gone, where rule 1 allows it."""
+        """A broker loses its unsynced bytes, where rule 1 allows it."""
         process = self._some(list(self.cluster.brokers.values()))
         if not self._guard(process):
             return False
@@ -222,11 +225,12 @@ class Faults:
         return True
 
     def _guard(self, process: Process) -> bool:
-        """Whether a broker may lose what it has not synced; until it is known to have, the others are safe from faults."""
+        """Whether a broker may lose what it has not synced. Until it is known to have lost it, the others are safe from
+        faults."""
         return self._calm() and self._guarded(process)
 
     def _calm(self) -> bool:
-        """Whether nobody is guarded, the network is whole and every broker is known."""
+        """Whether no broker is guarded, the network is whole and every broker is known."""
         brokers = self.cluster.brokers.values()
         return not self._on_guard() and not self.world.partitions and all(self._known(one) for one in brokers)
 
@@ -239,7 +243,7 @@ class Faults:
         return True
 
     def _may_lose(self, process: Process) -> bool:
-        """Every partition keeps a member of its ISR."""
+        """Whether every partition keeps a member of its ISR."""
         image, me = self.metadata.image, int(process.name[1:])
         if image.broker(me) is None:
             return False
@@ -253,11 +257,11 @@ class Faults:
         return {member for member in image.isr(row) if not self.is_rotten(f"b{member}", directory)}
 
     def _reliable(self, row: int) -> set[int]:
-        """Those of them that will not leave the ISR for what has been done to them already."""
+        """Those of them that will not leave the ISR because of a fault that has already happened."""
         return {member for member in self._sound(row) if self._known(self.cluster.brokers[member])}
 
     def is_rotten(self, name: str, directory: str) -> bool:
-        """Whether rot was put there and is there still."""
+        """Whether rot was put there and is still there."""
         disk = self.rotten.get((name, directory))
         if disk is None:
             return False
@@ -268,9 +272,10 @@ class Faults:
 
     @contextmanager
     def without_rot(self, name: str, directory: str) -> Iterator[bool]:
-        """For the while every byte of a replica that rot has changed is what it was; gives whether there is one.
+        """A context in which every byte of a replica that rot has changed has its old value. Gives whether there is
+        one.
 
-        One that was fetched anew is not rotten, though its directory is there.
+        A replica that was fetched anew is not rotten, though its directory exists.
         """
         here = self.cluster.brokers[int(name[1:])].disks
         whole = []
@@ -299,7 +304,7 @@ class Faults:
         return True
 
     def _freeze(self, process: Process) -> Callable[[], None]:
-        """SIGSTOP; the SIGCONT that ends it."""
+        """SIGSTOP. Returns the function that sends SIGCONT."""
         process.freeze()
         self.world.say(process.name, "FAULT frozen")
         life = process.life
@@ -320,7 +325,7 @@ class Faults:
         return True
 
     def _roll(self, process: Process) -> None:
-        """Its turn has come; where it may not be hurt yet, a little later."""
+        """It is this broker's turn. If it may not be hurt yet, it stops a little later."""
         if process in self._free_brokers():
             self._shutdown(process)
         elif process.alive and not self.over:
@@ -345,13 +350,13 @@ class Faults:
         return True
 
     def _up(self, processes: list[Process]) -> None:
-        """They stay down no longer."""
+        """Let these processes start again."""
         for process in processes:
             self._down.pop(process.name, None)
             self._start(process)
 
     def brokers_lose_power(self) -> bool:
-        """All at once, where every partition that is there waits for the disk."""
+        """All brokers at once, if every partition waits for the disk."""
         if self._on_guard() or not self.all_flushed or any(self.is_rotten(*place) for place in list(self.rotten)):
             return False
         for process in self.cluster.brokers.values():
@@ -363,7 +368,8 @@ class Faults:
     # ---- disks and clocks
 
     def sync_fails(self) -> bool:
-        """The device refuses to write log files; who notices must stop. A broker loses what it had not synced."""
+        """The device refuses to write log files. A node that notices must stop. A broker loses what it had not
+        synced."""
         controllers = list(self.cluster.controllers.values())
         process = self._some([*controllers, *self.cluster.brokers.values()])
         if not process.alive or process.frozen or (process.name[0] == "b" and not self._guard(process)):
@@ -405,7 +411,7 @@ class Faults:
         return True
 
     def rot(self) -> bool:
-        """One bit of a sealed segment flips that is committed, where the ISR has two more members that can be relied on."""
+        """One bit flips in a sealed, committed segment, where the ISR has two more members that can be relied on."""
         process = self._some(list(self.cluster.brokers.values()))
         image, me = self.metadata.image, int(process.name[1:])
         if self._on_guard() or image.broker(me) is None or process.node is None or process.node.broker is None:
@@ -440,7 +446,7 @@ class Faults:
         ]
 
     def clock_jumps(self) -> bool:
-        """A wall clock is up to an hour off from now on; records from further ahead are refused (KIP-937)."""
+        """A wall clock is up to an hour wrong from now on. Records from further ahead are refused (KIP-937)."""
         process = self._some(self._all())
         off_ms = self.choose.randint(-3_600_000, 3_600_000)
         process.wall_ms = EPOCH_WALL_MS + off_ms
@@ -453,11 +459,11 @@ class Faults:
         return [process.name for process in self._all()]
 
     def partition(self) -> bool:
-        """Two groups of nodes that hear nothing of each other."""
+        """Two groups of nodes that do not receive anything from each other."""
         return self._split(both=True)
 
     def one_way(self) -> bool:
-        """One group is not heard by the other."""
+        """One group receives nothing from the other."""
         return self._split(both=False)
 
     def _split(self, *, both: bool) -> bool:
@@ -495,7 +501,7 @@ class Faults:
             link.cut_here(process)
 
     def slow(self) -> bool:
-        """One direction between two processes takes long."""
+        """Messages in one direction between two processes take long."""
         names = self._names()
         pair = (names[self.choose.randrange(len(names))], names[self.choose.randrange(len(names))])
         self.world.slow_us[pair] = self.choose.randint(5_000, 400_000)

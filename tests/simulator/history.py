@@ -1,7 +1,7 @@
-"""What the clients tried and what they were told: the facts that checkers compare with the logs.
+"""What the clients tried and what they were told: the facts with which checkers compare the logs.
 
 This file alone decides how a record is named: `value = b"<producer>:<topic>:<partition>:<number>"`, used once in a world.
-The history calls the checkers; it judges nothing itself.
+The history calls the checkers; it checks nothing itself.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ class Attempt(NamedTuple):
     acks: int
     idempotent: bool
     topic_id: bytes = b""
-    """The topic that it was sent to and no namesake; empty where the producer went by the name."""
+    """The id of the topic to which it was sent; empty if the producer used only the name."""
 
 
 class History:
@@ -32,11 +32,11 @@ class History:
         self.attempts: dict[bytes, Attempt] = {}
         self.counts: Counter[str] = Counter()
         self.deleted: dict[str, None] = {}
-        """Topics that somebody tried to delete: what happens to their records is no loss."""
+        """Topics that a client tried to delete: their records may be lost."""
         self.ends: dict[tuple[bytes, int], int] = {}
-        """(topic id, partition) -> the offset behind the last record that was acknowledged."""
+        """(topic id, partition) -> the offset after the last record that was acknowledged."""
         self.purged: dict[tuple[bytes, int], int] = {}
-        """(topic id, partition) -> up to where somebody tried to delete records."""
+        """(topic id, partition) -> the offset up to which a client tried to delete records."""
         self.tried: dict[tuple[str, str, int], set[int]] = {}
         """(group, topic, partition) -> every offset that a member asked to commit."""
         self._floors: dict[tuple[str, str, int], int] = {}
@@ -57,7 +57,7 @@ class History:
             function(topic, topic_id, partition, offset, values, acks)
 
     def created(self, topic: str, topic_id: bytes) -> None:
-        """A client was told that its topic is there."""
+        """A client was told that its topic exists."""
         self.counts["topics created"] += 1
         for function in self.hooks.created:
             function(topic, topic_id)

@@ -1,8 +1,8 @@
 """Many seeds on all cores: a progress bar, every failure with the command that replays it, and a summary.
 
-This file alone decides how seeds are spread over processes. A worker is a process of its own from the start, since a copy of
-one that has threads may wait for their locks for ever. It runs one world at a time with the cycle collector off, and
-collects between worlds: a world lives for seconds, and its garbage is bounded.
+This file alone decides how seeds are spread over processes. A worker is a new process, not a fork: a fork of a process
+with threads may wait for their locks for ever. It runs one world at a time with the cycle collector off, and collects
+between worlds. A world lives for seconds, so its garbage is bounded.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from tests.simulator.simulation import Result, simulate
 
 PR_SET_PDEATHSIG = 1
 EVERY = 10
-"""Seeds between two lines where there is no terminal for a bar."""
+"""The number of seeds between two lines if there is no terminal for a bar."""
 
 
 def alone(seed: int) -> Result:
@@ -41,15 +41,15 @@ def alone_in(world: Callable[..., Result], /, **parameters: object) -> Result:
 
 
 def workers(jobs: int | None = None) -> ProcessPoolExecutor:
-    """So many processes; one a core that this process may use unless it is said."""
+    """A pool of `jobs` processes; by default one for each core that this process may use."""
     jobs = jobs or len(os.sched_getaffinity(0))
     return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with, initargs=(os.getpid(),))
 
 
 def _end_with(parent: int) -> None:
-    """Do not go on for hours when the parent was killed: it could not end its workers."""
+    """End when the parent is gone: a parent that was killed could not end its workers, which would run for hours."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was gone before that
+    if os.getppid() != parent:  # the parent ended before the signal was set
         os._exit(1)
 
 
@@ -73,7 +73,7 @@ def commit() -> str:
 
 
 def report(first: int, count: int, jobs: int | None) -> list[Result]:
-    """Run `count` seeds from `first` on, and say how it went; the results that failed."""
+    """Run `count` seeds from `first` on and print the outcome. Returns the results that failed."""
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     results: list[Result] = []
@@ -93,7 +93,7 @@ def report(first: int, count: int, jobs: int | None) -> list[Result]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """What was done to how much, and what came of it."""
+    """The faults, the amounts of work and the outcome, as text."""
     faults: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for result in results:

@@ -1,6 +1,6 @@
-"""A cluster in virtual time with one topic `t` of one partition, its segments small, and one client.
+"""A cluster in virtual time with one topic `t` of one partition with small segments, and one client.
 
-For tests of what becomes of a partition's files. Each request about the data goes to the leader.
+For tests of a partition's files. Each request about the data goes to the leader.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ class OneTopic:
         settings: Mapping[str, str] = SMALL,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """`replicas`: None for all three brokers, in an order that the controller chooses. `settings` of the topic,
-        `config` of the nodes."""
+        """`replicas`: None for all three brokers, in an order that the controller chooses. `settings`: of the topic.
+        `config`: of the nodes."""
         self.settings = settings
         self.world = World(1)
         self.cluster = Cluster(self.world, config=config)
@@ -35,7 +35,7 @@ class OneTopic:
         self.create(replicas)
 
     def create(self, replicas: Sequence[int] | None) -> None:
-        """The topic, again after `drop`."""
+        """Create the topic, again after `drop`."""
         kind = message("CreateTopicsRequest")
         configs = [kind.CreatableTopicConfig(name=name, value=value) for name, value in self.settings.items()]
         topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3, configs=configs)
@@ -62,13 +62,13 @@ class OneTopic:
         assert (reply.error_code, reply.responses[0].partitions[0].error_code) == (0, 0)
 
     def move(self, replicas: Sequence[int]) -> None:
-        """Reassign the partition, and wait for it."""
+        """Reassign the partition, and wait until that is done."""
         self.reassign(replicas)
         self.until(lambda: tuple(self.image.replicas(self._row)) == tuple(replicas) and self.leader in replicas)
         self.world.run_for(1_000)
 
     def until(self, condition: Callable[[], bool], milliseconds_max: int = 60_000) -> None:
-        """Move the world until it holds, as it must."""
+        """Move the world until the condition holds. It fails if that takes too long."""
         assert self.world.run_until(condition, milliseconds_max)
 
     def stop(self, broker: int) -> None:
@@ -81,7 +81,7 @@ class OneTopic:
 
     @property
     def image(self) -> Any:
-        """The active controller's."""
+        """The active controller's image."""
         active = self.cluster.active()
         assert active is not None
         return active.node.controller.image
@@ -99,7 +99,7 @@ class OneTopic:
         return set(self.image.isr(self._row))
 
     def partition(self, broker: int) -> Partition:
-        """As that broker, which runs and has a replica, holds it."""
+        """The partition at a broker, which must run and have a replica."""
         node = self.cluster.brokers[broker].node
         assert node is not None and node.broker is not None
         partition = node.broker.replicas.get("t", 0)
@@ -110,16 +110,17 @@ class OneTopic:
         return self.partition(broker).log
 
     def file(self, broker: int, path: str) -> bytes:
-        """What is in a file of that broker now, on the disk or not yet; nothing when it is not there."""
+        """The content of a file of that broker now, durable or not; empty when there is no file."""
         inode = self.cluster.brokers[broker].disk.files.get(path)
         return b"" if inode is None else bytes(inode.data)
 
     def call(self, name: str, version: int, request: Any) -> Any:
-        """Ask the leader; None: no answer."""
+        """Send a request to the leader. None: no answer."""
         return self.client.call(f"b{self.leader}", name, version, request)
 
     def send(self, *values: bytes, acks: int = -1, leader: int | None = None, **producer: int) -> Any:
-        """The partition's answer to one batch; None: none. `leader`: who is asked, `producer`: of a batch's header."""
+        """Produce one batch. Returns the partition's answer; None: no answer. `leader`: the broker asked. `producer`:
+        fields of the batch's header."""
         kind = message("ProduceRequest")
         builder = batches.Builder(timestamp_ms=1_600_000_000_000, **producer)
         for value in values:
@@ -131,13 +132,13 @@ class OneTopic:
         return reply.responses[0].partition_responses[0] if reply is not None else None
 
     def produce(self, *values: bytes, acks: int = -1, leader: int | None = None, **producer: int) -> int:
-        """One batch, acknowledged; its base offset."""
+        """Produce one batch, which must be acknowledged. Returns its base offset."""
         answer = self.send(*values, acks=acks, leader=leader, **producer)
         assert answer.error_code == 0, answer
         return int(answer.base_offset)
 
     def delete_records(self, offset: int) -> None:
-        """Everything below `offset`."""
+        """Delete everything below `offset`."""
         kind = message("DeleteRecordsRequest")
         wanted = kind.DeleteRecordsPartition(partition_index=0, offset=offset)
         topic = kind.DeleteRecordsTopic(name="t", partitions=[wanted])

@@ -1,7 +1,7 @@
-"""Every turn ends: a node that computes for ever inside one turn is a violation, not a run that hangs.
+"""Every turn ends: a node that computes for ever inside one turn is a violation, and the run does not hang.
 
-Virtual time stands still inside a turn, so this alone looks at the processor's time: when so much of it has gone by without
-a single turn, whatever runs is interrupted where it is.
+Virtual time stands still inside a turn, so only this file looks at processor time. When a limit of it has gone by
+without a single turn, the running code is interrupted wherever it is.
 """
 
 import signal
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from tests.simulator.checkers.hooks import Violation
 
 CPU_S_MAX = 20.0
-"""Thousands of times what a turn takes."""
+"""Thousands of times the processor time of a turn."""
 
 
 @contextmanager
 def turns_end(turns: Callable[[], int], cpu_s_max: float = CPU_S_MAX) -> Iterator[None]:
-    """Raise Violation (`turns_end`) inside the block when `turns()` stands still for `cpu_s_max` seconds of processor time.
-    For the main thread."""
+    """Raise Violation (`turns_end`) inside the block when `turns()` does not change for `cpu_s_max` seconds of
+    processor time. For the main thread."""
     seen = -1
 
     def look(*_: object) -> None:

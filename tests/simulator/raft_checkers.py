@@ -1,6 +1,7 @@
-"""What must hold in the raft world, looked at after every event, only where something changed.
+"""What must hold in the raft world. It is checked after every event, only where something changed.
 
-Named as in Kafka's RaftEventSimulationTest where it has the same: SingleLeader, MonotonicEpoch, MonotonicHighWatermark,
+The names are those of Kafka's RaftEventSimulationTest where that has the same: SingleLeader, MonotonicEpoch,
+MonotonicHighWatermark,
 CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark, SnapshotAtLogStart.
 """
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Violation(AssertionError):
-    """A checker's name and what it saw."""
+    """A property does not hold: the checker's name and what it saw."""
 
     def __init__(self, checker: str, what: str) -> None:
         super().__init__(f"{checker}: {what}")
@@ -23,7 +24,7 @@ class Violation(AssertionError):
 
 
 class Seen:
-    """What a process showed last."""
+    """The values that a process showed last."""
 
     __slots__ = ("epoch", "high_watermark", "leads", "start")
 
@@ -35,7 +36,7 @@ class Seen:
 
 
 class Checkers:
-    """All of them, over one record of what is committed."""
+    """All checkers of the raft world, over one record of what is committed."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
@@ -45,9 +46,9 @@ class Checkers:
         """Every batch that any replica has shown below its high watermark."""
         self.committed_end = 0
         self.commit_epochs: list[int] = []
-        """Parallel: the epoch in which it was committed, which may be later than its own. Never falls."""
+        """For each of them the epoch in which it was committed, which may be later than its own. Never falls."""
         self.places: dict[int, int] = {}
-        """Base offset -> place in `committed`."""
+        """Base offset -> index in `committed`."""
         self.seen: dict[int, Seen] = {}
 
     def started(self, replica: "Replica") -> None:

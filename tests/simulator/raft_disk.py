@@ -1,8 +1,8 @@
-"""A disk for one simulated replica: what is in the page cache, what survives a crash.
+"""A disk for one simulated replica: the content of the page cache, and what survives a crash.
 
 Batches are `actors.ports.Batch` values whose data is a short unique name. A sync makes durable what was there when it
-began; a crash keeps what was durable and, at the whim of the seed, some of what was written since: a torn tail is cut,
-an unsynced truncation may come undone, an unsynced quorum-state may or may not be there.
+began. A crash keeps what was durable and, as the seed decides, some of what was written since: a torn tail is cut, an
+unsynced truncation may be undone, an unsynced quorum-state may or may not be there.
 """
 
 from bisect import bisect_left
@@ -41,7 +41,7 @@ class Contents:
         return self.batches[0].base_offset if self.batches else self.start.end_offset
 
     def find(self, offset: int) -> int:
-        """Place of the batch that holds `offset`, or of the first after it."""
+        """Index of the batch that holds `offset`, or of the first after it."""
         return bisect_left(self.batches, offset, key=lambda batch: batch.last_offset)
 
     def at(self, offset: int) -> Batch | None:
@@ -67,7 +67,7 @@ class Disk:
         self.page = Contents()
         self.durable = Contents()
         self.dirty = False
-        """Something other than appended batches changed since the last sync."""
+        """Whether anything but appended batches changed since the last sync."""
         self._syncs: dict[int, tuple[Contents | int, HardState]] = {}
 
     # -- LogReader
@@ -107,7 +107,7 @@ class Disk:
         self.page.snapshots = [snapshot]
 
     def cut(self, latest: SnapshotId, start: SnapshotId) -> None:
-        """A snapshot of our own; durable at once, together with all below it."""
+        """A snapshot that the replica took. It is durable at once, together with everything below it."""
         self._settle()
         for contents in (self.page, self.durable):
             assert contents.end_offset >= latest.end_offset
@@ -145,7 +145,7 @@ class Disk:
         self.durable.hard = hard
 
     def crash(self, random: Random) -> None:
-        """Only the durable part is sure; some of the rest may be there too."""
+        """Only the durable part is certain to survive. Some of the rest may be there too."""
         kept = self.durable.copy()
         if random.random() < 0.5 and self.page.start == kept.start:
             same = 0

@@ -1,10 +1,10 @@
-"""Mistakes that the raft simulation must catch: each is planted for the length of a run.
+"""Mistakes that the raft simulation must catch: each one is planted for the length of a run.
 
     python -m tests.simulator.raft_planted            search a seed for every mistake and record it
-    python -m tests.simulator.raft_planted NAME       the same for one
+    python -m tests.simulator.raft_planted NAME       the same for one mistake
 
-`raft_planted.json` keeps the first seed that caught each, and by which checker. `make test` replays those: a mistake that
-goes unnoticed means that a checker, or a fault, has got lost.
+`raft_planted.json` keeps the first seed that caught each mistake, and the checker. `make test` replays those: a mistake
+that goes unnoticed means that a checker or a fault has been lost.
 """
 
 import json
@@ -59,7 +59,7 @@ def _high_watermark_of_old_epoch() -> Any:
 
 
 def _leader_counts_unsynced() -> Any:
-    """The leader counts itself with what it has appended."""
+    """The leader counts itself with everything that it has appended."""
     advance = leading.advance
 
     def eager(core: Core) -> None:
@@ -90,7 +90,7 @@ def _resumed_epoch() -> Any:
 
 
 def _truncation_skipped() -> Any:
-    """A log that has left the leader's is not cut."""
+    """A log that has diverged from the leader's is not truncated."""
     return patch.object(leading, "_diverging", lambda core, request: None)
 
 
@@ -109,7 +109,7 @@ def _hint_without_pre_vote() -> Any:
 
 
 def _high_watermark_of_another_log() -> Any:
-    """The leader's high watermark is taken over though the logs are not known to agree."""
+    """The leader's high watermark is taken over although the logs are not known to agree."""
     truncate, begin = following._truncate, following.download.begin
 
     def diverged(core: Core, diverging: Any) -> None:
@@ -121,7 +121,7 @@ def _high_watermark_of_another_log() -> Any:
 
 
 def _stale_candidate_wins() -> Any:
-    """A vote is granted though the candidate's log is behind."""
+    """A vote is granted although the candidate's log is behind."""
     may_grant = election._may_grant
 
     def lenient(core: Core, request: Any) -> bool:
@@ -144,7 +144,7 @@ PLANTED: dict[str, Callable[[], Any]] = {
 
 
 def caught(name: str, seed: int) -> str | None:
-    """Which checker catches the planted mistake with that seed; `assertion` for one of the machine's own."""
+    """The checker that catches the planted mistake with that seed; `assertion` for one of the machine's own."""
     with PLANTED[name]():
         try:
             run(seed)
@@ -174,7 +174,7 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """For a look at one by hand."""
+    """For a look at one mistake by hand."""
     with PLANTED[name]():
         yield
 

@@ -1,12 +1,12 @@
-"""What one seed does to the raft world: chaos, then peace, then two polite questions.
+"""The faults of one seed in the raft world: chaos, then peace, then two further tests of the quorum.
 
-This file alone decides how likely each fault is, and what is asked of a quorum once the faults stop:
+This file alone decides how likely each fault is, and what a quorum must do once the faults stop:
 
 chaos    ten virtual seconds of faults and clients.
-peace    everything is healed; the quorum must elect, commit, and bring every replica to the same end.
-cut off  one voter that does not lead is cut off (silently, or as if the leader's port refused it) and comes back: the leader
-         and the epoch stay.
-kill     the leader dies: another one leads within a second, one epoch later (in 99 of 100 seeds).
+peace    all faults end; the quorum must elect, commit, and bring every replica to the same end.
+cut off  one voter that does not lead is cut off (silently, or as if the leader's port refused it) and comes back: the
+leader and the epoch must stay.
+kill     the leader dies: another one must lead within a second, one epoch later (in 99 of 100 seeds).
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
     events: int
     committed: int
     kill_epochs: int
-    """Epochs that the clean kill consumed; 0 when there was none (a single voter)."""
+    """Epochs that the kill of the leader used up; 0 when there was none (a single voter)."""
     kill_ms: int
 
 
@@ -74,7 +74,7 @@ def _repeat(world: World, act: "type[None] | object", mean_ms: int) -> None:
 
 
 def _client(world: World) -> None:
-    """Whoever believes that it leads gets a batch, the deposed too."""
+    """Every replica that believes that it leads gets a batch, also a deposed one."""
     for replica in world.replicas.values():
         if replica.gained is not None:
             world.propose(replica)
@@ -144,7 +144,7 @@ def _resign(world: World) -> None:
 
 
 def _lose_disk(world: World) -> None:
-    """At most a minority of the voters, and seldom: what only they held is gone."""
+    """At most a minority of the voters loses its disk, and seldom: what only they held is gone."""
     replica = _any(world)
     if replica.key not in world.voters:
         world.lose_disk(replica)
@@ -160,7 +160,7 @@ FAULTS = (_crash, _crash, _crash, _crash_all, _freeze, _partition, _partition, _
 
 
 def _peace(world: World) -> None:
-    """Everything heals; the quorum must become one."""
+    """All faults end. The quorum must reach one state."""
     world.note("peace")
     world.cut.clear()
     world.refusing.clear()
@@ -207,11 +207,11 @@ def _settle(world: World, when: str) -> None:
         raise Violation("Liveness", f"not settled {when}: {states}")
 
 
-# -- questions
+# -- further tests
 
 
 def _cut_off(world: World) -> None:
-    """One voter disappears for a while and returns: nobody else notices."""
+    """One voter is cut off for a while and returns. No other replica may notice."""
     leader = _leader(world)
     assert leader.raft is not None
     epoch = leader.raft.epoch

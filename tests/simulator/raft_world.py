@@ -4,11 +4,11 @@ This file alone decides what can happen to a replica: messages are delayed, reor
 processes freeze, crash (losing unsynced bytes) and restart, disks are lost. Rules:
 
 1. Nothing but the seed decides. Events of equal time run in the order in which they were planned.
-2. A crashed process is noticed as on a real network: its connections break (`link_lost`), new ones are refused. A frozen
-   or cut-off one is only silent.
+2. A crashed process is noticed as on a real network: its connections break (`link_lost`), and new ones are refused. A
+   frozen process, or one that is cut off, is only silent.
 3. After every event the checkers look at the replica that it touched.
 
-A run is `World(seed).run()`; the story of a seed is in `World.history` when `trace` is set.
+A run is `World(seed).run()`. With `trace` the events of a seed are in `World.history`.
 """
 
 import heapq
@@ -35,7 +35,8 @@ from tests.simulator.raft_disk import Disk
 WALL_MS = 1_700_000_000_000
 SNAPSHOT_BYTES_MAX = 1000
 FETCH_BYTES_MAX = (10, 40)
-"""One batch an answer, or a few: with one, an epoch's opening does not ride along with the records before it."""
+"""Batches in an answer: one, or a few. With one, the LeaderChange does not travel together with the records before
+it."""
 
 
 class Chance:
@@ -50,7 +51,7 @@ class Chance:
 
 
 def control_batch(change: LeaderChange, offset: int, epoch: int, now: Now) -> Batch:
-    """One record saying who leads."""
+    """A batch with one record that names the leader."""
     return Batch(offset, offset, epoch, b"leader %d of %d" % (change.leader_id, epoch))
 
 
@@ -67,9 +68,9 @@ class Replica:
         self.gained: Leadership | None = None
         self.wakeup_ms = -1
         self.sync_done_ms = 0
-        """When the last sync begun will be done: they finish in order."""
+        """When the last sync that was begun will be done. Syncs finish in order."""
         self.told = 0
-        """High watermark when it last acted."""
+        """The high watermark when it last acted."""
         self.parts = 0
         """Bytes of the snapshot in transfer."""
 
@@ -99,7 +100,7 @@ class Replica:
         self.frozen = None
 
     def perform(self) -> None:
-        """Do what the machine wants, in its order, until it wants nothing more."""
+        """Perform what the machine returns, in its order, until it returns nothing more."""
         raft, world, disk = self.raft, self.world, self.disk
         assert raft is not None
         ready = raft.ready()
@@ -142,10 +143,12 @@ class Replica:
         raft, world = self.raft, self.world
         assert raft is not None
         if ready.sync is not None:
-            # Told to others, not yet on the disk. Votes and epochs more often than records.
+            # Something was told to others that is not on the disk yet. Votes and epochs are hit more often than
+            # records.
             likely = world.sniper * (6 if ready.hard_state is not None else 1)
         elif raft.role is Role.LEADER and (self.gained is None or raft.high_watermark != self.told):
-            # A new leader has written what nobody else has yet; or has just seen something committed.
+            # A new leader has written records that no other replica has, or has just learned that records are
+            # committed.
             likely = world.ambush
         else:
             likely = 0.0
@@ -216,7 +219,7 @@ class World:
         self.replicas = {key.id: Replica(self, key) for key in keys}
         self.cut: set[tuple[int, int]] = set()
         self.refusing: set[tuple[int, int]] = set()
-        """(from, to): the target looks dead from there, though it lives."""
+        """(from, to): the target looks dead from there, although it lives."""
         self.loss = 0.0
         self.sniper = 0.0
         self.ambush = 0.0
@@ -236,7 +239,7 @@ class World:
         self.at(self.now.mono_ms + delay_ms, act, *arguments)
 
     def run_until(self, mono_ms: int, done: Callable[[], bool] | None = None) -> bool:
-        """Run events; True once `done` says so, else False at the given time."""
+        """Run events. True once `done` holds, else False at the given time."""
         queue = self.queue
         while queue and queue[0][0] <= mono_ms:
             time_ms, _, act, arguments = heapq.heappop(queue)

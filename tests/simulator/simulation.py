@@ -1,9 +1,9 @@
-"""One world: what a seed decides, how it runs, and what came of it.
+"""One world: what a seed decides, how it runs, and its result.
 
-A run has four parts: the cluster comes up; clients work while faults come and go; the faults end and the cluster must
-become healthy within a bounded time (liveness); everything committed is read back, and who comes late is served. Every
-choice comes from the seed through generators of their own, so that a change in one part of a world leaves the choices of
-the others alone.
+A run has four parts. The cluster comes up. Clients work while faults come and go. The faults end, and the cluster must
+become healthy within a bounded time (liveness). Everything committed is read back, and late clients are served. Every
+choice comes from the seed through a generator of its own part, so that a change in one part of a world does not change
+the choices of the others.
 """
 
 import random
@@ -75,16 +75,16 @@ CLEANER = {
     "replica.high.watermark.checkpoint.interval.ms": "200",
 }  # fmt: skip
 Patch = Callable[[], Callable[[], None]]
-"""Changes one function of the product; what it returns takes the change back."""
+"""Changes one function of the product. Returns the function that takes the change back."""
 
 
 class Result(NamedTuple):
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     ok: bool
     checker: str
-    """Which property did not hold; empty if all did."""
+    """The property that did not hold; empty if all did."""
     text: str
     virtual_ms: int
     cpu_s: float
@@ -117,7 +117,7 @@ class Shape(NamedTuple):
     churn: bool
     members: int
     purge: bool = False
-    """Whether somebody deletes records."""
+    """Whether a client deletes records."""
     directories: int = 1
     """Log directories of a broker; where there are two, the second one fails."""
     compacted: tuple[Topic, ...] = ()
@@ -228,7 +228,7 @@ class Simulation:
         self.clients: list[Client] = []
 
     def run(self) -> Result:
-        """All of it. Never raises what a checker or a node raises."""
+        """Run the whole world. Never raises what a checker or a node raises."""
         began, checker, text = process_time(), "", ""
         try:
             with turns_end(lambda: self.world.turns):
@@ -285,7 +285,7 @@ class Simulation:
         topics = {topic.name: topic.partitions for topic in self.shape.topics}
         for number in range(self.shape.producers):
             idempotent = number == 0 or bool(choose.randrange(2))
-            # Where a log begins anew behind deleted records nobody knows the producer, and any sequence is its first.
+            # A log that begins again after deleted records does not know the producer, and accepts any first sequence.
             kind = Pipeline if line.randrange(2) and idempotent and not self.shape.purge else Producer
             producer = kind(self._client(f"p{number}"), acks=-1 if idempotent else 1, idempotent=idempotent,
                             pause_ms=choose.choice((300, 800, 2_000)))  # fmt: skip
@@ -318,7 +318,7 @@ class Simulation:
             client.spawn(read_again(client, self.compacted, topic.name, partition))
 
     def _finish(self) -> None:
-        """Writable, quiet, and all that was committed can be read."""
+        """Check that the cluster is writable and quiet, and that everything committed can be read."""
         last = Producer(self._client("last"), acks=-1, idempotent=True, pause_ms=1)
         topics = {topic.name: topic.partitions for topic in self.shape.topics}
         count = self.history.counts["last"]
@@ -334,7 +334,7 @@ class Simulation:
             busy = [client.name for client in self.clients if client.running]
             raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
         self._read_back(topics)
-        # Reading is what finds rot; then it is repaired.
+        # Reading finds rot, which is then repaired.
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"after everything was read {self._illness()}")
         self.world.run_for(3_000)
@@ -343,7 +343,8 @@ class Simulation:
         self._serve_the_late()
 
     def _serve_the_late(self) -> None:
-        """A topic can be created, and a group can be joined that has kept its offsets and takes new ones."""
+        """Check that a topic can be created, and that a group which has kept its offsets can be joined and accepts new
+        ones."""
         late = self._client("late")
         late.spawn(self._wanted(late, Topic("late", 1, 1, {})))
         if self.shape.members:
@@ -419,7 +420,7 @@ class Simulation:
         return not self._illness()
 
     def _illness(self) -> str:
-        """What keeps the cluster from being healthy; empty: nothing."""
+        """Why the cluster is not healthy; empty: it is."""
         if self.cluster.active() is None:
             return "no controller is active"
         for process in self.cluster.brokers.values():
@@ -439,7 +440,7 @@ class Simulation:
 
 
 def simulate(seed: int, patches: Sequence[Patch] = (), *, keep_log: bool = False) -> Result:
-    """Run one world, with the product changed by `patches` (planted bugs) for as long as it runs."""
+    """Run one world, with the product changed by `patches` (planted bugs) for the duration."""
     undo = [patch() for patch in patches]
     try:
         return Simulation(seed, keep_log=keep_log).run()

@@ -1,6 +1,7 @@
-"""A peer that is no node: its connections to listeners of simulated processes, which draw nothing from the world's random.
+"""A peer that is no node: it connects to listeners of simulated processes, and draws nothing from the world's
+randomness.
 
-What it sends arrives at once; what it is answered is counted and otherwise forgotten.
+What it sends arrives at once. Answers to it are counted and otherwise dropped.
 """
 
 import contextlib
@@ -27,13 +28,13 @@ LARGEST, LARGEST_LONG = (1 << 31) - 1, (1 << 63) - 1
 EXTREME = (-(1 << 31), -1, 0, 1 << 30, LARGEST - 1, LARGEST)
 NOBODY = (-(1 << 31), -1, 0, 77, 5000, LARGEST)
 PAUSES_MS = (0, 100, 500, 2_000)
-"""Between two messages, on the average; 0: none in this world."""
+"""The average time between two messages; 0: this world has no strangers."""
 CONNECTIONS_MAX = 6
 EFFECTIVE = frozenset({
     "CreateTopics", "DeleteTopics", "UnregisterBroker", "UpdateFeatures", "AlterConfigs", "IncrementalAlterConfigs",
     "BrokerHeartbeat", "AllocateProducerIds",
 })  # fmt: skip
-"""What any client, or any new broker, may do."""
+"""Requests that any client, or any new broker, may send."""
 
 
 class Connection:
@@ -56,7 +57,7 @@ class Connection:
         return self.open and self._life == self.process.life and self.process.alive
 
     def tell(self, frame: bytes) -> None:
-        """A frame without its length arrives."""
+        """Deliver a frame, given without its length."""
         process, life = self.process, self._life
         self._world.note(process.name, frame)
         if self.usable:
@@ -64,7 +65,7 @@ class Connection:
             process.input(lambda: process.node and process.life == life and process.node.received(self.conn, data))
 
     def ask(self, name: str, version: int, body: Any) -> None:
-        """A request arrives."""
+        """Deliver a request."""
         self.tell(b"".join(framing.encode_request(name, version, 1, "stranger", body))[4:])
 
     def leave(self) -> None:
@@ -89,15 +90,15 @@ class Connection:
     cut = close
 
     def cut_here(self, process: Process) -> None:
-        """A fault has reset it, and the process hears of that."""
+        """A fault has reset the connection, and the process is told."""
         self._end()
 
 
 class Strangers:
-    """What peers that are no nodes send to the nodes of a world, drawn from a random stream of its own.
+    """The messages that peers which are no nodes send to the nodes of a world, drawn from a random stream of their own.
 
-    Every message is well formed. Not sent is what writes somebody's exact identity: a voter that leads the next epochs, or
-    stands, a broker under its live epoch, a new process of a broker.
+    Every message is well formed. Messages with a node's exact identity are not sent: a voter that leads or stands for
+    the next epochs, a broker under its live epoch, a new process of a broker.
     """
 
     def __init__(self, world: World, cluster: Cluster, choose: Random) -> None:
@@ -110,13 +111,13 @@ class Strangers:
         self._pause_ms = choose.choice(PAUSES_MS)
 
     def begin(self) -> None:
-        """From now on they come, in most worlds."""
+        """Let strangers come from now on, in most worlds."""
         self.over = self._pause_ms == 0
         if not self.over:
             self._next()
 
     def end(self) -> None:
-        """They have gone."""
+        """Let all strangers go."""
         self.over = True
         for connection in self._open:
             connection.leave()
@@ -170,7 +171,7 @@ class Strangers:
         return self.choose.choice(list(self.cluster.brokers))
 
     def _led(self) -> dict[str, Any]:
-        """Somebody who is no voter leads an epoch, or a voter one that is far ahead."""
+        """A replica that is no voter leads an epoch, or a voter leads one that is far ahead."""
         if self.choose.randrange(3):
             return {"partition_index": 0, "leader_id": self.choose.choice(NOBODY), "leader_epoch": self._epoch()}
         return {"partition_index": 0, "leader_id": self._voter(), "leader_epoch": self._far_epoch()}
@@ -222,7 +223,8 @@ class Strangers:
         )
 
     def broker_heartbeat(self) -> Told:
-        """Of nobody, with metadata that is too old; or of a broker, under an epoch from the future."""
+        """A heartbeat of an unknown broker, with metadata that is too old; or of a known one, under an epoch from the
+        future."""
         target = self.choose.choice((-128, 0, 2, 3, 4, 127))
         values: dict[str, Any] = {
             "target_state": target, "lease_start_time_ms": self._offset(), "cur_metadata_offset": -1,
@@ -272,7 +274,7 @@ class Strangers:
 
 
 class Nobody(Strangers):
-    """A world without them."""
+    """A world without strangers."""
 
     def begin(self) -> None:
         pass
@@ -287,7 +289,7 @@ TO_A_BROKER: tuple[Callable[[Strangers], Told], ...] = (Strangers.body_to_a_brok
 
 
 class Pushy(Strangers):
-    """A world in which they come all the time."""
+    """A world in which strangers come all the time."""
 
     def __init__(self, world: World, cluster: Cluster, choose: Random) -> None:
         super().__init__(world, cluster, choose)

@@ -76,7 +76,8 @@ def test_r631_162_a_frozen_broker_is_fenced_when_its_lease_ends():
 
 
 def test_r631_162_what_a_controller_answers_is_not_passed_on_by_a_broker_without_a_lease():
-    """It stands still with a client's request under way; the answer waits in its socket until after the lease."""
+    """The broker is frozen while a client's request is under way. The answer waits in its socket until after the
+    lease."""
     lab = Lab()
     kind, replies = message("CreateTopicsRequest"), []
     topic = kind.CreatableTopic(name="t", num_partitions=1, replication_factor=3)
@@ -108,7 +109,7 @@ def test_r631_153_failover_costs_no_lease_and_r631_095_no_topic(seed):
 
 
 def test_r631_147_a_controller_that_stood_still_renews_no_lease():
-    """What waited in its sockets meanwhile is not word from a majority."""
+    """Fetches that waited in its sockets meanwhile do not show that a majority follows it now."""
     lab = Lab()
     world, cluster = lab.world, lab.cluster
     old, broker = cluster.active(), cluster.brokers[1]

@@ -1,7 +1,7 @@
-"""A follower that was cut and grows again past the old end is killed before the next checkpoints are due.
+"""A follower is truncated, grows past its old end, and is killed before the next checkpoints are due.
 
-What lies behind the cut is of another leader than what the last checkpoints knew. A recovery that trusts their recovery
-point would put it under the old leader's epoch.
+What lies after the cut comes from another leader than what the last checkpoints cover. A recovery that trusts their
+recovery point would give it the old leader's epoch.
 """
 
 from actors.broker.log import log as log_of
@@ -19,8 +19,8 @@ def _prefer(t):
 
 
 def _cut_and_grown():
-    """Broker 2 led, was cut to 9 by broker 1, and follows it to an end behind its old one. Broker 3 is down, with what was
-    cut. What broker 1 acknowledged since."""
+    """Broker 2 led, was truncated to 9 by broker 1, and follows it past its own old end. Broker 3 is down and has what
+    was cut. Returns what broker 1 has acknowledged since."""
     t = OneTopic([1, 2, 3], {"flush.ms": "1000"})
     first, second, third = (t.cluster.brokers[id] for id in (1, 2, 3))
     first.kill()
@@ -80,7 +80,7 @@ def test_what_is_acknowledged_outlives_the_next_leaders():
 
 
 def test_a_follower_is_cut_when_a_thread_has_read_what_that_takes(monkeypatch):
-    """As where much lies between the newest producer snapshot and the cut."""
+    """A thread reads when much lies between the newest producer snapshot and the cut."""
     prepared = []
     call = Preparation.__call__
     monkeypatch.setattr(log_of, "INSIDE_BYTES_MAX", -1)

@@ -1,4 +1,4 @@
-"""Records deleted up to any offset, in the middle of a batch too: all of the rest is read, by followers as well."""
+"""Records are deleted up to any offset, also inside a batch: consumers and followers read all of the rest."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 
 BATCHES, COUNT = 12, 3
-"""And records in each."""
+"""The number of batches, and of records in each."""
 
 
 def _check(t, offset):
-    """All batches from the one that holds `offset` on, and nothing before."""
+    """The log holds all batches from the one with `offset` on, and none before."""
     assert t.fetch(offset - 1).error_code == 1
     bases, position = [], offset
     while position < BATCHES * COUNT:
@@ -23,13 +23,13 @@ def _check(t, offset):
 
 
 def _down(t, process):
-    """Killed, and out of the ISR."""
+    """Kill a broker, and wait until it is out of the ISR."""
     process.kill()
     assert t.world.run_until(lambda: len(t.isr) == 2, 30_000)
 
 
 def _up(t, process):
-    """Started, and back in it."""
+    """Start a broker, and wait until it is back in the ISR."""
     process.start()
     assert t.world.run_until(lambda: len(t.isr) == 3, 30_000)
 

@@ -1,5 +1,5 @@
-"""Sound requests in which one field at a time is the smallest, the largest, negative, empty or very long: each gets past the
-checks of the fields before it. What must hold is in `test_random_bodies.py`.
+"""Valid requests in which one field at a time is the smallest, the largest, negative, empty or very long, so that each
+gets past the checks of the other fields. `test_random_bodies.py` says what must hold.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ def sound(stage: Stage) -> "dict[str, tuple[Listener, int, dict[str, Any]]]":
 
 
 def extremes(field: Any, value: Any) -> "Iterator[Any]":
-    """What the field may hold instead of `value`."""
+    """The extreme values for a field that has `value` in the valid request."""
     if field.array:
         yield []
         if value:
@@ -127,7 +127,7 @@ def extremes(field: Any, value: Any) -> "Iterator[Any]":
 
 
 def changed(struct: Any, values: "dict[str, Any]") -> "Iterator[dict[str, Any]]":
-    """Copies of `values` with one field, at any depth, at an extreme; fields that are not given as well."""
+    """Copies of `values` with one field, at any depth, at an extreme; also fields that `values` does not give."""
     for field in struct.fields:
         value = values.get(field.attribute, [] if field.array else None)
         if not (field.type == "struct" and not field.array):
@@ -164,7 +164,8 @@ def test_no_extreme_breaks_a_node(title: str) -> None:
 
 
 def test_a_stranger_that_writes_a_brokers_id_does_not_cost_the_broker_its_connection() -> None:
-    """AlterIsr counts from the newest connection of a broker; who does not know its epoch is not the broker."""
+    """AlterIsr counts from the newest connection of a broker. A peer that does not know the broker's epoch is not that
+    broker."""
     stage = Stage()
     active = stage.cluster.active()
     assert active is not None and active.node is not None

@@ -1,4 +1,4 @@
-"""A disk that takes nothing any more: the broker stops, and the partition goes on without it."""
+"""A disk that accepts no more writes: the broker stops, and the partition goes on without it."""
 
 import errno
 
@@ -40,7 +40,7 @@ def test_a_broker_that_cannot_write_an_index_stops():
 
 
 def test_a_file_that_stays_keeps_no_other_from_going():
-    """Of the segments that were deleted the first cannot be unlinked; the broker says so and removes the rest."""
+    """The first of the deleted segments cannot be unlinked. The broker reports it and removes the others."""
     t = OneTopic(settings={"internal.segment.bytes": "500", "file.delete.delay.ms": "1000"})
     for _ in range(20):
         t.produce(bytes(200))

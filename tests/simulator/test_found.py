@@ -1,4 +1,4 @@
-"""Worlds in which something was found once, and that are sound now. docs/simulator.md says what it was."""
+"""Worlds in which a bug was found once, and that hold every property now. docs/simulator.md describes the bugs."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.simulator.planted.worlds import WORLDS
 from tests.simulator.simulation import Result, simulate
 
 ONE_IN_FLIGHT = "one in flight"
-"""The simulator's own worlds as they were when no producer had more than one batch in flight."""
+"""The simulator's worlds as they were when no producer had more than one batch in flight."""
 FOUND = [
     ("leader_completeness", ONE_IN_FLIGHT, 20005),
     ("leader_completeness", ONE_IN_FLIGHT, 20010),

@@ -1,4 +1,4 @@
-"""A full disk: the broker waits for room, and makes durable then what it could not before."""
+"""A full disk: the broker waits for room, and then makes durable what it could not before."""
 
 from tests.simulator.one_topic import DIRECTORY, OneTopic
 

@@ -1,4 +1,4 @@
-"""Members of groups in a whole cluster: what a coordinator keeps of clients that are gone."""
+"""Members of groups in a whole cluster: a coordinator keeps nothing of clients that are gone."""
 
 from actors.wire.messages import message
 from tests.simulator.cluster import Client

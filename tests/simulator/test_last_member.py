@@ -1,4 +1,4 @@
-"""A leader whose followers have just died: who waits for them is answered when they are fenced."""
+"""A leader whose followers have just died: a produce that waits for them is answered when they are fenced."""
 
 from tests.simulator.one_topic import OneTopic
 

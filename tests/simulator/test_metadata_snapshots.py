@@ -1,4 +1,4 @@
-"""Snapshots of the metadata in whole nodes: where they end, who takes them, and who is asked for what they replaced."""
+"""Snapshots of the metadata in whole nodes: where they end, which node takes them, and reads of what they replaced."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ BETWEEN = "metadata.log.max.record.bytes.between.snapshots"
 
 
 def filled(lab: Lab, count: int, since: int = 0, partitions: int = 20) -> None:
-    """Topics of some 65 bytes of records a partition."""
+    """Create topics with about 65 bytes of records for each partition."""
     for number in range(since, since + count):
         assert lab.create(f"filler-{number}", partitions, 1).error_code == 0
 
 
 def straddled() -> tuple[Lab, Any]:
-    """A cluster with one controller, which has been asked for producer ids (control lane), for a snapshot (its tick) and for
-    a topic (data lane) in one turn."""
+    """A cluster with one controller, which in one turn gets requests for producer ids (control lane), a snapshot (its
+    tick) and a topic (data lane)."""
     lab = Lab(controllers=1, level=2, config={BETWEEN: "30000"})
     active, role = lab.cluster.active(), lab.role
     due_ms = role.heartbeats.deadline_ms()
@@ -131,7 +131,7 @@ def test_a_read_that_waits_for_the_disk_while_the_log_is_cut_gets_the_snapshot(m
 
 
 def test_a_broker_with_a_snapshot_waits_for_what_was_committed_behind_it() -> None:
-    """Its directories are of a later time: a topic may have been made again under its name."""
+    """Its directories are newer than the snapshot: a topic may have been created again under its name."""
     t = OneTopic([1], {}, {BETWEEN: "3000"})
     quorum = t.cluster.brokers[1].node.quorum
     client = message("CreateTopicsRequest")

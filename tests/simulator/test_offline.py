@@ -1,6 +1,6 @@
-"""Replicas whose files cannot be used: their directory failed, somebody removed it, or the disk was replaced.
+"""Replicas whose files cannot be used: their directory failed, their files were removed, or the disk was replaced.
 
-And a leader that has no room: another member of the ISR leads.
+Also a leader that has no room, in whose place another member of the ISR leads.
 """
 
 import errno
@@ -43,7 +43,7 @@ def metadata_first(t: OneTopic, id: int) -> list[VirtualDisk]:
 
 
 def in_one_of_two(replicas: list[int]) -> tuple[OneTopic, VirtualDisk]:
-    """A partition with one record, and the directory of broker 1 that holds its replica there."""
+    """A partition with one record, and the directory that holds broker 1's replica."""
     t = OneTopic(replicas=replicas, settings={})
     disks = metadata_first(t, 1)
     t.produce(b"before")
@@ -53,7 +53,7 @@ def in_one_of_two(replicas: list[int]) -> tuple[OneTopic, VirtualDisk]:
 
 
 def move_to(t: OneTopic, id: int) -> None:
-    """The preferred replica leads."""
+    """Make the preferred replica leader."""
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
     t.client.call("b2", "ElectLeaders", 2, kind(election_type=elections.PREFERRED, topic_partitions=wanted))
@@ -67,7 +67,7 @@ def role(process: Process) -> Any:
 
 
 def elect(t: OneTopic, at: str) -> int:
-    """An unclean election; its error."""
+    """Ask for an unclean election. Returns its error."""
     kind = message("ElectLeadersRequest")
     wanted = [kind.TopicPartitions(topic="t", partitions=[0])]
     request = kind(election_type=elections.UNCLEAN, topic_partitions=wanted)
@@ -109,7 +109,7 @@ def test_a_failed_directory_goes_offline_and_the_broker_goes_on(what: str) -> No
 
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_directory_that_cannot_be_read_goes_offline(cached: bool) -> None:
-    """Its replicas were given up one by one, as damaged, and the broker stopped for each."""
+    """Before, its replicas were given up one by one as damaged, and the broker stopped for each."""
     t = OneTopic(replicas=[1, 2, 3], settings={})
     disks = metadata_first(t, 1)
     move_to(t, 1)
@@ -157,8 +157,8 @@ def test_a_broker_survives_that_it_cannot_rename_a_deleted_partition() -> None:
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
 def test_a_broker_that_cannot_open_a_log_starts_without_it(number: int) -> None:
-    """It was taken for a failure of the metadata log, and the broker stopped at each start. A log that cannot be opened for
-    another reason than its device leaves the others of its directory online."""
+    """Before, this was taken for a failure of the metadata log, and the broker stopped at each start. A log that cannot
+    be opened for another reason than its device leaves the others of its directory online."""
     t, home = in_one_of_two([1, 2, 3])
     process = t.cluster.brokers[1]
     t.stop(1)
@@ -185,7 +185,7 @@ def test_a_broker_that_cannot_open_a_log_starts_without_it(number: int) -> None:
 
 
 def test_a_follower_whose_directory_failed_stays_out_of_the_isr() -> None:
-    """Its leader knew it as caught up, and asked for it again after every heartbeat that took it out."""
+    """Its leader knew it as caught up, and proposed it again after every heartbeat that removed it."""
     t, home = in_one_of_two([2, 1, 3])
     home.fail(reads=False)
     t.until(lambda: 1 not in t.isr)  # the next checkpoint meets the failure
@@ -303,7 +303,7 @@ def test_leaderships_do_not_go_round_where_nobody_has_room() -> None:
 
 @pytest.mark.parametrize("mistake", ["an empty only ISR member leads", "a failed directory ends the broker"])
 def test_a_mistake_is_noticed(mistake: str) -> None:
-    """The stories above do not hold where it is planted."""
+    """The stories above fail if the mistake is planted."""
     story = _last_member if mistake == "an empty only ISR member leads" else _failed_directory
     with planted(mistake), pytest.raises(AssertionError):
         story()

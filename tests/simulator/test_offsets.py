@@ -1,4 +1,4 @@
-"""Committed offsets outlive their coordinator: the next one tells what was committed, or nothing at all."""
+"""Committed offsets outlive their coordinator: the next coordinator returns what was committed, or an error."""
 
 import errno
 
@@ -12,7 +12,7 @@ GROUPS = 30
 
 
 def _filled() -> Coordinated:
-    """Several sealed segments of offsets, whole on three brokers."""
+    """Several sealed segments of the offsets topic, complete on three brokers."""
     c = Coordinated()
     c.small_segments()
     for number in range(GROUPS):
@@ -80,7 +80,7 @@ def test_a_read_that_fails_for_want_of_something_else_is_tried_again():
 
 
 def _restart(c: Coordinated, **config: str) -> None:
-    """All brokers, with other settings."""
+    """Restart all brokers, with other settings."""
     for process in c.cluster.brokers.values():
         process.kill()
     for process in c.cluster.brokers.values():
@@ -110,7 +110,7 @@ def _offsets_log(c: Coordinated, broker: int) -> PartitionLog:
 
 
 def test_offsets_that_are_committed_again_and_again_take_little_room():
-    """What counts is written once more, and all replicas forget the rest; a coordinator that takes over loads little."""
+    """The coordinator compacts them, and all replicas delete the rest. A coordinator that takes over loads little."""
     c = Coordinated(**{"log.retention.check.interval.ms": "1000", "log.segment.delete.delay.ms": "1000"})
     c.small_segments("compact")
     c.commit("resting", 7)

@@ -1,4 +1,4 @@
-"""The checker of rivalling proposals, on conversations made by hand."""
+"""The checker of rival proposals, tested with requests and answers made by hand."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ def link(broker: Any) -> Any:
 
 
 def proposal(checker: OneWinner, broker: Any, isr: list[int], version: int, correlation: int, error: int = 0) -> None:
-    """Asked and answered."""
+    """Send a proposal and its answer."""
     kind, reply = message("v28:AlterIsrRequest"), message("v28:AlterIsrResponse")
     entry = kind.PartitionData(partition_id=0, leader=1, leader_epoch=version, isr=isr, current_zk_version=version)
     request = kind(

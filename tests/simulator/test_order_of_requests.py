@@ -1,7 +1,8 @@
-"""Clients that do not wait for an answer before they ask on: every request sees what those before it on its connection did.
+"""Clients that send requests without waiting for answers: each request sees the effect of those before it on its
+connection.
 
-Some write and read behind what they wrote, while links between brokers are slow or cut; others send hundreds of tiny
-requests on many connections at once. Every answer comes in its turn, and every broker serves at the end.
+Some clients write and then read what they wrote, while links between brokers are slow or cut. Others send hundreds of
+tiny requests on many connections at once. Every answer comes in its turn, and every broker serves at the end.
 """
 
 import random
@@ -25,7 +26,7 @@ LATEST = -1
 
 
 class Impatient:
-    """One cluster, one client that writes and reads behind it on one connection, and a crowd beside it."""
+    """One cluster, one client that writes and then reads on one connection, and many other clients."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(f"{seed}-order")
@@ -34,7 +35,7 @@ class Impatient:
         self.group = f"b{self.scene.coordinator('g')}"
         self.leader = self._leader()
         self.compared = 0
-        """Pairs of answers of which both were no errors."""
+        """The number of pairs in which both answers were without error."""
 
     def run(self) -> None:
         """Raises Violation."""
@@ -54,7 +55,7 @@ class Impatient:
         assert all(one.node.broker.lookups.serving for one in self.scene.cluster.brokers.values())
 
     def _disturb(self) -> None:
-        """Slow links, and now and then a cut one, between brokers."""
+        """Make links between brokers slow, and now and then cut one."""
         self.world.slow_us.clear()
         self.world.partitions.clear()
         names = [broker.name for broker in self.scene.cluster.brokers.values()]
@@ -68,7 +69,7 @@ class Impatient:
     def _pair(
         self, target: str, write: tuple[str, int, Any], read: tuple[str, int, Any], judge: Callable[[Any, Any], None]
     ) -> None:
-        """Ask for both at once; `judge` gets both replies."""
+        """Send both requests at once. `judge` gets both replies."""
         replies: list[Any] = []
 
         def came(reply: Any) -> None:
@@ -144,12 +145,12 @@ def test_requests_of_a_connection_see_what_earlier_ones_did(seed: int) -> None:
 
 
 def no_request_waits() -> Any:
-    """A reader starts while the writer before it is under way."""
+    """A read starts while the write before it is under way."""
     return patch.object(Connections, "behind", lambda connections, slot: False)
 
 
 def the_newest_request_first() -> Any:
-    """What came last runs first, as where a queue is taken for a stack."""
+    """The newest request runs first, as if the queue were a stack."""
     put = Line.put
 
     def stacked(line: Line, item: Any) -> None:

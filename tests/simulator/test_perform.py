@@ -1,7 +1,7 @@
-"""Whatever a node does for a request, it does in `api/perform.py`: an authorizer there that refuses everything stops it all.
+"""All work for a request goes through `api/perform.py`: an authorizer there that refuses everything stops all of it.
 
-No request may reach its handler another way: not in an Envelope, not when it waits in a broker to be forwarded, not
-when it is asked anew because its controller has lost the leadership.
+No request may reach its handler in another way: not in an Envelope, not when it waits in a broker to be forwarded, and
+not when it is run again because its controller has lost the leadership.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from tests.simulator.world import Process
 
 
 class Refuses:
-    """Everybody, everything of these APIs; `asked` says of which it was asked. None: all."""
+    """Refuses everyone for these APIs; without names for all APIs. `asked` lists the APIs that it was asked about."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -80,7 +80,8 @@ def test_what_a_broker_forwards_to_a_controller_that_refuses_does_nothing() -> N
 
 
 def test_what_is_asked_anew_after_a_lost_leadership_is_authorized_anew() -> None:
-    """A controller that has lost the others holds the reply; when it learns of its loss, it asks the request anew."""
+    """A controller that has lost contact with the others holds the reply. When it learns of its loss, it runs the
+    request again."""
     t = OneTopic()
     active = t.cluster.active()
     assert active is not None and active.node is not None

@@ -1,4 +1,5 @@
-"""The proof that the simulator of whole nodes would notice mistakes: each is planted, and caught by its recorded seed."""
+"""The proof that the simulator of whole nodes notices mistakes: each one is planted, and its recorded seed catches
+it."""
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_nothing_is_caught_without_a_mistake(world: str, seed: int, ahead: Ahead
 
 @pytest.mark.parametrize("world, seed", [("silence", 0), ("rotten", 9)])
 def test_what_these_worlds_have_found_stays_fixed(world: str, seed: int) -> None:
-    """The track record in docs/simulator.md says what it was."""
+    """The list in docs/simulator.md describes what was found."""
     result = run(WORLDS[world], seed)
     assert result.ok, result.text
 

@@ -1,4 +1,4 @@
-"""Power cuts at the moments that hurt."""
+"""Power cuts at the worst moments."""
 
 from actors.wire.messages import message
 from fastpath.records import batch as batches
@@ -9,8 +9,8 @@ from tests.simulator.world import World
 
 
 def test_a_leader_that_asks_to_be_alone_has_what_it_acknowledged_on_its_disk():
-    """The controller commits the proposal after the leader lost power: without a sync before asking, the ISR would be a
-    broker that no longer has the record."""
+    """The controller commits the proposal after the leader has lost power. Without a sync before the proposal, the ISR
+    would be a broker that has lost the record."""
     world = World(1)
     cluster = Cluster(world, brokers=2, config={"replica.lag.time.max.ms": "3000"})
     cluster.start()
@@ -59,7 +59,7 @@ def test_a_leader_that_asks_to_be_alone_has_what_it_acknowledged_on_its_disk():
 
 
 def test_a_log_that_was_emptied_by_retention_keeps_its_end():
-    """By age, all of it, long ago, while nobody wrote."""
+    """Retention by age removed all of it, long ago, and nothing was written since."""
     t = OneTopic([1], {"retention.ms": "1000"}, {"log.retention.check.interval.ms": "5000"})
     for number in range(10):
         assert t.produce(b"value") == number
@@ -76,7 +76,7 @@ def test_a_log_that_was_emptied_by_retention_keeps_its_end():
 
 
 def test_what_was_acknowledged_before_a_kill_is_read_after_it_where_every_record_is_flushed():
-    """The kill came between the answer and the next checkpoint; nobody writes any more."""
+    """The kill came between the answer and the next checkpoint, and nothing is written any more."""
     t = OneTopic([1], {"flush.messages": "1"})
     for number in range(10):
         assert t.produce(b"value") == number
@@ -89,7 +89,7 @@ def test_what_was_acknowledged_before_a_kill_is_read_after_it_where_every_record
 
 
 def test_what_acks_1_has_acknowledged_outlives_a_power_cut_where_every_record_is_flushed(monkeypatch):
-    """Three replicas, so the high watermark is not what the answer waits for; and a slow disk."""
+    """With three replicas the answer does not wait for the high watermark. The disk is slow."""
     monkeypatch.setattr(world_of, "SYNC_US", (50_000, 60_000))
     t = OneTopic([1, 2, 3], {"flush.messages": "1"})
     process = t.cluster.brokers[t.leader]

@@ -1,4 +1,4 @@
-"""The raft world over many seeds, and the proof that it would notice mistakes."""
+"""The raft world over many seeds, and the proof that it notices mistakes."""
 
 import os
 from collections import Counter
@@ -16,7 +16,7 @@ BUNCH = 50
 
 
 def _bunch(first: int) -> list[Outcome | str]:
-    """Outcomes, or what went wrong with which seed."""
+    """Outcomes of some seeds, or for a failed seed its error."""
     found: list[Outcome | str] = []
     for seed in range(first, min(first + BUNCH, FIRST_SEED + SEEDS)):
         try:
@@ -27,7 +27,8 @@ def _bunch(first: int) -> list[Outcome | str]:
 
 
 def test_seeds() -> None:
-    """No checker objects; a clean kill costs one epoch (99 of 100 seeds) and well under a second."""
+    """No checker objects. After the leader is killed, a new one needs one epoch (99 of 100 seeds) and well under a
+    second."""
     with workers() as pool:
         results = [one for bunch in pool.map(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH)) for one in bunch]
     failures = [one for one in results if isinstance(one, str)]
@@ -45,7 +46,7 @@ def test_seeds() -> None:
 
 @pytest.mark.parametrize("name", raft_planted.PLANTED)
 def test_planted_mistake_is_caught(name: str) -> None:
-    """By the recorded seed and checker, and by nothing without the mistake."""
+    """The recorded seed and checker catch it, and nothing is caught without the mistake."""
     recorded = raft_planted.recorded()[name]
     assert raft_planted.caught(name, recorded["seed"]) == recorded["checker"]
     run(recorded["seed"])

@@ -1,8 +1,8 @@
 """Random bodies for every API of every listener, with extreme values in every field, at whole nodes in virtual time.
 
-No handler fails, no node ends, the quorum keeps its leader and its epoch, and the cluster still creates a topic and takes a
-record. Not sent is what an unauthenticated peer may do by writing somebody's exact id into a message: lead or end an epoch
-in the name of a voter, take the id of a broker, unregister one.
+No handler fails, no node ends, the quorum keeps its leader and its epoch, and the cluster still creates a topic and
+accepts a record. Some requests are not sent, because an unauthenticated peer may do harm with them by writing a node's
+exact id: leading or ending an epoch in the name of a voter, taking the id of a broker, unregistering one.
 """
 
 import os
@@ -30,7 +30,8 @@ from tests.unit.wire.strategies import Vocabulary, bodies
 
 rpc.load()
 EXAMPLES = int(os.environ.get("RANDOM_BODIES", "10"))
-"""For each API of each listener; five times as many where few bodies name the one topic and its one partition."""
+"""The number of bodies for each API of each listener; five times as many if few bodies name the one topic and
+partition."""
 QUORUM = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"})
 LISTENERS = {
     Listener.CLIENT: ("PLAINTEXT", "b1"),
@@ -56,7 +57,7 @@ MOSTLY = {
     )
     for attribute in attributes
 }
-"""What gets a body beyond the first check."""
+"""Values with which a body gets beyond the first check."""
 ONLY_STRANGERS = {
     ("BrokerHeartbeatRequest", "broker_id"),
     ("UnregisterBrokerRequest", "broker_id"),
@@ -101,20 +102,20 @@ class Stage:
         return active.name, active.node.quorum.raft.epoch
 
     def active_image(self) -> Any:
-        """The metadata as the active controller has it."""
+        """The active controller's metadata."""
         active = self.cluster.active()
         assert active is not None and active.node is not None and active.node.controller is not None
         return active.node.controller.image
 
     def create(self, name: str) -> None:
-        """A topic on both brokers, whoever else has registered."""
+        """Create a topic on both brokers, whatever other brokers have registered."""
         places = [{"partition_index": 0, "broker_ids": [1, 2]}]
         topics = [{"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": places}]
         reply = self.client.call("b2", "CreateTopics", 7, request("CreateTopics", topics=topics, timeout_ms=20_000))
         assert reply is not None and reply.topics[0].error_code == 0, reply
 
     def tell(self, listener: Listener, name: str, version: int, body: Any) -> None:
-        """One request on a connection of its own; then nothing has broken."""
+        """Send one request on a connection of its own, and check that nothing has broken."""
         listener_name, process = LISTENERS[listener]
         if listener is Listener.CONTROLLER:
             process = self.quorum[0]  # the active one decides; the others refuse
@@ -132,7 +133,7 @@ class Stage:
             assert process.node is not None, (process.name, process.stopped_with)
 
     def rest(self) -> None:
-        """After everything the cluster is as it was, and works."""
+        """After everything, the cluster is as it was, and works."""
         self.world.run_for(8_000)
         self.unbroken()
         assert self._quorum() == self.quorum
@@ -157,7 +158,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stages() -> "Iterator[list[Stage]]":
-    """The present stage; a test that breaks it leaves none behind."""
+    """The present stage. A test that breaks it leaves none behind."""
     yield [Stage()]
 
 
@@ -186,7 +187,7 @@ def inner() -> list[bytes]:
 
 
 def vocabulary(stage: Stage, name: str) -> Vocabulary:
-    """Values that mean something to this cluster."""
+    """Values that have a meaning in this cluster."""
     image = stage.active_image()
 
     def narrow(field: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A replica that was moved to another broker leaves no files behind that something else could be taken for."""
+"""A replica that was moved to another broker leaves no files behind that could be mistaken for something else."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _produce(t, first, end):
 
 
 def _again(t, broker, stop):
-    """Stop a broker, so or so, and start it again."""
+    """Stop a broker in the given way, and start it again."""
     t.world.run_for(6_000)  # the checkpoints are written
     process = t.cluster.brokers[broker]
     if stop == "kill":

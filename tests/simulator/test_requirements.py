@@ -1,5 +1,5 @@
-"""Requirements of KIP-631 and KIP-500 that only a whole cluster shows: who leads, who is fenced and by which clock, what a
-client sees of it, who dials whom. Virtual time; each test is one cluster.
+"""Requirements of KIP-631 and KIP-500 that only a whole cluster shows: which node leads, which is fenced and by which
+clock, what a client sees of it, which node dials which. They run in virtual time; each test is one cluster.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ ACTIVE, FENCED = 3, 2
 
 
 def asks_nothing(name: str, node: Any) -> Callable[[], None]:
-    """From now on this node's requests of one kind to the controller are lost; call the result to end that."""
+    """Lose this node's requests of one kind to the controller from now on. Returns the function that ends this."""
     whole = node.channels.controller
 
     def controller(asked: str, request: Any, then: Any, *rest: Any, **more: Any) -> None:
@@ -48,7 +48,7 @@ def state(lab: Lab, broker: int) -> int:
 
 
 def metadata(lab: Lab, broker: str, client: str = "other") -> Any:
-    """A client's Metadata request on a new connection; None: refused or closed."""
+    """Send a client's Metadata request on a new connection. None: refused or closed."""
     return Client(lab.world, client).call(broker, "Metadata", 9, message("MetadataRequest")(topics=None))
 
 

@@ -1,4 +1,5 @@
-"""Nodes that wait do not turn: found by the checker idle_nodes_rest, each with the wait that kept a core busy."""
+"""Nodes that wait do not turn. The checker idle_nodes_rest found these; each test names the wait that kept a core
+busy."""
 
 import pytest
 

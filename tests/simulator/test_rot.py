@@ -1,4 +1,4 @@
-"""Rot in a sealed segment: nobody is given a rotten byte, and the replica is fetched anew from a sound one."""
+"""Rot in a sealed segment: no reader gets a rotten byte, and the replica is fetched anew from a sound one."""
 
 import errno
 
@@ -53,7 +53,7 @@ def test_rot_on_the_leader_moves_leadership_and_is_fetched_anew(position, reader
 
 
 def test_a_damaged_leader_that_is_alone_lets_whole_followers_catch_up():
-    """They have what it cannot read; what was written since they left lies behind the damage."""
+    """They have what the leader cannot read. What was written since they left lies after the damage."""
     t = OneTopic()
     world = t.world
     for number in range(12):
@@ -77,7 +77,8 @@ def test_a_damaged_leader_that_is_alone_lets_whole_followers_catch_up():
 
 @pytest.mark.parametrize(("position", "mask"), [(8, 0x80), (9, 0x01), (16, 0x80), (23, 0x80)], ids=str)
 def test_a_damaged_header_that_a_start_meets_costs_one_replica_and_not_the_broker(position, mask):
-    """It lies below the recovery point, where nothing is checked, and the producers are read from there."""
+    """The damage lies below the recovery point, where nothing is checked, but the producers' state is read from
+    there."""
     t = OneTopic([1, 2, 3], {"flush.messages": "1", "index.interval.bytes": "1"})
     for number in range(12):
         t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
@@ -95,7 +96,7 @@ def test_a_damaged_header_that_a_start_meets_costs_one_replica_and_not_the_broke
 
 
 def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_stop():
-    """It has no other replica. What is known of its producers ends at the damage."""
+    """The log has no other replica. The producers' state that is known ends at the damage."""
     t = OneTopic([1], {"flush.messages": "1", "index.interval.bytes": "1"})
     for number in range(12):
         t.produce(_value(number), producer_id=77, producer_epoch=0, base_sequence=number)
@@ -116,7 +117,7 @@ def test_a_damaged_log_that_cannot_be_given_up_is_not_vouched_for_by_a_clean_sto
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("reader", ["consumer", "replica"])
 def test_a_segment_that_somebody_has_removed_is_fetched_anew(cached, reader):
-    """As one does whose disk is full. Nobody had opened it since the start."""
+    """As an operator may do when the disk is full. Nothing had opened the segment since the start."""
     t = _written()
     world, brokers, leader = t.world, t.cluster.brokers, t.leader
     process, follower = brokers[leader], brokers[leader % 3 + 1]

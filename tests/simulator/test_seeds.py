@@ -36,7 +36,7 @@ def test_a_seed_is_the_same_world_under_any_hash_seed(seed):
 
 
 def test_a_broken_promise_is_reported_with_its_name():
-    """A record that nobody sent is acknowledged to a client."""
+    """A client gets an acknowledgement for a record that no client sent."""
     simulation = Simulation(0)
     history = simulation.history
 

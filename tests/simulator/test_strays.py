@@ -1,4 +1,5 @@
-"""A partition's directory says which topic it is of, also after a power cut, or nobody reads it; checkpoints likewise."""
+"""A partition's directory names its topic, also after a power cut, or it is not read. The same holds for
+checkpoints."""
 
 from typing import Any
 
@@ -13,7 +14,7 @@ LOG, NAME = "t-0/00000000000000000000.log", "t-0/partition.metadata"
 
 
 class Alone:
-    """One broker to look at, and a topic `t` of one partition with a replica on every broker."""
+    """One broker to check, and a topic `t` of one partition with a replica on every broker."""
 
     def __init__(self, brokers: int = 1, **configs: str) -> None:
         self.world = World(1)
@@ -49,7 +50,7 @@ class Alone:
         assert ErrorCode.NONE in [reply.responses[0].partition_responses[0].error_code for reply in replies]
 
     def restart(self) -> Any:
-        """After a power cut that leaves what is durable and no more; the partition."""
+        """Restart after a power cut that leaves only what is durable. Returns the partition."""
         self.broker.kill()
         self.broker.disk.crash()
         self.broker.start()
@@ -65,7 +66,7 @@ def test_what_is_flushed_can_be_named():
 
 
 def test_a_log_without_a_name_is_set_aside_and_not_taken_for_its_namesakes():
-    """The device kept the batch of a topic that is deleted by now, and lost which topic it was of."""
+    """The device kept the batch of a topic that is deleted by now, and lost the file that names the topic."""
     alone = Alone()
     alone.produce()
     files = alone.broker.disk.files

@@ -1,4 +1,4 @@
-"""A broker with two log directories: a partition is in one of them; copies made by hand are told apart, or refused."""
+"""A broker with two log directories: a partition is in one of them. Copies made by hand are recognized, or refused."""
 
 from actors.config import node_config
 from actors.node.runtime.storage import Storage

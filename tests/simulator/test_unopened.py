@@ -1,4 +1,4 @@
-"""A broker that is asked to end before a quorum has told it which logs to open."""
+"""A broker that is asked to stop before a quorum has told it which logs to open."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.simulator.world import World
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_it_leaves_the_mark_of_the_stop_before(clean):
-    """A mark after a kill would let the next start believe logs that nobody has looked at, and forget their producers."""
+    """A mark after a kill would make the next start trust logs that were not checked, and forget their producers."""
     world = World(1)
     cluster = Cluster(world, 1, 1)
     cluster.start()
@@ -36,7 +36,7 @@ def test_it_leaves_the_mark_of_the_stop_before(clean):
 
 
 def test_it_leaves_the_checkpoints():
-    """What was deleted would come back: nothing else on the disk says where a log begins inside its first segment."""
+    """Deleted records would come back: nothing else on the disk says that a log begins inside its first segment."""
     t = OneTopic(settings={})
     for _ in range(10):
         t.produce(b"value")

@@ -1,13 +1,13 @@
 """The third host: whole nodes, exactly as `actors.node` composes them, on a virtual clock, network and disk.
 
-One heap of events decides everything; a seed replays a world exactly. Rules:
+One heap of events decides everything, so a seed replays a world exactly. Rules:
 
 1. Time is virtual microseconds. A node sees milliseconds, as from its own clocks.
-2. A connection delivers in order, with a delay drawn a frame. Faults act on links (pairs of processes), never on frames in
-   the middle of a connection: a real TCP connection is cut or stalls, it does not lose its inside.
-3. Sync and work end later than they begin; a job runs at the end of its virtual time.
-4. Nothing here is ordered by a set or by an id of the interpreter. `digest` covers every input of every process: two runs
-   of a seed have the same one.
+2. A connection delivers in order, with a delay drawn for each frame. Faults act on links (pairs of processes), never on
+   frames in the middle of a connection: a real TCP connection is cut or stalls, but loses no bytes in between.
+3. Sync and work end later than they begin. A job runs at the end of its virtual time.
+4. Nothing here is ordered by a set or by an id of the interpreter. `digest` covers every input of every process: two
+   runs of a seed have the same one.
 """
 
 import heapq
@@ -28,11 +28,12 @@ from tests.simulator.disk import VirtualDisk
 EPOCH_WALL_MS = 1_600_000_000_000
 TURN_BUDGET_NS = 4_000_000
 READING_NS = (1_000, 60_000)
-"""How much a node's stopwatch moves from one reading to the next: a turn handles 67 requests a lane at least."""
+"""How much a node's stopwatch moves from one reading to the next: a turn handles at least 67 requests of each lane."""
 SYNC_US = (80, 600)
 """How long a sync takes."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
-"""A sender whose bytes do not get through tries again after this, then after twice as long, up to the limit."""
+"""The wait of a sender whose bytes do not get through before it tries again. It doubles with each try, up to the
+limit."""
 
 API_NAMES = {key: api.name for (_, key), api in TABLE.items()}
 
@@ -56,7 +57,7 @@ class SeededRandom:
 
 
 class Lines:
-    """The Log port: lines with virtual time, kept by the world."""
+    """The Log port: the world keeps the lines, with virtual time."""
 
     def __init__(self, world: "World", name: str) -> None:
         self._world = world
@@ -74,7 +75,7 @@ class Lines:
 
 
 class Stopwatch:
-    """Nanoseconds that pass with each reading, by a random stream of its own: where turns end is a matter of the seed."""
+    """Nanoseconds that pass with each reading, from a random stream of its own: the seed decides where turns end."""
 
     def __init__(self, seed: int, name: str) -> None:
         self._random = random.Random(f"{seed}-stopwatch-{name}")
@@ -86,7 +87,7 @@ class Stopwatch:
 
 
 class Process:
-    """One simulated process: a node, its disk, its connections. `life` grows with every start; events of an older life
+    """One simulated process: a node, its disk, its connections. `life` grows with every start. Events of an older life
     are dropped."""
 
     def __init__(self, world: "World", name: str, config: Any, storage: Callable[[VirtualDisk], Storage]) -> None:
@@ -94,33 +95,33 @@ class Process:
         self.name = name
         self.config = config
         self.disk = VirtualDisk()
-        """Of the first log directory, which holds the metadata log."""
+        """The disk of the first log directory, which holds the metadata log."""
         self.more: list[VirtualDisk] = []
-        """Of the other log directories."""
+        """The disks of the other log directories."""
         self._storage = storage
         self.node: Node | None = None
         self.life = 0
         self.frozen = False
         self.stopped_with: tuple[int, str] | None = None
         self.wall_ms = EPOCH_WALL_MS
-        """What its wall clock showed at the world's beginning; a jump of the clock changes it."""
+        """What its wall clock showed at the world's beginning. A jump of the clock changes it."""
         self.listening: set[str] = set()
-        """Listeners that keep what arrives."""
+        """Listeners whose connections are kept."""
         self.answering: set[str] = set()
-        """Listeners that do not refuse."""
+        """Listeners whose port does not refuse connections."""
         self.peers: dict[int, Link] = {}
         self.fruitless = 0
-        """Turns in a row without an input before and an effect after."""
+        """The number of turns in a row without an input before and an effect after."""
         self.fruitless_since_us = 0
         self._next_conn = 0
         self._turn_at: int | None = None
         self._replaced_us = dict.fromkeys(SyncClass, 0)
-        """When the last sync of a class with small files, of those begun, is done."""
+        """For each class the time at which its last sync with small files is done."""
         self._inbox: list[Callable[[], None]] = []
 
     @property
     def disks(self) -> list[VirtualDisk]:
-        """Of all log directories."""
+        """The disks of all log directories."""
         return [self.disk, *self.more]
 
     @property
@@ -190,7 +191,7 @@ class Process:
         return Now(ms + 1, self.wall_ms + ms)
 
     def input(self, function: Callable[[], None]) -> None:
-        """Hand something to the node; while it is frozen it waits in the kernel."""
+        """Give something to the node. While the node is frozen, it waits in the kernel."""
         if self.node is None:
             return
         if self.frozen:
@@ -214,7 +215,7 @@ class Process:
         self.wake()
 
     def wake(self) -> None:
-        """A turn is due soon."""
+        """Schedule a turn soon."""
         self._schedule(self.world.time_us + 20)
 
     def _schedule(self, at_us: int) -> None:
@@ -247,7 +248,7 @@ class Process:
             self._schedule(at)
 
     def perform(self, effects: Effects) -> None:
-        """Carry out what a turn asked for, in order."""
+        """Perform what a turn returned, in order."""
         node, world, life = self.node, self.world, self.life
         assert node is not None
         for conn, parts in effects.send:
@@ -299,7 +300,7 @@ class Process:
         return conn
 
     def turn_away(self) -> int:
-        """A peer connects, and what it sends is for nobody."""
+        """A peer connects, and nothing reads what it sends."""
         self._next_conn += 1
         return self._next_conn
 
@@ -326,7 +327,7 @@ class Link:
         self.open = True
         self._ready_us = {a.name: 0, b.name: 0}
         self._queues: dict[str, deque[bytes | None]] = {a.name: deque(), b.name: deque()}
-        """Towards each end what is on the way; None: the orderly end of the connection."""
+        """For each end what is on the way to it; None: the orderly end of the connection."""
         self._due = {a.name: 0, b.name: 0}
         """How much of a queue would have arrived if it got through."""
 
@@ -352,7 +353,7 @@ class Link:
             self._through(sender, receiver, RESEND_US)
 
     def _through(self, sender: Any, receiver: Any, again_us: int) -> None:
-        """Deliver what is due; behind a partition, try again later, as TCP does."""
+        """Deliver what is due. If the link is blocked, try again later, as TCP does."""
         name = receiver.name
         if not self.open or self.lives[name] != receiver.life:
             return
@@ -386,7 +387,7 @@ class Link:
             self.send(end, None)
 
     def cut(self, end: Any) -> None:
-        """Reset: nothing more arrives; the other end learns of it unless the network is partitioned."""
+        """Reset: nothing more arrives. The other end learns of it unless the network is partitioned."""
         if not self.open:
             return
         self.open = False
@@ -394,7 +395,7 @@ class Link:
         self._notify(end, other)
 
     def cut_here(self, end: Any) -> None:
-        """The end that was cut off learns of it too, at once: its kernel had the reset."""
+        """The end that was cut off learns of it too, at once, because its kernel had the reset."""
         self._gone(end, False)
 
     def _notify(self, end: Any, other: Any) -> None:
@@ -468,7 +469,7 @@ def frames(data: bytes) -> Iterator[memoryview]:
 
 
 def describe(conn: int, frame: memoryview) -> str:
-    """A frame in a few words; the receiver's connection tells whether it is a request."""
+    """A frame in a few words. The receiver's connection tells whether it is a request."""
     correlation = int.from_bytes(frame[4:8] if conn > 0 else frame[:4], "big")
     if conn < 0:
         return f"answer {correlation}, {len(frame)} bytes"
@@ -477,13 +478,13 @@ def describe(conn: int, frame: memoryview) -> str:
 
 
 class World:
-    """Everything there is, and the heap that moves it."""
+    """All processes, the network, and the heap of events."""
 
     def __init__(self, seed: int, *, keep_log: bool = False) -> None:
         self.seed = seed
         self.random = random.Random(seed)
         self.power = random.Random(f"{seed}-power")
-        """Which pages a power cut leaves."""
+        """Decides which pages a power cut leaves."""
         self.time_us = 0
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
@@ -529,7 +530,7 @@ class World:
         self.run(self.time_us + milliseconds * 1000)
 
     def run_until(self, condition: Callable[[], bool], milliseconds_max: int) -> bool:
-        """Move until the condition holds; False if it does not within the time."""
+        """Move until the condition holds. False if it does not within the time."""
         end = self.time_us + milliseconds_max * 1000
         while not condition():
             if self.time_us >= end:
@@ -538,12 +539,12 @@ class World:
         return True
 
     def say(self, who: str, text: str) -> None:
-        """One line an event."""
+        """Log one event in one line."""
         if self.keep_log:
             self.lines.append(f"{self.time_us / 1e6:12.6f} {who:10} {text}")
 
     def note(self, what: str, data: str | bytes) -> None:
-        """Take an event into the digest."""
+        """Add an event to the digest."""
         if isinstance(data, str):
             data = data.encode()
         self.digest = crc32(data, crc32(f"{self.time_us} {what}".encode(), self.digest))
@@ -562,7 +563,7 @@ class World:
         return (a.name, b.name) in self.partitions
 
     def block(self, a: str, b: str) -> None:
-        """Nothing gets from `a` to `b`."""
+        """Block everything from `a` to `b`."""
         self.partitions[a, b] = None
 
     def heal(self) -> None:

@@ -1,15 +1,16 @@
-"""Stories as tests: commands, and exactly what they answer.
+"""Stories as tests: commands, and exactly the output that they give.
 
-A story is a text file. It opens with `#` lines that say what happens and why. Then blocks, with an empty line between
-them: one or more commands, `----`, the output. `pytest --rewrite` puts the present output into the files; commit only what
-you understand.
+A story is a text file. It opens with `#` lines that say what happens and why. Then come blocks, with an empty line
+between them: one or more commands, `----`, the output. `pytest --rewrite` writes the present output into the files;
+commit only what you understand.
 
     # A broker registers.
     heartbeat 1
     ----
     ACTIVE epoch=1
 
-A command is a word, then plain words and `name=value` fields. The commands of a kind of story are a table of functions.
+A command is a word, followed by plain words and `name=value` fields. Each kind of story has a table of functions for
+its commands.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ def stories(folder: str) -> list[Path]:
 
 
 def play(story: Path, commands: Mapping[str, Command], rewrite: bool) -> None:
-    """Run a story. Fails at the first block whose output differs, unless it is to be rewritten."""
+    """Run a story. Fails at the first block whose output differs, unless `rewrite`."""
     text = story.read_text()
     told = "\n\n".join(_block(block, commands, story.name, rewrite) for block in text.rstrip("\n").split("\n\n")) + "\n"
     if rewrite and told != text:

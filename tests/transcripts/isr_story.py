@@ -1,8 +1,9 @@
-"""The commands of the stories in `isr/`: three real brokers, a real controller, and a network that can be held between them.
+"""The commands of the stories in `isr/`: three real brokers, a real controller, and a network between them that can be
+held.
 
-What is real: `BrokerRole` with its logs and fetchers, `controller/isr.py` and the rest of the controller's operations, the
-rule of the newest connection in the handler of AlterIsr. What is told by the story: when a request, an answer or an update
-gets through, when something is committed, who is frozen, who fails.
+Real are `BrokerRole` with its logs and fetchers, `controller/isr.py` and the rest of the controller's operations, and
+the rule of the newest connection in the handler of AlterIsr. The story decides when a request, an answer or an update
+gets through, when something is committed, which node is frozen, and which fails.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,7 @@ GRACE_MS = 4000
 
 
 class Flight:
-    """One AlterIsr between a broker and a controller."""
+    """One AlterIsr in flight between a broker and a controller."""
 
     def __init__(self, number: int, sender: Facade, connection: int, request: Any, then: Callable[[Any], None]) -> None:
         self.number = number
@@ -47,7 +48,7 @@ class Flight:
 
 
 class World(Lab):
-    """Brokers 1, 2 and 3, and the controller that they ask."""
+    """Brokers 1, 2 and 3, and the controller to which they send requests."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -56,7 +57,7 @@ class World(Lab):
         """A controller that was deposed and does not know it."""
         self.to_old = False
         self.held: set[str] = set()
-        """What does not get through: requests, answers, updates, commits."""
+        """The kinds of messages that do not get through: requests, answers, updates, commits."""
         self.silent: set[int] = set()
         """Brokers whose heartbeats are lost."""
         self.uncommitted: list[Any] = []
@@ -69,7 +70,7 @@ class World(Lab):
     # ---- between brokers and controller
 
     def pull(self, node: Facade) -> None:
-        """Updates are what the leader pulls; the others always hear."""
+        """Let a broker pull updates. A hold of updates stops only the leader's."""
         if not ("updates" in self.held and node.id == 1):
             super().pull(node)
 
@@ -126,7 +127,7 @@ class World(Lab):
         self.lines.append(f"{who} on request {flight.number}: {_errors(answer.reply)}")
         if cluster is self.old:
             if cluster.image.next_offset == before and not answer.reply.topics:
-                self.tell(flight)  # what is refused so rests on nothing that is uncommitted
+                self.tell(flight)  # such a refusal depends on nothing uncommitted
             return
         self.publish()
         if "commits" not in self.held and "answers" not in self.held:
@@ -140,7 +141,7 @@ class World(Lab):
             then(flight.reply)
 
     def lose(self, flight: Flight) -> None:
-        """The broker's connection is lost: no answer will come, whatever becomes of the request."""
+        """The broker's connection is lost: no answer will come, whatever happens to the request."""
         then, flight.then = flight.then, None
         if then is not None:
             self.connections[flight.sender.id] += 10
@@ -150,7 +151,7 @@ class World(Lab):
     # ---- the log
 
     def publish(self) -> None:
-        """What the controller has just written becomes committed, unless commits are held."""
+        """Commit what the controller has just written, unless commits are held."""
         self.uncommitted += self.cluster.ops
         for op in self.cluster.ops:
             self.lines += _written(self.cluster.image, op)
@@ -165,7 +166,7 @@ class World(Lab):
         self.publish()
 
     def notice(self) -> None:
-        """What the present leaders have learned since last time."""
+        """Show what the present leaders have learned since the last call."""
         for id in self.nodes:
             partition = self.partition(id)
             if id in self.dead or partition is None:
@@ -186,7 +187,7 @@ class World(Lab):
 
 
 class Story:
-    """Each method is a command; its output is what happened, in order."""
+    """Each method is a command. Its output is what happened, in order."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -232,7 +233,7 @@ class Story:
         world.publish()
 
     def topics(self, partitions: str, replicas: str, isr: str) -> None:
-        """`topics 40 1,2,3 isr=1,2`: topic t with so many partitions, all alike."""
+        """`topics 40 1,2,3 isr=1,2`: topic t with this many partitions, all alike."""
         world, members = self.world, [int(one) for one in isr.split(",")]
         count = int(partitions)
         assert world.cluster.topic("t", *[tuple(map(int, replicas.split(",")))] * count).error_code == 0
@@ -246,11 +247,11 @@ class Story:
         world.lines = [f"+ {count} partitions leader={members[0]} isr={isr} version=1"]
 
     def produce(self, value: str, broker: str = "1", acks: str = "-1") -> None:
-        """One record; its outcome is told once it is known."""
+        """Produce one record. Its outcome is shown once it is known."""
         self.produced[value] = self.world.produce(int(broker), value.encode(), acks=int(acks), timeout_ms=600_000)
 
     def wait(self, seconds: str) -> None:
-        """Time passes; leases that nobody renews end."""
+        """Let time pass. Leases that are not renewed end."""
         world = self.world
         for _ in range(int(float(seconds) * 10)):
             world.pass_ms(100)
@@ -261,11 +262,11 @@ class Story:
     # ---- the network
 
     def hold(self, *what: str) -> None:
-        """Requests, answers, updates or commits do not get through any more."""
+        """Stop requests, answers, updates or commits from getting through."""
         self.world.held.update(what)
 
     def release(self, *what: str) -> None:
-        """They get through again, the waiting ones first."""
+        """Let them through again, those that wait first."""
         world = self.world
         world.held.difference_update(what)
         if "commits" in what:
@@ -287,15 +288,15 @@ class Story:
                     world.tell(flight)
 
     def lose(self, number: str) -> None:
-        """The connection with that request is lost; what the broker sends next goes over another."""
+        """Lose the connection with that request. The broker's next request uses another one."""
         self.world.lose(self.world.flights[int(number) - 1])
 
     def late(self, number: str) -> None:
-        """A copy of a request comes out of the network at last."""
+        """A copy of a request arrives late."""
         self.world.arrive(self.world.flights[int(number) - 1])
 
     def again(self) -> None:
-        """The leader is told once more what it knows."""
+        """The leader gets an update that it has already."""
         partition, mono_ms = self.world.partition(1), self.world.now.mono_ms
         now = Assignment(
             partition.replicas,
@@ -330,38 +331,38 @@ class Story:
     # ---- brokers
 
     def freeze(self, broker: str) -> None:
-        """A broker's links to the others stand still."""
+        """A broker's links to the others stop working."""
         id = int(broker)
         self.world.split.update(frozenset((id, other)) for other in (1, 2, 3) if other != id)
 
     def thaw(self, broker: str) -> None:
-        """They work again."""
+        """The links work again."""
         self.world.split = {pair for pair in self.world.split if int(broker) not in pair}
 
     def crash(self, broker: str) -> None:
-        """A broker's process is gone, with what it had not synced."""
+        """A broker's process dies, and what it had not synced is lost."""
         self.world.crash(int(broker))
 
     def start(self, broker: str) -> None:
-        """A new process of it."""
+        """Start a new process of a broker."""
         self.world.start(int(broker))
 
     # ---- the controller
 
     def fence(self, broker: str) -> None:
-        """The controller's lease of a broker ends; the broker has not heard of it."""
+        """The controller's lease of a broker ends, and the broker does not know it."""
         world = self.world
         world.silent.add(int(broker))
         leases.revoke(world.cluster.soft, int(broker), "told by the story")
         world.settle_controller()
 
     def unfence(self, broker: str) -> None:
-        """Its heartbeats get through again."""
+        """The broker's heartbeats get through again."""
         self.world.silent.discard(int(broker))
         self.wait("2")
 
     def expire(self, broker: str) -> None:
-        """The controller's lease of a broker ends; its heartbeats go on, and the next one restores it."""
+        """The controller's lease of a broker ends. Its heartbeats go on, and the next one restores it."""
         leases.revoke(self.world.cluster.soft, int(broker), "told by the story")
         self.world.settle_controller()
 
@@ -376,7 +377,7 @@ class Story:
         world.publish()
 
     def delete(self) -> None:
-        """Topic t goes."""
+        """Delete topic t."""
         image = self.world.cluster.image
         op = TopicGone(image.topic_id(image.topic("t")) or b"")
         image.replay(image.next_offset, op)
@@ -384,7 +385,7 @@ class Story:
         self.world.publish()
 
     def depose(self) -> None:
-        """Another controller is elected; the old one goes on with what it knew."""
+        """Another controller is elected. The old one goes on with what it knew."""
         world = self.world
         world.old = world.cluster
         world.cluster = Cluster()
@@ -392,7 +393,8 @@ class Story:
         world.replica(world.cluster)
 
     def fail(self) -> None:
-        """The active controller dies: what is uncommitted is gone, connections are lost, another one takes over."""
+        """The active controller dies: uncommitted changes are lost, connections break, and another controller takes
+        over."""
         world = self.world
         world.uncommitted.clear()
         world.held.discard("commits")
@@ -405,7 +407,7 @@ class Story:
             world.lose(flight)
         self.wait("0.1")
 
-    # ---- what there is
+    # ---- the state
 
     def show(self) -> str:
         """The controller's view and the leader's."""
@@ -430,7 +432,7 @@ class Story:
         return "\n".join(lines)
 
     def count(self) -> str:
-        """Partitions by what the controller and the leader have of them."""
+        """The number of partitions in each state at the controller and at the leader."""
         world, image = self.world, self.world.cluster.image
         found: dict[str, int] = {}
         for row in image.topic_partitions(image.topic("t")):
@@ -445,7 +447,7 @@ def _ids(members: Any) -> str:
 
 
 def _counted(lines: list[str]) -> list[str]:
-    """Equal neighbours once, with their number."""
+    """Equal lines that follow each other, once and with their number."""
     groups = [(line, len(list(group))) for line, group in groupby(lines)]
     return [line if count == 1 else f"{line} ({count} times)" for line, count in groups]
 

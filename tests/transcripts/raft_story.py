@@ -1,25 +1,25 @@
-"""Commands of the raft transcripts: a few replicas, a clock that moves only when told, a line for everything that happens.
+"""Commands of the raft transcripts: a few replicas, a clock that moves only on command, and a line for every event.
 
     voters 1 2 3 [observers 4]   make the replicas and start them
-    quorum 1 2 3 [observers 4]   the same, and the first election untold
+    quorum 1 2 3 [observers 4]   the same, and run the first election without showing it
     run MS                       let time pass; messages take no time, syncs end at once
-    append N TEXT                a client's record at the leader
-    resign N                     the leader gives up
-    kill N | start N             the process dies (connections break, its port refuses) | comes back
-    crash N                      the same with loss of everything that was not synced
-    lose-disk N                  the same with an empty disk, which has another directory id
-    freeze N | thaw N            the process stands still | goes on
+    append N TEXT                append a client's record at the leader
+    resign N                     the leader resigns
+    kill N | start N             the process dies (connections break, its port refuses) | is started
+    crash N                      kill, and everything that was not synced is lost
+    lose-disk N                  kill, and the disk is replaced by an empty one, which has another directory id
+    freeze N | thaw N            the process is frozen | goes on
     cut A B | heal               nothing gets from A to B | everything gets through again
-    refuse A B                   the connection of A to B breaks and B's port refuses A, though B lives
+    refuse A B                   the connection of A to B breaks and B's port refuses A, although B lives
     hold N | sync N              syncs of N do not end | those that began have ended
     snapshot N                   N writes a snapshot and cuts its log
-    stranger KIND A EPOCH [ID [DISK]]  A gets a message (begin, end, vote, pre-vote, fetch) from a peer outside: ID leads or
-                                 asks (default: 77, which is no voter; DISK own: with the disk of that id); the answer
-    answer A EPOCH ID            a replica answers A: ID (-1: unknown) leads EPOCH
-    epoch N EPOCH                N, which is not running, has EPOCH in its quorum-state, and voted for nobody
-    status                       every replica in a line
+    stranger KIND A EPOCH [ID [DISK]]  A gets a message (begin, end, vote, pre-vote, fetch) from a peer outside, in which ID
+                                 leads or asks (default: 77, no voter; DISK own: with the disk of that id); shows the answer
+    answer A EPOCH ID            a replica answers A that ID (-1: unknown) leads EPOCH
+    epoch N EPOCH                N, which is not running, has EPOCH in its quorum-state, without a vote
+    status                       one line for every replica
 
-A fetch is shown when it asks for something new, an answer when it brings something. Random waits are 100 ms times the id.
+A fetch is shown if it asks for something new, an answer if it brings something. A random wait is 100 ms times the id.
 """
 
 from collections import deque
@@ -44,12 +44,12 @@ from actors.raft.messages import (
 from tests.simulator.raft_disk import Disk
 
 OUTSIDE = 0
-"""Where answers to a peer go that is no replica."""
+"""The source of messages from a peer that is no replica: answers to it go there."""
 LIMITS = Limits(snapshot_bytes_max=2000)
 
 
 class Chance:
-    """A replica's random waits: always the same."""
+    """A replica's random numbers: always the same."""
 
     def __init__(self, id: int) -> None:
         self.id = id
@@ -80,7 +80,7 @@ class Actor:
 
 
 class Story:
-    """Runs commands; `lines` is what the last one printed."""
+    """Runs commands. `lines` is the output of the last one."""
 
     def __init__(self) -> None:
         self.now_ms = 0
@@ -98,7 +98,7 @@ class Story:
         return Now(self.now_ms, self.now_ms)
 
     def commands(self) -> dict[str, Callable[..., str]]:
-        """Word -> what it does, giving its output."""
+        """Command -> the function that runs it and returns its output."""
         return {name[3:].replace("_", "-"): self._told(getattr(self, name)) for name in dir(self) if name[:3] == "do_"}
 
     def _told(self, act: Callable[..., None]) -> Callable[..., str]:

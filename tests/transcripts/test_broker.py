@@ -1,4 +1,4 @@
-"""Stories of a broker's life: its state machine, its lease, and what it says to the controller (KIP-631)."""
+"""Stories of a broker's states, its lease, and its heartbeats to the controller (KIP-631)."""
 
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,8 @@ CODES = {"NOT_CONTROLLER": 41, "STALE_BROKER_EPOCH": 77}
 
 
 class Life:
-    """The commands. Time moves in steps; what the broker sends or decides meanwhile is told with the second of it."""
+    """The commands. Time moves in steps. What the broker sends or decides meanwhile is shown with its time in
+    seconds."""
 
     def __init__(self) -> None:
         self.life = Lifecycle(2000, 20_000)
@@ -36,22 +37,23 @@ class Life:
         return Now(self.ms, WALL_MS + self.ms)
 
     def metadata(self, next_offset: str, committed: str) -> str:
-        """How far the own replay is, and what is known to be committed."""
+        """Set how far the broker's replay is, and what is known to be committed."""
         self.next_offset, self.high_watermark, self.leader_known = int(next_offset), int(committed), True
         return ""
 
     def controller(self, state: str = "", **fields: str) -> str:
-        """From now on every heartbeat is answered so: `controller ACTIVE epoch=5`, `controller error=NOT_CONTROLLER`."""
+        """Set the answer to every heartbeat from now on: `controller ACTIVE epoch=5`, `controller
+        error=NOT_CONTROLLER`."""
         self.replies = {"state": state, **fields}
         return self._answered() if self.beat is not None else ""
 
     def silence(self) -> str:
-        """From now on heartbeats are lost."""
+        """Lose heartbeats from now on."""
         self.replies = None
         return ""
 
     def answer(self, state: str, **fields: str) -> str:
-        """One answer to the heartbeat that is out."""
+        """Answer the heartbeat that is in flight."""
         before, self.replies = self.replies, {"state": state, **fields}
         told = self._answered()
         self.replies = before

@@ -17,7 +17,7 @@ NAMES = {0: "UNKNOWN", 1: "INITIAL", 2: "FENCED", 3: "ACTIVE", 4: "SHUTDOWN"}
 
 
 class Lab:
-    """The commands. What an operation writes is shown in records' words, then what it answers."""
+    """The commands. Each shows the records that an operation writes, then its answer."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -32,12 +32,12 @@ class Lab:
     # ---- the world
 
     def level(self, level: str) -> str:
-        """Start anew at this metadata.format."""
+        """Start again with this metadata.format."""
         self.cluster = Cluster(level=int(level))
         return ""
 
     def wait(self, seconds: str) -> str:
-        """Time passes; then leases that have ended are fenced."""
+        """Let time pass. Then leases that have ended are fenced."""
         ms = int(float(seconds) * 1000)
         self.cluster.later(ms)
         self.clock_ms += ms
@@ -47,24 +47,24 @@ class Lab:
         return "\n".join(said + self._ops())
 
     def hold(self) -> str:
-        """Nothing more is committed."""
+        """Commit nothing from now on."""
         self.cluster.held = self.cluster.image.next_offset
         return ""
 
     def release(self) -> str:
-        """Everything is committed."""
+        """Commit everything."""
         self.cluster.held = None
         return ""
 
     def work(self) -> str:
-        """The bulk work of the next ticks."""
+        """Run the bulk work of the next ticks."""
         self.cluster.settle()
         return "\n".join(self._ops())
 
     # ---- requests
 
     def heartbeat(self, process: str, target: str = "ACTIVE", **fields: str) -> str:
-        """`1a`: process a of broker 1. It sends the epoch that it was told last, or -1."""
+        """`1a`: process a of broker 1. It sends the epoch that it was last told, or -1."""
         broker = int(process.rstrip("abcdefgh"))
         incarnation = self.incarnations.setdefault(process, bytes([len(self.incarnations) + 1]) * 16)
         given: dict[str, Any] = {"incarnation_id": incarnation, "lease_start_time_ms": self.clock_ms}
@@ -87,12 +87,12 @@ class Lab:
         return "\n".join([*self._ops(), " ".join(words)])
 
     def topic(self, name: str, *replicas: str) -> str:
-        """`topic t 1,2,3 2,3,1`: one list a partition."""
+        """`topic t 1,2,3 2,3,1`: one list for each partition."""
         result = self.cluster.topic(name, *(tuple(map(int, one.split(","))) for one in replicas))
         return "\n".join([*self._ops(), f"error={result.error_code}"])
 
     def isr(self, partition: str, isr: str, sender: str = "", epoch: str = "") -> str:
-        """`isr t-0 1,2`: its leader asks for this ISR, on the present epoch unless told otherwise."""
+        """`isr t-0 1,2`: its leader proposes this ISR, under the present epoch unless `epoch` says otherwise."""
         name, _, number = partition.rpartition("-")
         _, leader, present = self.cluster.partition(name, int(number))
         kind = message("AlterIsrRequest")
@@ -116,7 +116,7 @@ class Lab:
         return "\n".join([*self._ops(), f"error={code}"])
 
     def show(self, *names: str) -> str:
-        """Brokers that are registered, or partitions of topics."""
+        """Show the registered brokers, or the partitions of topics."""
         image = self.cluster.image
         if not names:
             return "brokers " + " ".join(f"{broker.id}@{broker.epoch}" for broker in image.brokers())

@@ -1,4 +1,5 @@
-"""The races between a leader and the controller over one ISR (KIP-497), a story each. The commands are in isr_story.py."""
+"""The races between a leader and the controller over one ISR (KIP-497), one story each. The commands are in
+isr_story.py."""
 
 from pathlib import Path
 

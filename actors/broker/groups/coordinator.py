@@ -1,17 +1,20 @@
 """The coordinator of the groups whose partition of `__consumer_offsets` this broker leads.
 
-It alone decides which groups and offsets exist, when they may be read (a partition must be loaded first), and in which
-order a change is written, visible and answered: written, committed to the partition's high watermark, then both.
+This file alone decides which groups and offsets exist, when they may be read (a partition must be loaded first), and
+the order of each change: first it is written, then it is committed to the partition's high watermark, then it becomes
+visible and is answered.
 
 Rules:
 
-1. A partition is loaded from its log after leadership is gained, in slices; until then COORDINATOR_LOAD_IN_PROGRESS.
-2. After leadership is lost nothing of the partition is kept, and whoever waits hears NOT_COORDINATOR.
-3. An answer never leaves before what it rests on is committed.
-4. A group is dead from when its removal is written: nobody joins it or commits for it any more, unless the write fails.
+1. A partition is loaded from its log after leadership is gained, in slices. Until then the answer is
+   COORDINATOR_LOAD_IN_PROGRESS.
+2. After leadership is lost nothing of the partition is kept, and requests that wait are answered NOT_COORDINATOR.
+3. An answer never leaves before everything that it depends on is committed.
+4. A group is dead from when its removal is written: from then on no member joins it or commits for it, unless the write
+   fails.
 
-Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` (partition, records, token) and
-`compacted`; the caller reports a write's end with `written`.
+Inputs come with the time. Outputs are taken from `answers` (ticket, verdict), `writes` (partition, records, token) and
+`compacted`. The caller reports the end of a write with `written`.
 """
 
 import heapq
@@ -42,7 +45,7 @@ FAR_MS = 1 << 62
 
 
 class Write(NamedTuple):
-    """Records for one partition of `__consumer_offsets`; report the end with `written(token, error)`."""
+    """Records for one partition of `__consumer_offsets`. Its end is reported with `written(token, error)`."""
 
     token: int
     partition: int
@@ -52,7 +55,7 @@ class Write(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`offsets.*` and `group.*` of the broker. `partitions`: how many `__consumer_offsets` will have; see `resized`."""
+    """The broker's `offsets.*` and `group.*`. `partitions`: how many `__consumer_offsets` will have; see `resized`."""
 
     partitions: int
     policy: Policy
@@ -63,7 +66,7 @@ class Settings(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """A partition, in one leadership, whose groups were to be written once more. `whole`: all of it is committed."""
+    """The end of the compaction of a partition in one leadership. `whole`: all that it wrote is committed."""
 
     partition: int
     epoch: int
@@ -71,7 +74,7 @@ class Compacted(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A write on its way."""
+    """A write that has not ended."""
 
     shard: Shard
     group: str
@@ -84,13 +87,13 @@ class Coordinator:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.partitions = settings.partitions
-        """Partitions of `__consumer_offsets`: where each group is found."""
+        """The number of partitions of `__consumer_offsets`, which decides where each group is."""
         self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
         self.writes: list[Write] = []
         self.compacted: list[Compacted] = []
         self._compactions: dict[Shard, Compaction] = {}
-        """What is written once more, of each shard that is being compacted."""
+        """The compaction of each shard that is being compacted."""
         self._pending: dict[int, Pending] = {}
         self._next_token = 0
         self.deadlines: list[tuple[int, str]] = []
@@ -104,16 +107,19 @@ class Coordinator:
         return (0 if value == -(1 << 31) else abs(value)) % self.partitions
 
     def shard_of(self, group: str) -> Shard | ErrorCode:
-        """The loaded shard of a group, or why there is none. A group without a name may have offsets, not members."""
+        """The loaded shard of a group, or why there is none. A group without a name may have offsets, but no
+        members."""
         shard = self.shards.get(self.partition_of(group))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def resized(self, partitions: int | None) -> list[tuple[int, int]]:
-        """`__consumer_offsets` has so many partitions; None: there is none, and the settings say how many it will have.
+        """`__consumer_offsets` has this many partitions. None: it does not exist, and the settings say how many it will
+        have.
 
-        Groups are in other places then: what is led is lost, to be gained anew; (partition, epoch) of each."""
+        Then groups are in other partitions. The partitions led here are lost and must be gained again: (partition,
+        epoch) of each."""
         partitions = self.settings.partitions if partitions is None else partitions
         if partitions == self.partitions:
             return []
@@ -126,12 +132,12 @@ class Coordinator:
     # ---- leadership and loading
 
     def gained(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition now; its log is to be loaded."""
+        """This broker leads the partition now. Its log must be loaded."""
         self.lost(partition)
         self.shards[partition] = Shard(partition, epoch)
 
     def lost(self, partition: int) -> None:
-        """It does so no more."""
+        """This broker leads the partition no longer."""
         shard = self.shards.pop(partition, None)
         if shard is None:
             return
@@ -150,7 +156,7 @@ class Coordinator:
         """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
         transaction the records belong to; -1: they belong to none.
 
-        Records that cannot be decoded are passed over: a sentence about each."""
+        Records that cannot be decoded are skipped. Returns a sentence about each."""
         shard = self.shards.get(partition)
         strange: list[str] = []
         if shard is None or shard.epoch != epoch or shard.loaded:
@@ -183,10 +189,10 @@ class Coordinator:
             self._end(shard, producer_id, commit)
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
-        """The whole log has been replayed; the shard serves, and its members have a session from now.
+        """The whole log has been replayed. The shard serves, and its members' sessions begin now.
 
-        `exists`: whether there is a topic of that name. Offsets of others were left by a coordinator that was gone before
-        it could remove them."""
+        `exists`: whether a topic of that name exists. Offsets of other topics were left by a coordinator that ended
+        before it could remove them."""
         shard = self.shards.get(partition)
         if shard is None or shard.epoch != epoch:
             return
@@ -202,7 +208,7 @@ class Coordinator:
     # ---- membership
 
     def join(self, group_id: str, ticket: int, request: JoinRequest, now: Now) -> None:
-        """JoinGroup; the verdict comes out of `answers`, now or later."""
+        """JoinGroup. The verdict appears in `answers`, now or later."""
         shard = self.shard_of(group_id)
         error: ErrorCode | None = None
         if not group_id:
@@ -236,13 +242,13 @@ class Coordinator:
         assignments: Sequence[tuple[str, bytes]],
         now: Now,
     ) -> None:
-        """SyncGroup; the verdict comes out of `answers`, for all members once the leader's assignment is written."""
+        """SyncGroup. The verdict appears in `answers`, for all members once the leader's assignment is written."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
         if isinstance(shard, ErrorCode) or group is None:
             code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # Clients do not expect that one here, Java's ends with it. What was joined is lost in any case.
+                # Clients do not expect that error here, and Java's client ends with it. The join is lost in any case.
                 code = ErrorCode.REBALANCE_IN_PROGRESS
             self.answers.append((ticket, Synced(code)))
             return
@@ -266,7 +272,7 @@ class Coordinator:
         """Heartbeat."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
-            # Kafka's clients take this for "go on, ask again": a load must not end their membership.
+            # Kafka's clients go on and ask again after this: a load must not end their membership.
             return ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard
         group = shard.groups.get(group_id)
         if group is None:
@@ -274,7 +280,7 @@ class Coordinator:
         return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
 
     def leave(self, group_id: str, members: Sequence[tuple[str, str | None]], now: Now) -> ErrorCode | list[ErrorCode]:
-        """LeaveGroup: one code a member, or one for all."""
+        """LeaveGroup: one code for each member, or one for all."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             return shard
@@ -332,7 +338,7 @@ class Coordinator:
     def commit(
         self, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]], then: Callable[[ErrorCode], None]
     ) -> None:
-        """Write offsets; they are visible, and `then` is called, once they are committed."""
+        """Write offsets. Once they are committed, they are visible and `then` is called."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -420,7 +426,8 @@ class Coordinator:
         return any(not shard.loaded for shard in self.shards.values())
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
-        """Remove an empty group and its offsets; it is dead meanwhile. Of what was never written nothing is written."""
+        """Remove an empty group and its offsets. Meanwhile it is dead. For what was never written, nothing is
+        written."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -455,7 +462,7 @@ class Coordinator:
             then(ErrorCode.NONE)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted: offsets committed for it go too, or on their way there."""
+        """A topic was deleted: remove offsets committed for it, and those that are being written."""
         for shard in self.shards.values():
             if shard.loaded:
                 self._forget(shard, topic)
@@ -465,7 +472,8 @@ class Coordinator:
     # ---- time and writes
 
     def tick(self, now: Now) -> None:
-        """Sessions, phases, ids never used. What this schedules for now runs in the next tick, so that a tick ends."""
+        """End sessions, phases, and ids never used. What this schedules for now runs in the next tick, so that a tick
+        ends."""
         due_now = []
         while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
             due_now.append(heapq.heappop(self.deadlines))
@@ -489,12 +497,12 @@ class Coordinator:
         return self.deadlines[0][0] if self.deadlines else FAR_MS
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
-        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and empty
-        groups that have no others. One that is written to, or has given an id out, is left for the next time. A stable
-        group loses what it committed longer ago than that for topics that no member subscribes to.
+        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and
+        empty groups without other offsets. A group that is being written, or has given out an id, is left for the next
+        time. A stable group loses offsets that are older than that, for topics to which no member subscribes.
 
-        Offsets for topics that do not exist go as well: their removal has failed, or this broker has learned of the deletion
-        from a snapshot, which does not tell."""
+        Offsets for topics that do not exist are removed as well: their removal has failed, or this broker has learned
+        of the deletion from a snapshot, which does not show it."""
         loaded = [shard for shard in self.shards.values() if shard.loaded]
         for shard in loaded:
             self._forget_missing(shard, exists)
@@ -537,7 +545,7 @@ class Coordinator:
     # ---- inside
 
     def _expire_unsubscribed(self, shard: Shard, group: Group, now: Now) -> None:
-        """What is on its way to a key is newer than what is visible: such a key stays."""
+        """An offset that is being written is newer than the visible one: such a key stays."""
         oldest_ms, unsettled = now.wall_ms - self.settings.retention_ms, shard.unsettled.get(group.id, {})
         old = [
             key

@@ -1,12 +1,14 @@
-"""Keeping a partition of `__consumer_offsets` short: what still counts is written once more, so that what is before can go.
+"""Compaction of a partition of `__consumer_offsets`: current values are written again, so that the log before can go.
 
-Apache Kafka compacts this topic. Here its coordinator, who knows what counts, writes every group and every offset again at
-the end of the log; when the last of it is committed, the log may begin where the first of it is. Rules:
+Apache Kafka's log cleaner compacts this topic. Here the group coordinator does, because it knows the current values. It
+writes every group and every offset again at the end of the log. When the last of them is committed, the log may begin
+at the first of them. Rules:
 
-1. Of each key is written what the log says last of it in that moment, be it on its way or visible: nothing older ever
-   follows something newer. What comes later follows by itself.
-2. A group that is being deleted waits for how that ends.
-3. A piece at a time, the next when the last is committed, so that neither a turn nor the followers are held up.
+1. For each key the last written value is written again, whether it is visible or not committed yet, so an older value
+   never follows a newer one. Later writes follow by themselves.
+2. A group that is being deleted waits until that has ended.
+3. One piece is written at a time, and the next when its last record is committed, so that neither a turn nor the
+   followers are delayed.
 """
 
 from collections import deque
@@ -20,7 +22,7 @@ PIECE_BYTES = 1 << 16
 
 
 class Compaction:
-    """What is still to be written of one shard. `writing`: a piece is on its way."""
+    """What is still to be written of one shard. `writing`: whether a piece is being written."""
 
     def __init__(self, shard: Shard) -> None:
         self.writing = False
@@ -29,7 +31,8 @@ class Compaction:
         self._records: Iterator[Record] = iter(())
 
     def piece(self) -> list[Record] | None:
-        """The next records, as they are now; none: a group is being deleted, ask again. None: all are written."""
+        """The next records, with their present values. Empty: a group is being deleted, so ask again. None: all are
+        written."""
         found: list[Record] = []
         size = 0
         for record in self._rest():
@@ -41,7 +44,7 @@ class Compaction:
 
     def _rest(self) -> Iterator[Record]:
         for _ in range(len(self._groups) + 1):
-            for record in self._records:  # noqa: UP028 - where a piece ends, these go on in the next
+            for record in self._records:  # noqa: UP028 - the next piece goes on where this one ends
                 yield record
             if self._groups:
                 self._records = self._of(self._groups.popleft())
@@ -49,7 +52,7 @@ class Compaction:
     def _of(self, id: str) -> Iterator[Record]:
         shard = self._shard
         for key in (None, *shard.keys(id)):
-            group = shard.groups.get(id)  # none: its first offsets are on their way, or it went pieces ago
+            group = shard.groups.get(id)  # None: only offsets so far, uncommitted, or removed meanwhile
             if group is not None and group.state is GroupState.DEAD:
                 self._groups.append(id)
                 return

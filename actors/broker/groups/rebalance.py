@@ -1,18 +1,18 @@
-"""The classic rebalance protocol on one group: join, sync, heartbeat, leave, and what time does.
+"""The classic rebalance protocol on one group: join, sync, heartbeat, leave, and timeouts.
 
-Every function takes the group and appends what is answered to `out` as (ticket, Verdict); nothing is called back. Two
-things leave by other ways: whether the group must be written (`True`) is the return value, and what may be answered only
-once it is, goes to `held`, for `written`.
+Every function takes the group and appends answers to `out` as (ticket, Verdict); nothing is called back. Two things are
+returned in other ways. The return value says whether the group must be written (`True`). Answers that must wait for
+that write go to `held`, for `written`.
 
 Rules (as Apache Kafka's classic groups):
 
-1. A join phase ends when every known member has rejoined, or at the end of the longest rebalance timeout; who has not
-   rejoined by then is dropped, unless it is static. A phase that began with an empty group first waits
-   `group.initial.rebalance.delay.ms`, anew for each newcomer.
-2. In the sync phase the leader's assignment is written first; only then everybody is answered. A member that has not
-   asked for its assignment within the longest rebalance timeout is dropped, though it heartbeats.
-3. A static member that comes back with a new member id takes its old place; the old process is fenced. It hears its new
-   id once that is written: another coordinator, that knows the old one, would fence it.
+1. A join phase ends when every known member has rejoined, or at the end of the longest rebalance timeout. A member that
+   has not rejoined by then is dropped, unless it is static. A phase that began with an empty group first waits
+   `group.initial.rebalance.delay.ms`, again for each new member.
+2. In the sync phase the leader's assignment is written first. Only then all members are answered. A member that has not
+   asked for its assignment within the longest rebalance timeout is dropped, even if it heartbeats.
+3. A static member that comes back with a new member id takes its old place, and the old process is fenced. The member
+   learns its new id once that is written: another coordinator that only knows the old id would fence it.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class Synced(NamedTuple):
 
 
 class Rejoined(NamedTuple):
-    """A static member that took its place again: its answer, to be given once the group is written."""
+    """A static member has taken its place again. Its answer leaves once the group is written."""
 
     ticket: int
     instance_id: str
@@ -85,7 +85,7 @@ class Policy(NamedTuple):
 
 
 def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out, held: Held) -> bool:
-    """A member wants in, or again. Answered at once only with an error or the present generation."""
+    """A member wants to join or rejoin. It is answered at once only with an error or the present generation."""
     error = _join_error(group, request, policy)
     if error is not None:
         out.append((ticket, Joined(error, request.member_id)))
@@ -106,7 +106,7 @@ def join(group: Group, ticket: int, request: JoinRequest, now_ms: int, policy: P
 
 
 def written(group: Group, held: Held, error: ErrorCode, out: Out) -> None:
-    """The group is written (or could not be: who waited for that asks again)."""
+    """The group is written. If that failed, members that waited for it must ask again."""
     for ticket, instance_id, answer in held:
         if error is not ErrorCode.NONE:
             answer = Joined(error)
@@ -128,7 +128,8 @@ def sync(
     now_ms: int,
     out: Out,
 ) -> bool:
-    """A member asks for its assignment; the leader brings all. True: the group must be written, then `stabilise`."""
+    """A member asks for its assignment; the leader brings all assignments. True: the group must be written, then
+    `stabilise`."""
     error = member_error(group, member_id, instance_id, generation)
     if error is None and (
         (protocol_type is not None and protocol_type != group.protocol_type)
@@ -157,7 +158,7 @@ def sync(
 
 
 def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy: Policy, out: Out) -> None:
-    """The assignment is written (or could not be: everybody starts over)."""
+    """The assignment is written. If that failed, all members must rejoin."""
     if error is ErrorCode.NONE:
         group.state, group.state_wall_ms = GroupState.STABLE, wall_ms
     for member in group.members.values():
@@ -172,7 +173,7 @@ def stabilise(group: Group, error: ErrorCode, now_ms: int, wall_ms: int, policy:
 
 
 def heartbeat(group: Group, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> ErrorCode:
-    """A member lives."""
+    """A member sends a heartbeat."""
     error = member_error(group, member_id, instance_id, generation)
     if error is not None:
         return error
@@ -183,7 +184,7 @@ def heartbeat(group: Group, member_id: str, instance_id: str | None, generation:
 def leave(
     group: Group, member_id: str, instance_id: str | None, now_ms: int, policy: Policy, out: Out
 ) -> tuple[ErrorCode, bool]:
-    """A member goes. The second value: the group must be written (it became empty)."""
+    """A member leaves. The second value: whether the group must be written, because it became empty."""
     if instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
@@ -200,7 +201,7 @@ def leave(
 
 
 def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out) -> bool:
-    """Members are gone: a rebalance for the rest. True: the group must be written (it became empty)."""
+    """Members are gone: begin a rebalance for the others. True: the group must be written, because it became empty."""
     for id in ids:
         member = group.remove(id)
         if member is not None:
@@ -214,7 +215,7 @@ def drop(group: Group, ids: Sequence[str], now_ms: int, policy: Policy, out: Out
 
 
 def expire(group: Group, now_ms: int, policy: Policy, out: Out) -> bool:
-    """What time does: sessions, ids never used, ends of phases. True: the group must be written."""
+    """Apply timeouts: sessions, ids never used, ends of phases. True: the group must be written."""
     for id in [id for id, lapses_ms in group.pending.items() if lapses_ms <= now_ms]:
         del group.pending[id]
     late = [
@@ -253,12 +254,12 @@ def next_deadline_ms(group: Group) -> int | None:
 
 
 def touch(member: Member, now_ms: int) -> None:
-    """The member was heard of."""
+    """The member has sent a request."""
     member.deadline_ms = now_ms + member.session_timeout_ms
 
 
 def member_error(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
-    """Whether a request of (member, generation) may speak for the group."""
+    """Why a request of (member, generation) is refused; None: it is accepted."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if instance_id is not None:
@@ -278,7 +279,8 @@ def member_error(group: Group, member_id: str, instance_id: str | None, generati
 
 
 def _silent(group: Group) -> list[str]:
-    """Members that have not asked for their assignment yet; without any, what may be waited for is its write."""
+    """Members that have not asked for their assignment yet. If there are none, the group may be waiting for its
+    write."""
     return [member.id for member in group.members.values() if member.unsynced]
 
 
@@ -319,7 +321,7 @@ def _admit(group: Group, ticket: int, request: JoinRequest, member_id: str, now_
 
 def _update(member: Member, ticket: int, request: JoinRequest, now_ms: int, out: Out) -> None:
     if member.join_ticket:
-        # A client that gave up on its first try and asks again: the old place is not answered twice.
+        # The client gave up on its first request and repeats it. The first one is answered with an error.
         out.append((member.join_ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, member.id)))
     member.protocols = list(request.protocols)
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
@@ -334,7 +336,7 @@ def _rejoin(
     group: Group, member: Member, ticket: int, request: JoinRequest, now_ms: int, policy: Policy, out: Out
 ) -> bool:
     same = list(request.protocols) == member.protocols
-    # A lost answer is given again without a new generation; the leader rejoins a stable group to force a rebalance.
+    # A lost answer is repeated without a new generation. A leader that rejoins a stable group forces a rebalance.
     lost_answer = group.state is GroupState.COMPLETING and same
     idle = group.state is GroupState.STABLE and same and member.id != group.leader
     if lost_answer or idle:
@@ -372,7 +374,7 @@ def _rejoin_static(
         if leads and request.version >= SKIP_ASSIGNMENT_VERSION:
             answer = answer._replace(skip_assignment=True)
         elif leads:
-            # An old client that hears that it leads would assign anew: it is told that its former self does.
+            # An old client that learns that it leads would assign again, so the answer names its former id as leader.
             answer = answer._replace(leader=old_id, members=())
         held.append(Rejoined(ticket, request.instance_id, answer))
         return True

@@ -1,7 +1,7 @@
 """Group state as records of `__consumer_offsets`, in Apache Kafka's own format.
 
 Key: int16 version, then fields. Version 1: an offset (group, topic, partition). Version 2: a group. Other key versions
-(KIP-848 groups, KIP-932 share groups) are kept in the log and passed over when it is read.
+(KIP-848 groups, KIP-932 share groups) are kept in the log and skipped when it is read.
 Value: int16 version, then fields. Offsets are written in version 3, groups in version 3. A null value removes.
 """
 
@@ -17,7 +17,7 @@ Record = tuple[bytes, bytes | None]
 
 
 class CommittedOffset(NamedTuple):
-    """What a group committed for one partition. `wall_ms`: when; `leader_epoch`: -1 unknown."""
+    """The offset that a group committed for one partition. `wall_ms`: when; `leader_epoch`: -1: unknown."""
 
     offset: int
     leader_epoch: int
@@ -26,7 +26,7 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetLine(NamedTuple):
-    """A decoded offset record; `committed` None: removed."""
+    """A decoded offset record. `committed` None: the offset was removed."""
 
     group: str
     topic: str
@@ -35,14 +35,14 @@ class OffsetLine(NamedTuple):
 
 
 class GroupLine(NamedTuple):
-    """A decoded group record; `group` None: removed."""
+    """A decoded group record. `group` None: the group was removed."""
 
     id: str
     group: Group | None
 
 
 def offset_record(group: str, topic: str, partition: int, committed: CommittedOffset | None) -> Record:
-    """An offset, or its removal."""
+    """The record of an offset, or of its removal."""
     key = _versioned(OFFSET_KEY, "group:OffsetCommitKey", 0, group=group, topic=topic, partition=partition)
     if committed is None:
         return key, None
@@ -58,7 +58,7 @@ def offset_record(group: str, topic: str, partition: int, committed: CommittedOf
 
 
 def group_record(group: Group) -> Record:
-    """A group with its members and their assignments."""
+    """The record of a group with its members and their assignments."""
     Value = message("group:GroupMetadataValue")
     members = [
         Value.MemberMetadata(
@@ -87,12 +87,12 @@ def group_record(group: Group) -> Record:
 
 
 def group_key(id: str) -> bytes:
-    """The key of a group's record; with a null value it removes the group."""
+    """The key of a group's record. With a null value it removes the group."""
     return _versioned(GROUP_KEY, "group:GroupMetadataKey", 0, group=id)
 
 
 def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | None:
-    """What a record says; None for kinds that are not ours. Raises WireError on a damaged one."""
+    """Decode a record. None for kinds that are not used here. Raises WireError on a damaged one."""
     if key is None or len(key) < 2:
         return None
     version = int.from_bytes(key[:2], "big")

@@ -1,10 +1,10 @@
-"""One partition of `__consumer_offsets` in the memory of its coordinator: groups, committed offsets, and what is on its way.
+"""One partition of `__consumer_offsets` in its coordinator's memory: groups, committed offsets, and unfinished writes.
 
-It alone decides what of a key is visible, and what the log says last of it. Rules:
+This file alone decides which value of a key is visible, and which was written last. Rules:
 
-1. Visible is what is committed.
-2. A key is unsettled from when a value, or its removal, is written until that is committed; if the write fails, until a
-   later one is, since it may be committed yet.
+1. The visible value is the committed one.
+2. A key is unsettled from when a value, or its removal, is written until that is committed. If the write fails, it
+   stays unsettled until a later write is committed, since the failed one may still be committed.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ NO_WRITE = 0
 
 
 class Unsettled(NamedTuple):
-    """What was written last of a key. `token`: of the write, NO_WRITE once that has failed. `committed` None: a removal."""
+    """The last write to a key. `token`: that of the write, NO_WRITE once it has failed. `committed` None: a removal."""
 
     token: int
     committed: CommittedOffset | None
@@ -43,7 +43,7 @@ class Shard:
         self.transactional = TransactionalOffsets()
 
     def keys(self, group: str) -> dict[Key, None]:
-        """Every key of which the log may hold a value of the group's."""
+        """Every key of which the log may hold a value of this group."""
         return dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
 
     def set(self, group: str, key: Key, committed: CommittedOffset | None) -> None:
@@ -57,11 +57,11 @@ class Shard:
             offsets[key] = committed
 
     def wrote(self, group: str, key: Key, token: int, committed: CommittedOffset | None) -> None:
-        """A value, or its removal, is on its way."""
+        """A value, or its removal, has been written and is not committed yet."""
         self.unsettled.setdefault(group, {})[key] = Unsettled(token, committed)
 
     def settled(self, group: str, key: Key, token: int, error: ErrorCode) -> None:
-        """The write `token` has ended. What was written of the key since then is still on its way."""
+        """The write `token` has ended. Later writes to the key have not."""
         unsettled = self.unsettled.get(group, {})
         if key not in unsettled or unsettled[key].token != token:
             return
@@ -73,14 +73,14 @@ class Shard:
             del self.unsettled[group]
 
     def last(self, group: str, key: Key) -> CommittedOffset | None:
-        """What the log says last of a key: what is on its way to it, else what is visible."""
+        """The value of a key that was written last: the unfinished one, or else the visible one."""
         entry = self.unsettled.get(group, {}).get(key)
         if entry is not None and entry.token != NO_WRITE:
             return entry.committed
         return self.offsets.get(group, {}).get(key)
 
     def drop(self, group: str) -> None:
-        """The group is deleted, with all that it had committed."""
+        """The group is deleted, with all its committed offsets."""
         del self.groups[group]
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)

@@ -1,14 +1,15 @@
-"""What a group is: members, generation, state, and the rules that hold between them.
+"""The state of a group: members, generation, phase, and the rules between them.
 
     EMPTY -> PREPARING -> COMPLETING -> STABLE -> PREPARING ...   any -> EMPTY (last member gone) -> DEAD (deleted)
 
 Rules:
 
 1. `generation` grows by one when a join phase ends, and never otherwise.
-2. A member that waits for the end of a phase (`join_ticket`, `sync_ticket`) does not expire: its connection vouches for it.
-3. The chosen protocol is one that every member named; the vote of each is its own first among those.
+2. A member that waits for the end of a phase (`join_ticket`, `sync_ticket`) does not expire: its connection shows that
+   it lives.
+3. The chosen protocol is one that every member named. Each member votes for the first of these in its own list.
 
-Times are monotonic milliseconds, save those written to the log.
+Times are monotonic milliseconds, except those that are written to the log.
 """
 
 import enum
@@ -32,8 +33,8 @@ class Member:
     """One member of a group.
 
     `join_ticket`, `sync_ticket`: the request that waits for the end of the phase, NO_TICKET if none does.
-    `deadline_ms`: when it expires unless it is heard of before.
-    `unsynced`: it has joined this generation and not asked for its assignment yet.
+    `deadline_ms`: when it expires unless it sends a request before.
+    `unsynced`: it has joined this generation and has not asked for its assignment yet.
     """
 
     __slots__ = (
@@ -89,7 +90,7 @@ class Member:
         return b""
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of its protocols that is a candidate."""
+        """The first protocol in its list that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 
@@ -106,16 +107,16 @@ class Group:
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}
         self.pending: dict[str, int] = {}
-        """Member ids given out with MEMBER_ID_REQUIRED that have not joined yet -> when they lapse."""
+        """Member ids that were given out with MEMBER_ID_REQUIRED and have not joined yet -> when they expire."""
         self.phase_deadline_ms = 0
         """End of the join phase (PREPARING), or of the time to ask for an assignment (COMPLETING, STABLE)."""
         self.phase_extends_until_ms = 0
-        """PREPARING from EMPTY: newcomers may push the end of the phase up to here."""
+        """PREPARING after EMPTY: new members may move the end of the phase up to this time."""
         self.newcomers = False
         self.state_wall_ms = -1
-        """When the state last changed, wall clock: offsets of an empty group expire from here."""
+        """When the state last changed, wall clock: offsets of an empty group expire from then on."""
         self.value: bytes | None = None
-        """Of its record, as it was written last; None: the log has none."""
+        """The value of its record as it was written last; None: the log has no record."""
 
     def candidates(self) -> set[str]:
         """Protocols that every member names."""
@@ -129,21 +130,21 @@ class Group:
         return protocol_type == self.protocol_type and bool(self.candidates() & {name for name, _ in protocols})
 
     def choose_protocol(self) -> str:
-        """The candidate with most votes; of equals the one first in name, so that the choice is stable."""
+        """The candidate with most votes. Among equals it is the first by name, so that the choice is stable."""
         candidates = self.candidates()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return min(votes, key=lambda name: (-votes[name], name))
 
     def all_joined(self) -> bool:
-        """Whether the join phase can end before its time."""
+        """Whether the join phase can end early."""
         return not self.pending and all(member.join_ticket for member in self.members.values())
 
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member may take."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def add(self, member: Member) -> None:
-        """A new member. The first one leads and names the protocol type."""
+        """Add a new member. The first one leads and names the protocol type."""
         if not self.members:
             self.protocol_type = member.protocol_type
         self.members[member.id] = member
@@ -154,7 +155,7 @@ class Group:
         self.pending.pop(member.id, None)
 
     def remove(self, id: str) -> Member | None:
-        """A member is gone; another leads if it led."""
+        """Remove a member. If it led, another member leads."""
         member = self.members.pop(id, None)
         if member is None:
             return None

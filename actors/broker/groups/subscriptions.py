@@ -1,8 +1,8 @@
-"""Which topics a consumer group subscribes to, out of the metadata of its members.
+"""The topics to which a consumer group subscribes, read from the metadata of its members.
 
-What this file alone decides: when that is known. The metadata is the clients' own (the embedded consumer protocol): a
-version, then the topics, then bytes of the user's. Later versions add to the end, so all are read alike. A member whose
-metadata cannot be read may subscribe to anything: then nothing is known of its group.
+This file alone decides when they are known. The metadata is the clients' own (the embedded consumer protocol): a
+version, then the topics, then the user's bytes. Later versions add to the end, so all are read alike. A member whose
+metadata cannot be read may subscribe to anything, so then the group's topics are not known.
 """
 
 from actors.broker.groups.state import Group
@@ -11,7 +11,7 @@ CONSUMER = "consumer"
 
 
 def subscribed(group: Group) -> frozenset[str] | None:
-    """Topics that some member subscribes to; None: not known. A group without members subscribes to nothing."""
+    """Topics to which some member subscribes; None: not known. A group without members subscribes to nothing."""
     if not group.members:
         return frozenset()
     if group.protocol_type != CONSUMER or group.protocol is None:
@@ -44,6 +44,6 @@ def _topics(data: bytes) -> set[str] | None:
 
 
 def _number(data: bytes, position: int, size: int) -> int | None:
-    """A signed integer of so many bytes; None: the data ends before."""
+    """A signed integer of `size` bytes; None: the data ends before."""
     part = data[position : position + size]
     return int.from_bytes(part, "big", signed=True) if len(part) == size else None

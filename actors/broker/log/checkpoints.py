@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class CorruptCheckpoint(ValueError):
-    """The file does not have the form above; whoever reads it goes on without."""
+    """The file does not have the form above. Its reader goes on without it."""
 
 
 def text(entries: Iterable[str]) -> bytes:

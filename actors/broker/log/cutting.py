@@ -1,12 +1,12 @@
-"""What a cut of a log has to read first, as a job for a thread.
+"""What a truncation of a log must read first, as a job for a thread.
 
-A cut takes batches away that the producers' state has counted. Where memory cannot go back so far, the state is read anew:
-from the newest producer snapshot at or below the cut, and the batches between. Behind a roll that is at most a segment,
-as every roll writes a snapshot. A log of an older version may have none; then it is read from its start, once, and the
-state at the cut's segment is kept as a snapshot.
+A truncation removes batches that the producers' state includes. If memory cannot go back that far, the state is read
+again from the newest producer snapshot at or below the new end, and from the batches between. This is at most a
+segment, because every roll writes a snapshot. A log of an older version may have no snapshot. Then it is read from its
+start, once, and the state at the beginning of the last remaining segment is kept as a snapshot.
 
-This file alone decides how much a cut may read inside the loop: `INSIDE_BYTES_MAX`. The log stays as it is while the job
-runs, and is cut when the result is there: `PartitionLog.truncate_to`.
+This file alone decides how much a truncation may read inside the loop: `INSIDE_BYTES_MAX`. While the job runs the log
+stays as it is. It is truncated when the result is there: `PartitionLog.truncate_to`.
 """
 
 from typing import NamedTuple
@@ -20,40 +20,40 @@ from fastpath.records.batch import CorruptBatch
 from fastpath.records.indexes import SegmentIndex
 
 INSIDE_BYTES_MAX = 256 << 10
-"""A cut that reads more than this is prepared by a job."""
+"""A truncation that must read more than this is prepared by a job."""
 
 
 class Prepared(NamedTuple):
-    """What the files say below a cut."""
+    """What the files contain below the new end."""
 
     producers: Producers
     snapshot: tuple[int, bytes] | None
-    """(offset, content) of a producer snapshot at the begin of the cut's segment, where there was none."""
+    """(offset, content) of a producer snapshot for the beginning of the last remaining segment, if there was none."""
     segment_index: SegmentIndex | None
     """Of the cut's segment, where it was not in memory."""
     aborted: bytes | None
     """The segment's index of aborted transactions, where it was not in memory and is sound."""
     damaged: str | None
-    """Why the batches could not be read to the end; `producers` is short of what follows."""
+    """Why the batches could not be read to the end. Then `producers` lacks what follows."""
 
 
 class Preparation(NamedTuple):
-    """The job. Its result is a Prepared; it raises DiskFailed, CorruptSnapshot, or FileNotFoundError
-    when a file went meanwhile."""
+    """The job. Its result is a Prepared. It raises DiskFailed, CorruptSnapshot, or FileNotFoundError when a file was
+    removed meanwhile."""
 
     offset: int
-    """Where the log is to be cut."""
+    """The new end of the log."""
     segments: tuple[Segment, ...]
-    """From the one that holds `start` to the one that holds `offset`."""
+    """The segments from the one that holds `start` to the one that holds `offset`."""
     start: int
     """Offset of the snapshot, or the log's start."""
     position: int
-    """A batch's begin in the first segment, at or before `start`."""
+    """The position of a batch in the first segment, at or before `start`."""
     content: bytes | None
-    """Of the snapshot, where it is not on the disk yet."""
+    """The content of the snapshot, if it is not on the disk yet."""
     disk: Disk
     path: str | None
-    """Of the snapshot, where it is on the disk; None without `content`: there is no snapshot."""
+    """The path of the snapshot on the disk. None, without `content`: there is no snapshot."""
     generation: int
     end_offset: int
     layout: int

@@ -1,9 +1,9 @@
-"""A log directory: the names of what is in it, and the small files beside the partitions.
+"""A log directory: the names in it, and the small files beside the partitions.
 
 This file alone knows Apache Kafka's names:
 
     <topic>-<partition>/                        a partition's log
-    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: nobody knows of which topic)
+    <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     four checkpoints, and one of rayft's own   see checkpoints.py
@@ -31,7 +31,7 @@ from actors.broker.log.checkpoints import (
 from actors.ports import Disk
 
 METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
-"""What the quorum keeps in the first log directory, in the drafts' and in the released form."""
+"""The directories of the quorum in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 STRAY = "stray"
@@ -55,7 +55,7 @@ class PartitionDirectory(NamedTuple):
 
 
 class Checkpointed(NamedTuple):
-    """What the checkpoints say of one partition; zeros where they say nothing."""
+    """The offsets of one partition in the checkpoints; zeros if they are missing."""
 
     recovery_point: int
     high_watermark: int
@@ -65,7 +65,7 @@ class Checkpointed(NamedTuple):
 
 
 class LogDirectory:
-    """What the small files of a log directory said at the start."""
+    """The content of a log directory's small files at the start."""
 
     __slots__ = (
         "_ids", "_written_cleaned", "_written_ids", "broker_epoch", "clean", "cleaned_offsets", "disk", "faults",
@@ -73,12 +73,12 @@ class LogDirectory:
     )  # fmt: skip
 
     def __init__(self, disk: Disk) -> None:
-        """Reads the checkpoints and takes the mark of a clean stop away. Start-up only; raises DiskFailed."""
+        """Reads the checkpoints and removes the mark of a clean stop. Start-up only; raises DiskFailed."""
         self.disk = disk
         self.faults: list[str] = []
         """Sentences about files that could not be read."""
         self.clean = disk.exists(CLEAN_SHUTDOWN)
-        """The last stop was clean: the logs need no scan."""
+        """Whether the last stop was clean, so that the logs need no scan."""
         self.broker_epoch = self._clean_epoch() if self.clean else -1
         """The broker epoch of that stop, -1 when unknown."""
         self.recovery_points = self._read(RECOVERY_POINTS, parse_offsets)
@@ -88,9 +88,9 @@ class LogDirectory:
         self._written_cleaned: Mapping[Partition, int] = self.cleaned_offsets
         """As `_written_ids`."""
         self._ids = self._read(TOPIC_IDS, parse_ids) if disk.exists(TOPIC_IDS) else None
-        """Which topics the three are of; None: nobody has said."""
+        """The topics to which the three files belong; None: there is no such file."""
         self._written_ids = self._ids
-        """What the last `checkpoints` had, written or on its way."""
+        """The topic ids that were last given to be written."""
         disk.remove(CLEAN_SHUTDOWN)
 
     def _clean_epoch(self) -> int:
@@ -109,8 +109,8 @@ class LogDirectory:
             return {}
 
     def partitions(self) -> list[PartitionDirectory]:
-        """Every directory of a partition, by name; other names (the metadata log among them) are left out, and so is what
-        has such a name and holds no file: it is somebody's own file, or has nothing of a topic's."""
+        """Every directory of a partition, by name. Other names (such as the metadata log) are left out. So is an entry
+        with such a name that holds no file: it is a user's own file, or has no data of a topic."""
         found = []
         for name in self.disk.names(""):
             parsed = parse_name(name)
@@ -122,7 +122,7 @@ class LogDirectory:
         return found
 
     def checkpointed(self, partition: Partition, topic_id: bytes) -> Checkpointed:
-        """What the checkpoints say of a partition of that topic, and not of a namesake."""
+        """The checkpointed offsets of a partition of this topic id, and not of another topic of the same name."""
         if self._ids is not None and self._ids.get(partition) != topic_id:
             return Checkpointed(0, 0, 0, -1)
         return Checkpointed(
@@ -167,7 +167,7 @@ class LogDirectory:
         return files
 
     def forget_written(self) -> None:
-        """What `checkpoints` had may not have been written: the next have all of it."""
+        """The files that `checkpoints` returned may not have been written: next time it returns all of them."""
         self._written_ids = None
         self._written_cleaned = {("", -1): 0}
 
@@ -197,7 +197,8 @@ def parse_name(name: str) -> tuple[str, int, str] | None:
 
 
 def retired_name(topic: str, number: int, suffix: str, unique: bytes) -> str:
-    """The name that a partition's directory gets before it is unlinked; `unique`: 16 bytes nobody else has."""
+    """The name that a partition's directory gets before it is unlinked. `unique`: 16 bytes that no other directory
+    has."""
     tail = f"-{number}.{unique.hex()}-{suffix}"
     return topic[: NAME_BYTES_MAX - len(tail)] + tail
 

@@ -1,11 +1,11 @@
-"""Which leader epoch began where: the table behind log truncation (KIP-101, KIP-279, KIP-320).
+"""Leader epochs and their start offsets: the table behind log truncation (KIP-101, KIP-279, KIP-320).
 
 Rules:
 
-1. Epochs and their start offsets rise strictly. A new pair that breaks this removes the old ones that are in its way:
-   the log was cut and another leader wrote on.
-2. An epoch ends where the next known one begins; the newest ends at the log's end.
-3. Asked for an epoch that nobody here knows, the answer is the newest known one below it.
+1. Epochs and their start offsets rise strictly. A new pair that breaks this removes the older pairs that contradict it:
+   the log was truncated and another leader wrote on.
+2. An epoch ends where the next known one begins. The newest ends at the log's end.
+3. For an unknown epoch, the answer is the newest known one below it.
 
 The file `leader-epoch-checkpoint` is Apache Kafka's: "0", the number of lines, then "epoch start_offset".
 """
@@ -21,7 +21,7 @@ UNDEFINED_OFFSET = -1
 
 
 class EpochEnd(NamedTuple):
-    """The newest epoch at or below the one asked for, and the offset behind its last record; (-1, -1): unknown."""
+    """The newest epoch at or below the requested one, and the offset after its last record; (-1, -1): unknown."""
 
     epoch: int
     end_offset: int
@@ -41,12 +41,12 @@ class EpochCache:
         self.starts: list[int] = []
         """First offset of each epoch. Invariant: strictly rising."""
         self.latest = UNDEFINED_EPOCH
-        """Invariant: the last of `epochs`, -1 without any."""
+        """Invariant: the last of `epochs`; -1 if there is none."""
         self.dirty = False
 
     @classmethod
     def parse(cls, data: Buffer) -> "EpochCache":
-        """From the bytes of the file. Raises CorruptCheckpoint."""
+        """The cache with the entries of a file. Raises CorruptCheckpoint."""
         cache = cls()
         for number, line in enumerate(lines(data)):
             try:
@@ -60,11 +60,11 @@ class EpochCache:
         return cache
 
     def encode(self) -> bytes:
-        """The bytes of the file."""
+        """The content of the file."""
         return text([f"{epoch} {start}" for epoch, start in zip(self.epochs, self.starts, strict=True)])
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`; nothing happens when it is the newest already or no epoch at all."""
+        """`epoch` begins at `start_offset`. Nothing happens if it is the newest epoch already, or below 0."""
         if epoch == self.latest or epoch < 0:
             return
         keep = min(bisect_left(self.epochs, epoch), bisect_left(self.starts, start_offset))
@@ -85,7 +85,7 @@ class EpochCache:
         return EpochEnd(known, self.starts[above])
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote `offset`; -1 when the table does not reach back so far."""
+        """The epoch that wrote `offset`; -1 if the table does not go back that far."""
         place = bisect_right(self.starts, offset)
         return self.epochs[place - 1] if place else UNDEFINED_EPOCH
 
@@ -94,7 +94,7 @@ class EpochCache:
         self._keep(bisect_left(self.starts, end_offset))
 
     def truncate_start(self, start_offset: int) -> None:
-        """The log now begins at `start_offset`; the epoch it lies in begins there too."""
+        """The log now begins at `start_offset`, and so does the epoch that contains it."""
         place = bisect_right(self.starts, start_offset)
         if place == 0 or (place == 1 and self.starts[0] == start_offset):
             return
@@ -104,7 +104,7 @@ class EpochCache:
         self.dirty = True
 
     def clear(self) -> None:
-        """Forget everything: the log was cut to nothing."""
+        """Forget everything, because the log is empty."""
         self._keep(0)
 
     def _keep(self, count: int) -> None:

@@ -1,7 +1,7 @@
 """What the batches of a log say about leader epochs, producers and aborted transactions, read back from their headers.
 
-Used at the start, after an unclean stop, and after a truncation that memory alone cannot follow. It reads whole pieces of
-the files and looks at columns of headers; only batches of idempotent producers become objects.
+It is used at the start after an unclean stop, and after a truncation that memory alone cannot follow. It reads large
+pieces of the files and looks at columns of headers. Only batches of idempotent producers become objects.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
-"""How many indexes of sealed segments stay in memory: those read last, up to a number of bytes.
+"""Which indexes of sealed segments stay in memory: those read last, up to a number of bytes.
 
-A dropped index comes back from its files when it is needed, so this decides about memory and time only.
+A dropped index is read from its files when it is needed, so this only trades memory for time.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ INDEX_BYTES_MAX = 64 << 20
 
 
 class IndexCache:
-    """For all logs of a broker. Invariant: `held_bytes` is the sum of what `segments` say."""
+    """The cache of all logs of a broker. Invariant: `held_bytes` is the sum of the sizes in `segments`."""
 
     __slots__ = ("bytes_max", "held_bytes", "segments")
 
@@ -23,7 +23,7 @@ class IndexCache:
         """Sealed segments with an index in memory and its size, the one read longest ago first."""
 
     def touch(self, segment: Segment) -> None:
-        """A sealed segment's index was read: it is the last to go."""
+        """A sealed segment's index was read. It is now the last to be dropped."""
         if segment in self.segments:
             self.segments.move_to_end(segment)
             return

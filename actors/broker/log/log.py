@@ -1,6 +1,6 @@
-"""The log of one partition on one replica: a row of segments, and what a broker asks of it.
+"""The log of one partition on one replica: a sequence of segments, and the operations of a broker on it.
 
-This file alone decides where an offset lives and when a new segment begins. Rules:
+This file alone decides in which segment an offset lies and when a new segment begins. Rules:
 
 1. Offsets rise; the log ends where the last batch ends. Batches enter whole or not at all: when the disk is full, the log
    is what it was before.
@@ -48,18 +48,18 @@ HINTS_MAX = 16
 ABORTED_BYTES_MAX = 256 << 10
 """Entries of aborted transactions that a read looks at inside the loop: about 8,000, and a third of a millisecond."""
 SPAN_MAX = 0x7FFFFFFF
-"""Offsets in one segment: the indexes have 32 bits."""
+"""The most offsets in one segment: the indexes have 32 bits."""
 SNAPSHOT = ".snapshot"
 
 
 class OffsetOutOfRange(ValueError):
-    """Below the log's start, or above its end; Kafka's code 1."""
+    """The offset is below the log's start or above its end; Kafka's code 1."""
 
     code = 1
 
 
 class OffsetsOutOfOrder(ValueError):
-    """Batches that do not continue the log: a leader's answer to another question, or damage."""
+    """Batches that do not continue the log: a leader's answer to an older request, or damage."""
 
 
 class SegmentsChanged(ValueError):
@@ -67,14 +67,15 @@ class SegmentsChanged(ValueError):
 
 
 class Appended(NamedTuple):
-    """Where batches are in the log."""
+    """Where appended batches are in the log."""
 
     base_offset: int
     last_offset: int
     duplicate: bool = False
-    """A repetition: nothing was written, and the offsets are the original's. Answer it once they are committed."""
+    """Whether this is a repetition: nothing was written, and the offsets are the original's. Answer it once they are
+    committed."""
     timestamp: int = -1
-    """Largest of the original, where this is a repetition."""
+    """Largest timestamp of the original, if this is a repetition."""
 
 
 class Read(NamedTuple):
@@ -82,11 +83,11 @@ class Read(NamedTuple):
 
     data: memoryview
     next_offset: int
-    """Behind the last batch; the offset asked for when `data` is empty."""
+    """The offset after the last batch; the requested offset when `data` is empty."""
 
 
 class Flush(NamedTuple):
-    """What has to be synced so that everything below `offset` is on the disk; hand it back to `flushed`."""
+    """What must be synced so that everything below `offset` is durable. It goes back to `flushed`."""
 
     offset: int
     files: Sequence[File]
@@ -98,8 +99,8 @@ class Flush(NamedTuple):
     indexes: tuple[tuple[Segment, bytes], ...]
     """Indexes of aborted transactions that `replacements` has whole."""
     cut: bool
-    """The log was cut: sync the checkpoints with it. An older recovery point may lie behind the cut, and what grows there
-    next would be believed unseen."""
+    """Whether the log was truncated. Then the checkpoints must be synced too: an older recovery point may lie beyond
+    the new end, and records that are written there next would be trusted without a check."""
 
 
 class PartitionLog:
@@ -136,7 +137,7 @@ class PartitionLog:
         self.log_start_offset = start_offset
         """First offset that may be read."""
         self.log_end_offset = start_offset
-        """The next append gets it."""
+        """The offset of the next append."""
         self.recovery_point = start_offset
         """Everything below is on the disk."""
         self.cleaned_offset = start_offset if settings.compact else -1
@@ -154,22 +155,23 @@ class PartitionLog:
         self._pending: dict[int, bytes] = {}
         """Producer snapshots that the next flush writes, by offset."""
         self._hints: dict[int, tuple[Segment, int]] = {}
-        """Where the batch of an offset begins: what the next readers of the tail will ask for."""
+        """Offset -> where its batch begins, for the next readers of the tail."""
         self._generation = 0
-        """Rises with every truncation: a flush that began before says nothing about what came after."""
+        """Rises with every truncation: a flush that began before does not cover what came after."""
         self._durable_generation = 0
-        """Of the last flush that is done; a lower one than the present says that a cut may not be on the disk."""
+        """The generation of the last finished flush. If it is lower than the present one, a truncation may not be
+        durable."""
         self._flush_offset = start_offset
-        """Up to where a flush was asked for last."""
+        """The offset up to which a flush was last asked for."""
         self._flush_ms = -1
         self._unsynced_file = False
-        """A file was begun, the first or by a roll, and no flush was asked for since."""
+        """Whether a file was begun, the first or by a roll, and no flush was asked for since."""
         self._name: File | None = None
         """partition.metadata, while a flush syncs it."""
         self._named = topic_id is None
-        """It is on the disk; whether it was when the process began nobody knows."""
+        """Whether it is durable. If it existed when the process began, that is not known."""
         self.damaged: str | None = None
-        """What a start found wrong in what had been on the disk: epochs and producers may be short of it."""
+        """The damage that a start found in durable data. Epochs and producers may lack what it hid."""
         self.shortened: list[Segment] = []
         """Cut since the last flush that is done: a power cut must not bring back what was cut, under segments that came
         after."""
@@ -201,8 +203,8 @@ class PartitionLog:
     ) -> Appended:
         """Append batches that `batch.accept` has checked and given offsets from `log_end_offset` on.
 
-        `headers`: what `accept` returned for `data`. `now_ms`: wall clock. With `client` the idempotence rules hold:
-        raises ProducerFault, nothing kept. Raises DiskFull (nothing kept) or DiskFailed.
+        `headers`: what `accept` returned for `data`. `now_ms`: wall clock. With `client` the rules of idempotence are
+        checked: raises ProducerFault, and nothing is appended. Raises DiskFull (nothing is appended) or DiskFailed.
         """
         first, last = headers[0], headers[-1]
         if first.base_offset < self.log_end_offset:
@@ -240,12 +242,13 @@ class PartitionLog:
                 self.aborting.append(segment)
 
     def begins_inside(self, data: bytes | bytearray | memoryview, leader_log_start: int) -> int | None:
-        """First offset of the leader's first batch where this log ends inside that batch and has nothing to keep.
+        """The first offset of the leader's first batch, if this log ends inside that batch and has nothing to keep.
 
-        Records may be deleted up to any offset, and the leader's epochs begin where they were; batches are sent whole. So
-        a log begins inside a batch, or is cut where the leader's batch has no end. It has nothing to keep if it is empty
-        or `leader_log_start` lies behind the batch's first offset: the leader has deleted what is before. Begin there
-        again, and the start follows the leader's once the batch is there. Raises CorruptBatch.
+        Records may be deleted up to any offset, and the leader's epochs begin there, but batches are sent whole. So a
+        log may begin inside a batch, or may be truncated where the leader has no batch boundary. It has nothing to keep
+        if it is empty, or if `leader_log_start` lies after the batch's first offset, because the leader has deleted
+        what is before. Then it begins again at that offset, and its start follows the leader's once the batch is there.
+        Raises CorruptBatch.
         """
         base_offset = int.from_bytes(data[:8], "big", signed=True)
         if base_offset >= self.log_end_offset or (self.size > 0 and leader_log_start <= base_offset):
@@ -254,10 +257,10 @@ class PartitionLog:
         return first.base_offset if self.log_end_offset <= first.last_offset else None
 
     def append_fetched(self, data: bytes | bytearray | memoryview, now_ms: int) -> Appended | None:
-        """Append batches as a leader sent them, offsets and epochs included; None when there is no whole batch.
+        """Append batches as a leader sent them, offsets and epochs included. None when there is no whole batch.
 
-        A batch cut at the end is left out. Every CRC is checked: raises CorruptBatch, nothing kept; OffsetsOutOfOrder
-        when they do not continue this log; DiskFull, DiskFailed.
+        A last batch that is cut off is left out. Every CRC is checked. Raises CorruptBatch, and nothing is appended;
+        OffsetsOutOfOrder when the batches do not continue this log; DiskFull, DiskFailed.
         """
         found: list[Header] = []
         view = memoryview(data)
@@ -301,7 +304,7 @@ class PartitionLog:
         self.log_end_offset = last.last_offset + 1
 
     def start_epoch(self, epoch: int) -> None:
-        """This replica leads from here on: the epoch begins at the log's end."""
+        """This replica leads from here on: its epoch begins at the log's end."""
         self.epochs.assign(epoch, self.log_end_offset)
 
     # -- segments -----------------------------------------------------------------------------------------------------
@@ -330,7 +333,8 @@ class PartitionLog:
         return now_ms - segment.created_ms > settings.roll_ms
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Seal the last segment and begin one at `base_offset` (default: the log's end). Wants a flush soon."""
+        """Seal the last segment and begin one at `base_offset` (default: the log's end). The log wants a flush soon
+        then."""
         assert self.active is not None
         base_offset = self.log_end_offset if base_offset is None else base_offset
         sealed = self.active
@@ -342,7 +346,8 @@ class PartitionLog:
         return segment
 
     def drop_segments(self, count: int) -> list[Job]:
-        """Take the oldest `count` segments away, never the last one; jobs that unlink. The log begins behind them."""
+        """Remove the oldest `count` segments, but never the last one. Returns jobs that unlink. The log begins after
+        them."""
         assert 0 <= count < len(self.segments)
         gone = self.segments[:count]
         del self.segments[:count]
@@ -396,7 +401,7 @@ class PartitionLog:
         return segment.delete()
 
     def segments_from(self, offset: int) -> list[Segment]:
-        """The segment that holds `offset` (the first one if it lies before all) and those behind it."""
+        """The segment that holds `offset` (the first one if it lies before all), and those after it."""
         return self.segments[self._segment_of(offset) :]
 
     def _segment_of(self, offset: int) -> int:
@@ -541,14 +546,15 @@ class PartitionLog:
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """Where an epoch ended here: the answer to OffsetForLeaderEpoch, and the test of a fetch's last epoch."""
+        """Where an epoch ended here: the answer to OffsetForLeaderEpoch, and the check of a fetch's last epoch."""
         return self.epochs.end_offset(epoch, self.log_end_offset)
 
     def offset_for_time(self, timestamp: int, upper_offset: int | None = None) -> TimeOffset | TimeSearch | None:
         """ListOffsets: the end (-1), the start (-2, -4), the largest timestamp (-3), or the first record at or after a time.
 
-        The last two are jobs, with a TimeOffset or None as result. `upper_offset` (the high watermark; default: the log's
-        end) is what the end means, and nothing at or above it is found. None: no such offset (-5, -6: nothing is tiered).
+        The last two are jobs, with a TimeOffset or None as result. `upper_offset` (the high watermark; default: the
+        log's end) is what counts as the end, and nothing at or above it is found. None: there is no such offset (-5,
+        -6: nothing is tiered).
         """
         upper = self.log_end_offset if upper_offset is None else upper_offset
         if timestamp == LATEST:
@@ -573,7 +579,7 @@ class PartitionLog:
         return waiting >= self.settings.flush_messages or now_ms - self._flush_ms >= self.settings.flush_ms
 
     def flush(self, now_ms: int = -1) -> Flush:
-        """What to sync so that the log is durable as it is now. Brings index files up to date; raises DiskFull."""
+        """What to sync so that the log becomes durable as it is now. Brings index files up to date; raises DiskFull."""
         files: list[File] = []
         for segment in reversed(self.segments):
             files += segment.write_index()
@@ -600,7 +606,7 @@ class PartitionLog:
         return Flush(self.log_end_offset, files, replacements, self._generation, snapshots, epochs, tuple(indexes), cut)
 
     def flushed(self, flush: Flush) -> None:
-        """The sync of `flush` is done. One that is never done leaves everything for the next."""
+        """The sync of `flush` is done. If a sync never ends, the next flush covers all of it."""
         if self._name is not None and self._name in flush.files:
             self._named = True
             self._forget_name()
@@ -621,7 +627,8 @@ class PartitionLog:
                 self.snapshots = sorted([*self.snapshots, offset])
 
     def _outdated(self, flush: Flush) -> None:
-        """The log was cut while the sync ran: what it wrote beside the log may be wrong. The epochs are dirty still."""
+        """The log was truncated while the sync ran, so its small files may be wrong: remove snapshots. The epochs are
+        still dirty."""
         for offset in flush.snapshots:
             if offset not in self._pending and offset not in self.snapshots:
                 self.disk.remove(self._snapshot_path(offset))
@@ -636,11 +643,11 @@ class PartitionLog:
                 self.rebuilt.append(here)
 
     def mark_flushed_to(self, offset: int) -> None:
-        """At the start: everything below is on the disk already."""
+        """At the start: everything below `offset` is durable already."""
         self.recovery_point = self._flush_offset = offset
 
     def close(self) -> Flush:
-        """For a clean stop: the last flush, with a snapshot of the producers. Then sync it, then `release`."""
+        """The last flush of a clean stop, with a snapshot of the producers. Sync it, then call `release`."""
         if self.active is not None:
             self.active.seal()
         known = self.producers.by_id or self.snapshots or self._pending
@@ -649,18 +656,19 @@ class PartitionLog:
         return self.flush()
 
     def _keep_producers(self, offset: int) -> None:
-        """The next flush writes what is known of them, if it is all that there is to know; that there is none, too."""
+        """Let the next flush write the producers' state, also an empty one, unless damage may have hidden a part of
+        it."""
         if self.damaged is None:
             self._pending[offset] = self.producers.snapshot()
 
     def release(self) -> None:
-        """Give the file handles back. Idempotent."""
+        """Close the file handles. May be called more than once."""
         for segment in self.segments:
             segment.close()
         self._forget_name()
 
     def forget_indexes(self) -> None:
-        """Its directory gets another name: nothing of it is written under the present one any more."""
+        """The directory is renamed: nothing is written under its present name any more."""
         for segment in self.segments:
             self.indexes.forget(segment)
 
@@ -672,7 +680,8 @@ class PartitionLog:
     # -- cuts ---------------------------------------------------------------------------------------------------------
 
     def prepare_cut(self, offset: int) -> Preparation | None:
-        """The job that reads what `truncate_to(offset)` needs from the disk; None: that is little, cut at once."""
+        """The job that reads what `truncate_to(offset)` needs from the disk. None: that is little, so truncate at
+        once."""
         if not self.log_start_offset <= offset < self.log_end_offset:
             return None
         place = self._segment_of(offset)
@@ -696,7 +705,7 @@ class PartitionLog:
         )
 
     def _near(self, segment: Segment, offset: int) -> int:
-        """Position of a batch at or before the one that holds `offset`; 0 where the index is not in memory."""
+        """Position of a batch at or before the one that holds `offset`; 0 if the index is not in memory."""
         return segment.index.offsets.lookup(offset)[1] if segment.index is not None else 0
 
     def fits(self, job: Preparation) -> bool:
@@ -710,17 +719,18 @@ class PartitionLog:
         return self._generation
 
     def forget_snapshot(self, job: Preparation) -> None:
-        """The job has found that its snapshot cannot be trusted: the next one begins at an older one."""
+        """The job has found that its snapshot cannot be trusted: the next job begins at an older one."""
         self.snapshots = [one for one in self.snapshots if one != job.start]
 
     def truncate_to(self, offset: int, prepared: Prepared | None = None) -> list[Job]:
-        """Cut off everything from `offset` on (the whole batch that holds it); jobs that unlink files. Blocking, little,
-        if `prepare_cut` had nothing to prepare, or `prepared` is what it has given.
+        """Remove everything from `offset` on, with the whole batch that holds it. Returns jobs that unlink files. It
+        blocks only a little, if `prepare_cut` had nothing to prepare or `prepared` is its result.
 
-        Where nothing is left the log is empty, and begins at its start, or at `offset` if that is lower.
+        If nothing is left, the log is empty and begins at its start, or at `offset` if that is lower.
         """
         if offset >= self.log_end_offset:
-            # An epoch that began at the end, under this replica's own leadership, may hold no batch: it is not common.
+            # An epoch that began at the end, when this replica led, may have no batch. The leader does not have that
+            # epoch.
             self.epochs.truncate_end(self.log_end_offset)
             return []
         if offset < self.log_start_offset:
@@ -736,7 +746,7 @@ class PartitionLog:
             self.active.aborted.keep(prepared.aborted)
         end = self.active.truncate(offset)
         if end < self.log_start_offset:
-            # The next segment would begin at the start, behind a hole: recovery takes that for a lost tail.
+            # The next segment would begin at the log start, after a hole: recovery would treat that as a lost tail.
             return jobs + self.truncate_fully(self.log_start_offset)
         self.shortened.append(self.active)
         if self.active.aborted.exists:
@@ -766,7 +776,7 @@ class PartitionLog:
             self._pending.setdefault(offset, content)
 
     def truncate_fully(self, offset: int, now_ms: int = 0) -> list[Job]:
-        """Drop everything and begin again at `offset`: what the leader has no longer overlaps with this log."""
+        """Remove everything and begin again at `offset`, because what the leader has does not overlap with this log."""
         jobs = [self._retire(segment) for segment in self.segments]
         self.segments.clear()
         self.active = None
@@ -775,9 +785,9 @@ class PartitionLog:
         self.recovery_point = self._flush_offset = offset
         self.epochs.clear()
         self.producers.clear()
-        self.drop_snapshots_above(-1)  # a state of before would miss what is not here
+        self.drop_snapshots_above(-1)  # an old state would lack what is not in the log any more
         if offset > 0:
-            with suppress(DiskFull):  # the first append begins the file then, once these jobs have made room
+            with suppress(DiskFull):  # the first append makes the file then, once these jobs have made room
                 self._open_first(offset, now_ms)
         return jobs
 
@@ -792,7 +802,8 @@ class PartitionLog:
         self.drop_snapshots_above(offset)
 
     def drop_snapshots_above(self, offset: int) -> None:
-        """Producer snapshots of offsets that the log no longer has. Unlinks: start-up and truncation."""
+        """Remove producer snapshots of offsets that the log no longer has. Unlinks, so for start-up and truncation
+        only."""
         for snapshot in [s for s in self.snapshots if s > offset]:
             self.snapshots.remove(snapshot)
             self.disk.remove(self._snapshot_path(snapshot))
@@ -837,7 +848,7 @@ class PartitionLog:
         return f"{self.directory}/{offset:020d}{SNAPSHOT}"
 
     def delete_records(self, offset: int) -> None:
-        """Nothing below `offset` is read again; the files go with the next retention. Raises OffsetOutOfRange.
+        """Records below `offset` are never read again. Their files go with the next retention. Raises OffsetOutOfRange.
 
         The caller has checked `offset` against the high watermark.
         """
@@ -861,7 +872,7 @@ class PartitionLog:
 
 
 class ColdRead(NamedTuple):
-    """A read that may wait for the disk; a job for a thread."""
+    """A read that may wait for the disk: a job for a thread."""
 
     segments: tuple[Segment, ...]
     offset: int

@@ -1,9 +1,9 @@
-"""What a log remembers of idempotent producers, so that a repeated batch is stored once (KIP-98, KIP-360).
+"""The state of idempotent producers in a log, by which a repeated batch is stored once (KIP-98, KIP-360).
 
 This file alone decides whether a batch is new, a repetition or out of order. Rules:
 
-1. Of each producer the last five batches are kept, all of its current epoch. A batch with the sequence numbers of one of
-   them is a repetition and is answered with the offsets that the original got.
+1. Of each producer the last five batches are kept, all of its current epoch. A batch with the sequence numbers of one
+   of them is a repetition, and is answered with the offsets of the original.
 2. An epoch below the known one is refused (INVALID_PRODUCER_EPOCH). A higher one must begin with sequence 0.
 3. A batch follows the one before it: sequence numbers count on and wrap from 2^31-1 to 0. Anything else is
    OUT_OF_ORDER_SEQUENCE_NUMBER. A producer that is not known here may begin with any sequence.
@@ -25,9 +25,9 @@ The `<offset>.snapshot` file holds the state up to that offset in Apache Kafka's
     producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64,
     coordinator epoch int32, first offset of the open transaction int64 (-1)
 
-That holds the last batch of a producer only, and a client may ask again for any of five after a restart. So the batches
-before the last follow, if there are any, oldest first, where Apache Kafka does not look; without them (it wrote the file)
-they come back from the log where the scan reaches them:
+That format holds only the last batch of a producer, but after a restart a client may repeat any of five. So the batches
+before the last follow, if there are any, oldest first, at a place that Apache Kafka does not read. If they are missing,
+because Apache Kafka wrote the file, the scan of the log restores those that it reaches:
 
     count int32 | rows, 32 bytes each:
     producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
@@ -98,7 +98,7 @@ class InvalidProducerBatches(ProducerFault):
 
 
 class CorruptSnapshot(ValueError):
-    """A producer snapshot whose bytes cannot be trusted; the state is built from the log instead."""
+    """A producer snapshot whose bytes cannot be trusted. The state is built from the log instead."""
 
 
 class Remembered(NamedTuple):
@@ -121,9 +121,9 @@ class Producer:
         self.batches: list[Remembered] = []
         """Oldest first. Invariant: at most five, all of `epoch`."""
         self.timestamp = -1
-        """Of its last record or marker, ms."""
+        """Timestamp of its last record or marker, ms."""
         self.touched_ms = -1
-        """When that was appended here, wall clock; -1 when not known."""
+        """When that was appended here, wall clock; -1: not known."""
         self.coordinator_epoch = -1
         self.transaction_offset = -1
         """First offset of the open transaction, -1 without one."""
@@ -143,7 +143,8 @@ class Producers:
         return len(self.by_id)
 
     def check(self, header: Header) -> Remembered | None:
-        """Judge a client's batch: None when it is new, the original when it is a repetition. Raises ProducerFault."""
+        """Check a client's batch. None: it is new. Otherwise it is a repetition, and the original is returned. Raises
+        ProducerFault."""
         producer = self.by_id.get(header.producer_id)
         if producer is None:
             return None
@@ -253,7 +254,7 @@ class Producers:
         return True
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for `expiration_ms`; how many."""
+        """Forget producers that have been silent for `expiration_ms`. Returns how many."""
         silent = [
             producer_id
             for producer_id, producer in self.by_id.items()
@@ -265,8 +266,8 @@ class Producers:
         return len(silent)
 
     def heard(self, before: "Producers", now_ms: int) -> None:
-        """This state was read from files, which do not say when a batch was appended: not later than `before` knew it, or
-        than now."""
+        """This state was read from files, which do not say when a batch was appended. So use the time that `before`
+        has, or else the present."""
         for producer_id, producer in self.by_id.items():
             known = before.by_id.get(producer_id)
             producer.touched_ms = max(producer.touched_ms, now_ms, -1 if known is None else known.touched_ms)
@@ -329,7 +330,7 @@ def _advance(sequence: int, count: int) -> int:
 
 
 def _remembered(last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> Remembered:
-    """The files leave the first sequence out."""
+    """A batch from a file, which leaves the first sequence out."""
     return Remembered(_advance(last_sequence, -offset_delta), last_sequence, last_offset, offset_delta, timestamp)
 
 

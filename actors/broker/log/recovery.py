@@ -1,4 +1,4 @@
-"""Opening a log that may have files, after a clean stop or any other.
+"""Opens a log that may have files, after a clean stop or any other.
 
 This file alone decides what is believed. Rules:
 
@@ -37,18 +37,18 @@ LEFTOVERS = (DELETED, CLEANED, ".tmp")
 
 
 class Cut(NamedTuple):
-    """Bytes that were not believed."""
+    """Bytes that were removed because they are not trusted."""
 
     path: str
     position: int
-    """Where in the file the log ends now; 0 and the whole size for a segment behind that."""
+    """Where the log now ends in the file; 0 and the whole size for a segment after that."""
     size: int
-    """Bytes cut off."""
+    """The number of removed bytes."""
     reason: str
     """torn, crc, length, magic, offset: not sound.
 
-    behind: sound perhaps, but after such a cut or a hole. stale: an older history, cut before the next segment began,
-    whose truncation the disk had not kept.
+    behind: sound perhaps, but after such a place or a hole. stale: an older history that was truncated before the next
+    segment began; the disk had lost the truncation.
     """
 
 
@@ -161,7 +161,7 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
 
 
 def _scan(log: PartitionLog, trusted: int) -> tuple[list[Cut], int]:
-    """Find the log's end, checking every batch from offset `trusted` on; cut what is not sound."""
+    """Find the log's end. Check every batch from offset `trusted` on, and remove what is not sound."""
     segments, cuts, scanned = log.segments, list[Cut](), 0
     for place, segment in enumerate(segments):
         last = place == len(segments) - 1

@@ -1,13 +1,13 @@
-"""What a log may forget: segments that are too old, too many, or below the log's start.
+"""Which segments of a log may be deleted: those that are too old, too many, or below the log's start.
 
 This file alone decides about deletion. Rules:
 
-1. Only whole segments go, the oldest first, and the first that has to stay keeps all behind it.
-2. A segment goes only when every record in it is below the high watermark.
-3. Time and size count only where cleanup.policy names delete; segments below the log's start go in any case.
-   A segment whose records have no time is as old as its last append.
-4. When even the last segment is too old, the log rolls first, so that its end is never lost.
-5. Files are renamed to `.deleted` at once; unlinking is a job, to be run `file.delete.delay.ms` later.
+1. Only whole segments are deleted, the oldest first. The first that must stay keeps all after it.
+2. A segment is deleted only when every record in it is below the high watermark.
+3. Time and size apply only if cleanup.policy names delete. Segments below the log's start are always deleted. A segment
+   whose records have no time is as old as its last append.
+4. When even the last segment is too old, the log rolls first, so that its end offset is never lost.
+5. Files are renamed to `.deleted` at once. A job unlinks them, to be run `file.delete.delay.ms` later.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,20 @@ from actors.broker.log.segment import Job, Segment
 
 
 class Retained(NamedTuple):
-    """What a check of one log came to."""
+    """The result of a check of one log."""
 
     deleted: int
-    """Segments."""
+    """The number of deleted segments."""
     log_start_offset: int
     jobs: list[Job]
-    """They unlink; run them `file.delete.delay.ms` later."""
+    """Jobs that unlink files; run them `file.delete.delay.ms` later."""
     warm: list[Job]
-    """They read what the check did not know; run them now, and check again."""
+    """Jobs that read what the check did not have in memory; run them now, and check again."""
 
 
 def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
-    """Delete what the settings say. `now_ms`: wall clock. Raises DiskFull when a new segment finds no room."""
+    """Delete the segments that the settings say. `now_ms`: wall clock. Raises DiskFull when a new segment finds no
+    room."""
     warm: list[Job] = []
     if not log.segments:
         return Retained(0, log.log_start_offset, [], warm)
@@ -44,7 +45,7 @@ def retain(log: PartitionLog, now_ms: int, high_watermark: int) -> Retained:
 
 
 def _ends(log: PartitionLog) -> list[tuple[Segment, int]]:
-    """Segments with the offset behind each, oldest first."""
+    """Segments with the offset after each, oldest first."""
     ends = [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
     return list(zip(log.segments, ends, strict=True))
 

@@ -2,12 +2,11 @@
 
 This file alone touches those three files; `transaction_index.py` has the fourth, which few segments have. Rules:
 
-1. The log file holds batches byte for byte as they were sent or fetched; nothing here makes an object per record.
-2. The indexes live in memory and reach their files when the segment is flushed, sealed or closed. They can always be
-   built again from the log file, so a lost or damaged one costs a scan, never data.
-3. A read that would have to wait for the disk answers None; the same call with `cold=True` waits, and belongs into a
-   `Work` job. A cold read changes nothing in the segment,
-   save that it keeps an index that it had to build.
+1. The log file holds batches byte for byte as they were sent or fetched. No object is made for a record.
+2. The indexes are in memory, and are written to their files when the segment is flushed, sealed or closed. They can
+   always be built again from the log file, so a lost or damaged one costs a scan, never data.
+3. A read that would wait for the disk returns None. The same call with `cold=True` waits, and belongs into a `Work`
+   job. A cold read changes nothing in the segment, except that it keeps an index that it had to build.
 4. A read ends at the end of a batch, never inside one.
 """
 
@@ -24,23 +23,23 @@ CLEANED, SWAP = ".cleaned", ".swap"
 """Behind the names of a segment that a cleaning writes, and of one that is whole and takes the place of others."""
 HEADER_BYTES = 61
 SCAN_BYTES = 1 << 20
-"""How much of a file a scan holds at a time; more only where a single batch is larger."""
+"""How much of a file a scan holds at a time, except for a single batch that is larger."""
 
 Job = Callable[[], object]
-"""For a thread: see `ports.Work`."""
+"""A job for a thread: see `ports.Work`."""
 
 
 class Chunk(NamedTuple):
-    """Whole batches of one segment as they lie in the file; empty `data` when there are none to give."""
+    """Whole batches of one segment as they are in the file. `data` is empty when none can be returned."""
 
     data: memoryview
     next_offset: int
-    """Behind the last batch; the offset asked for when there is none."""
+    """The offset after the last batch; the requested offset when there is none."""
     start: int
     stop: int
     """Positions in the file: `stop` is where the batch of `next_offset` begins."""
     no_room: bool = False
-    """Nothing is given though the next batch is here, as it is too large: nothing behind it may be given."""
+    """Whether nothing is returned because the next batch is too large. Then nothing after it may be returned either."""
 
 
 class Scan(NamedTuple):
@@ -78,16 +77,16 @@ class Segment:
         self.base_offset = base_offset
         self.interval_bytes = interval_bytes
         self.created_ms = created_ms
-        """Wall clock; when this process first saw the segment."""
+        """Wall clock time when this process first opened the segment."""
         self.appended_ms = created_ms
-        """Wall clock of the last append; as `created_ms` until this process has appended."""
+        """Wall clock time of the last append; the same as `created_ms` until this process has appended."""
         self.log: File = disk.open(self.path(LOG), create=True)
         self.index: SegmentIndex | None = None
         self.index_file: File | None = None
         self.time_file: File | None = None
         self.aborted = TransactionIndex(disk, self.path(TRANSACTION_INDEX), base_offset)
         self.first_timestamp = -1
-        """Largest timestamp of the first batch, ms; -1 while not known."""
+        """Largest timestamp of the first batch, ms; -1: not known yet."""
         self.last_timestamp: int | None = None
         """Largest timestamp of a sealed segment whose index is not in memory; None: not known yet."""
 
@@ -101,7 +100,8 @@ class Segment:
         return f"{self.directory}/{self.base_offset:020d}{suffix}{self.suffix}"
 
     def begin(self) -> None:
-        """An empty segment: the indexes are empty too, whatever an earlier one of that name left behind."""
+        """Begin as an empty segment: the indexes are empty too, whatever an earlier segment of that name left
+        behind."""
         self.index = SegmentIndex(self.base_offset, self.interval_bytes)
         if self.log.size:
             self.log.truncate(0)
@@ -111,7 +111,8 @@ class Segment:
     # -- appends ------------------------------------------------------------------------------------------------------
 
     def append(self, data: bytes | bytearray | memoryview, first_timestamp: int, now_ms: int) -> int:
-        """Whole batches, already checked; the position where they begin. Raises DiskFull (nothing kept), DiskFailed."""
+        """Append whole batches that have been checked. Returns the position where they begin. Raises DiskFull (nothing
+        is kept), DiskFailed."""
         assert self.index is not None
         position = self.log.size
         self.log.append((data,))
@@ -122,7 +123,8 @@ class Segment:
         return position
 
     def full(self, size: int, last_offset: int, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether `size` more bytes that reach `last_offset` have to go into a new segment (time apart)."""
+        """Whether `size` more bytes that reach `last_offset` must go into a new segment, apart from the age of this
+        one."""
         used = self.log.size
         if used == 0:
             return last_offset - self.base_offset > 0x7FFFFFFF
@@ -146,9 +148,9 @@ class Segment:
         position: int | None = None,
         cold: bool = False,
     ) -> Chunk | None:
-        """Batches from the one that holds `offset` on, all below `upper_offset`; None: not in memory.
+        """Batches from the one that holds `offset` on, all below `upper_offset`. None: not in memory.
 
-        `position`: where that batch begins, when the caller knows; else the index is asked.
+        `position`: where that batch begins, if the caller knows it. Otherwise the index is used.
         """
         file_read = self.log.read_cold if cold else self.log.read
         wanted = max(bytes_max, HEADER_BYTES)
@@ -168,7 +170,7 @@ class Segment:
                     data[found.start : found.stop], found.next_offset, position + found.start, position + found.stop
                 )
             cut_short = len(data) < min(wanted, left)
-            # Everything read may lie below `offset` and end where a batch ends: what is wanted comes behind it.
+            # All that was read may lie below `offset` and end at a batch boundary. What is wanted follows it.
             if not found.needed and found.start < len(data):
                 larger = found if at_least_one else span(data, offset, upper_offset, bytes_max)
                 no_room = larger.stop > larger.start or larger.needed > 0
@@ -182,9 +184,9 @@ class Segment:
     # -- indexes ------------------------------------------------------------------------------------------------------
 
     def load_index(self, *, cold: bool) -> SegmentIndex | None:
-        """The indexes of a sealed segment from their files, or None when that needs the disk (never with `cold`).
+        """The indexes of a sealed segment from their files. None: that needs the disk (never with `cold`).
 
-        Missing or damaged files are made up for by a scan of the log, which counts as cold.
+        Missing or damaged files are replaced by a scan of the log, which counts as cold.
         """
         parsed = self._parse_index(cold)
         if parsed is not None or not cold:
@@ -196,14 +198,14 @@ class Segment:
         return index
 
     def drop_index(self) -> None:
-        """Memory is wanted elsewhere: what the files do not hold yet is written first. Raises DiskFull, DiskFailed."""
+        """Free the index's memory. What the files do not have yet is written first. Raises DiskFull, DiskFailed."""
         if self.index is not None:
             self.write_index()
             self.last_timestamp = self.index.max_timestamp
             self.index = None
 
     def keep_index(self, index: SegmentIndex) -> None:
-        """Hold on to what `load_index` gave."""
+        """Keep the index that `load_index` returned."""
         self.index = index
         self.last_timestamp = index.max_timestamp
 
@@ -232,9 +234,10 @@ class Segment:
         return SegmentIndex(self.base_offset, self.interval_bytes, offsets, times)
 
     def resume_index(self, below_offset: int) -> tuple[SegmentIndex, int]:
-        """What the index files say below an offset, to continue from; (index, where to scan on from). Start-up only.
+        """What the index files say below an offset: (index, position from which to scan on). Start-up only.
 
-        An index that does not agree with the batch it points to is not believed at all. The files are cut to what is.
+        An index that does not agree with the batch to which it points is not trusted at all. The files are truncated to
+        what is trusted.
         """
         index, position = self._believed(below_offset)
         self._cut_index_files(index)
@@ -255,9 +258,9 @@ class Segment:
     def scan(
         self, index: SegmentIndex, position: int, next_offset: int, *, check_from: int, upper_offset: int = NO_LIMIT
     ) -> Scan:
-        """Walk the batches from `position` to the end of the file into `index`. Blocking.
+        """Walk the batches from `position` to the end of the file, and enter them into `index`. Blocking.
 
-        The CRC is checked of those that reach offset `check_from` or beyond; none may reach `upper_offset`.
+        The CRC is checked for batches that reach offset `check_from` or beyond. None may reach `upper_offset`.
         """
         wanted = SCAN_BYTES
         size = self.log.size
@@ -272,7 +275,8 @@ class Segment:
         return Scan(position, next_offset, None)
 
     def learn_first_timestamp(self) -> None:
-        """For a segment found on the disk: the roll by time counts from its first batch. Blocking, once."""
+        """Read the time of the first batch, from which a roll by time counts, in a segment found on the disk. Blocking,
+        once."""
         if self.first_timestamp < 0 and self.log.size >= HEADER_BYTES:
             head = self.log.read_cold(0, HEADER_BYTES)
             self.first_timestamp = _int(head[35:43])
@@ -305,9 +309,10 @@ class Segment:
     # -- files --------------------------------------------------------------------------------------------------------
 
     def write_index(self) -> list[File]:
-        """Bring the index files up to what memory holds; every file of the segment. Raises DiskFull, DiskFailed."""
+        """Write to the index files what memory holds beyond them. Returns every file of the segment. Raises DiskFull,
+        DiskFailed."""
         index = self.index
-        if index is None:  # it was written when it was dropped, and not synced yet
+        if index is None:  # it was written when it was dropped, but is not synced yet
             return [self.log, *(file for file in (self.index_file, self.time_file) if file is not None)]
         if self.index_file is None:
             self.index_file = self.disk.open(self.path(INDEX), create=True)
@@ -319,13 +324,14 @@ class Segment:
         return [self.log, self.index_file, self.time_file]
 
     def seal(self) -> None:
-        """No more appends: the largest timestamp enters the time index."""
+        """Accept no more appends: the largest timestamp enters the time index."""
         if self.index is not None:
             self.index.seal()
             self.last_timestamp = self.index.max_timestamp
 
     def truncate(self, offset: int) -> int:
-        """Cut off the batch that holds `offset` and all after it; where the last batch left ends. Blocking, little."""
+        """Remove the batch that holds `offset` and all after it. Returns the end offset of what is left. Blocks a
+        little."""
         index = self.index or self.load_index(cold=True)
         assert index is not None
         self.index = index
@@ -336,7 +342,7 @@ class Segment:
             offset = min(offset, _int(end.data[:8]))
         index.truncate(offset)
         self._cut_index_files(index)
-        # The part behind the last entry counts towards the next one, and may hold the largest timestamp.
+        # The part after the last entry counts towards the next entry, and may hold the largest timestamp.
         count = len(index.offsets)
         position = index.offsets.entry(count - 1)[1] if count else 0
         self.last_timestamp = None
@@ -394,7 +400,7 @@ class Segment:
         return unlink
 
     def close(self) -> None:
-        """Give the handles back. Idempotent."""
+        """Close the handles. May be called more than once."""
         for file in (self.log, self.index_file, self.time_file):
             if file is not None:
                 file.close()

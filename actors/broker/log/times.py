@@ -1,9 +1,9 @@
 """Offsets by time: the answers to ListOffsets (KIP-734 for the largest timestamp).
 
-Special timestamps are answered at once. For a real one, and for the largest, batches have to be read and perhaps
-decompressed, so the answer is a job for a thread, in slices. The job works on the segments as they were when it was made,
-and holds no more of a batch than a piece. Records that cannot be decompressed are passed over: no client can read them
-either, and one such batch must not spoil all searches.
+Special timestamps are answered at once. For a real timestamp, and for the largest one, batches must be read and perhaps
+decompressed. So the answer is a job for a thread, in slices. The job works on the segments as they were when it was
+made, and holds only a piece of a batch at a time. Records that cannot be decompressed are skipped: no client can read
+them either, and one such batch must not make all searches fail.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class TimeSearch(NamedTuple):
     upper_offset: int
 
     def __call__(self) -> TimeOffset | None:
-        """All steps at once."""
+        """Run all steps at once."""
         steps = self.steps()
         while True:
             try:
@@ -48,7 +48,8 @@ class TimeSearch(NamedTuple):
                 return found
 
     def steps(self) -> Steps[TimeOffset | None]:
-        """None: there is no such record in `[lower_offset, upper_offset)`. Raises DiskFailed, CorruptBatch."""
+        """The steps of the search. Result None: there is no such record in `[lower_offset, upper_offset)`. Raises
+        DiskFailed, CorruptBatch."""
         found = yield from self._largest() if self.timestamp == MAX_TIMESTAMP else self._first()
         return found if found is not None and found.offset < self.upper_offset else None
 
@@ -62,7 +63,8 @@ class TimeSearch(NamedTuple):
         return None
 
     def _largest(self) -> Steps[TimeOffset | None]:
-        """The index may tell of a time whose record is deleted, or cannot be read: then the segment's batches are asked."""
+        """The index may name the time of a record that is deleted or cannot be read. Then the segment's batches are
+        searched."""
         largest = [segment.max_timestamp(cold=True) or -1 for segment in self.segments]
         exact: set[int] = set()
         while max(largest, default=-1) >= 0:
@@ -103,7 +105,7 @@ class TimeSearch(NamedTuple):
         return None
 
     def _walk(self, data: memoryview, found: Columns, row: int, from_ms: int) -> Steps[Walk]:
-        """The records of one batch, up to the first at or after `from_ms`, or to where they make no sense."""
+        """Read the records of one batch, up to the first at or after `from_ms`, or to the first invalid one."""
         position = int(found["position"][row])
         head = header(data, position)
         walk = Walk(

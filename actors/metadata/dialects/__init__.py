@@ -18,17 +18,19 @@ __all__ = ["FORMAT", "LATEST", "Dialect", "dialect"]
 
 
 class Dialect(Protocol):
-    """One way to write metadata down."""
+    """One mapping of metadata ops to records."""
 
     family: Family
     """What its records can say."""
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
-        """Add the records of `ops`; how many. `atomic`: all in one batch. Raises ValueError, having added nothing, for
-        an op that the dialect has no record for."""
+        """Add the records of `ops` to `out`. Returns how many there are. `atomic`: all in one batch.
+
+        Raises ValueError for an op that the dialect has no record for, and has then added nothing.
+        """
 
     def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:
-        """(offset of the first record, op) of a plain batch. Raises CorruptMetadata."""
+        """(offset of the first record, op) of each op in a data batch. Raises CorruptMetadata."""
 
 
 DIALECTS: dict[int | str, Dialect] = {
@@ -40,7 +42,7 @@ DIALECTS: dict[int | str, Dialect] = {
 
 
 def dialect(which: int | str) -> Dialect:
-    """By level (1, 2) or family ("drafts": level 2, "released"). Raises ValueError.
+    """The dialect of a level (1, 2) or a family ("drafts": level 2, "released"). Raises ValueError.
 
     A reader of the drafts may start at either level: it follows the FeatureLevelRecords that it meets in a batch.
     """

@@ -48,10 +48,10 @@ from actors.wire.messages import decode_exact, encode, message
 from fastpath.image.read_records import CorruptRecord, expand
 
 VERSION = 0
-"""All draft records have this version only."""
+"""The only version that the draft records have."""
 
 ENTITY_TYPES = {"acl": (5, 19), "scram": (11, 22), "quota": (14, 14), "token": (10, 26)}
-"""Kind -> record types that set and remove it."""
+"""Kind -> the record types that set and remove an entity of this kind."""
 
 
 LEVELS = {level.number: level for level in (v19.LEVEL, v28.LEVEL)}

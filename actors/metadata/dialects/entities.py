@@ -24,11 +24,11 @@ KEYS: dict[str, tuple[str, ...]] = {
     "token": ("token_id",),
     "controller": ("controller_id",),
 }
-"""Kind -> the fields that name an entity. The drafts' access rules have no id: the whole rule is the key (A36)."""
+"""Kind -> the fields that name an entity. The drafts' access rules have no id, so the whole rule is the key (A36)."""
 
 
 def frozen(value: Any) -> Any:
-    """A field's value as something immutable."""
+    """A field's value in an immutable form."""
     if isinstance(value, list):
         return tuple(frozen(one) for one in value)
     if hasattr(type(value), "__layout__"):
@@ -37,13 +37,13 @@ def frozen(value: Any) -> Any:
 
 
 def entity_set(kind: str, body: Any) -> EntitySet:
-    """The op that a record of this kind is."""
+    """The op that a record of this kind stands for."""
     fields = tuple((name, frozen(getattr(body, name))) for name in type(body).__layout__.names)
     return EntitySet(kind, key_of(kind, body), fields)
 
 
 def entity_gone(kind: str, body: Any) -> EntityGone:
-    """The op that the removal record of this kind is."""
+    """The op that the removal record of this kind stands for."""
     return EntityGone(kind, key_of(kind, body))
 
 
@@ -53,12 +53,12 @@ def key_of(kind: str, body: Any) -> tuple[object, ...]:
 
 
 def quota(body: Any) -> EntitySet | EntityGone:
-    """One record sets and removes quotas."""
+    """The op of a quota record. The same record type sets a quota and removes it."""
     return entity_gone("quota", body) if body.remove else entity_set("quota", body)
 
 
 def body_of(cls: type[Any], op: EntitySet | EntityGone) -> Any:
-    """The record of class `cls` that says `op`."""
+    """The record of class `cls` that stands for `op`."""
     given: dict[str, Any] = (
         dict(op.fields) if isinstance(op, EntitySet) else dict(zip(KEYS[op.kind], op.key, strict=True))
     )

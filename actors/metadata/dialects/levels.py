@@ -1,7 +1,7 @@
-"""Levels: what `metadata.format` names, and in what two levels of the drafts' family may differ.
+"""Levels: the values of `metadata.format`, and what may differ between two levels of the drafts' family.
 
-This file alone decides which differences there may be: each level is a `Level`, one in v19.py and one in v28.py, and
-drafts.py, which reads and writes the records, asks it. R631-083 to R631-088.
+This file alone decides which differences there may be. Each level is a `Level`, one in v19.py and one in v28.py.
+drafts.py reads and writes the records and consults it. R631-083 to R631-088.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ FORMAT = "metadata.format"
 """The feature that names the level of the drafts' family (A07)."""
 
 LATEST = 2
-"""Level of new storage."""
+"""The level of new storage."""
 
 
 class Level(NamedTuple):
@@ -21,14 +21,14 @@ class Level(NamedTuple):
 
     number: int
     types: Mapping[int, str]
-    """Record type -> message name; types 2 and 4 are read in bulk and stand here for their names."""
+    """Record type -> message name. Types 2 and 4 are read in bulk; they are listed for their names only."""
     broker_gone: Callable[[BrokerGone], tuple[int, Any]]
     """The record that ends a registration: (type, body)"""
     topic_gone: Callable[[TopicGone], tuple[int, Any]]
     empty_broker_is_gone: bool
-    """A BrokerRecord without endpoints means that the broker is not usable (A31)."""
+    """Whether a BrokerRecord without endpoints means that the broker is not usable (A31)."""
     deleting_is_gone: bool
-    """TopicRecord with Deleting is the deletion itself; else it hides the topic (A34)."""
+    """Whether a TopicRecord with Deleting is the deletion itself. If not, it hides the topic (A34)."""
 
 
 EXTENSIONS = {

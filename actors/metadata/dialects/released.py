@@ -1,7 +1,8 @@
 """Released Apache Kafka's metadata records, up to 4.3 (metadata.version 7 to 30): read only, for now.
 
-What this file alone decides: what each released record means as ops. Value: frame version 1, type uvarint, version uvarint,
-flexible body. PartitionRecord (3) and PartitionChangeRecord (5) are read in bulk (fastpath.image.read_records).
+This file alone decides what each released record means as ops. The value of a record is: frame version 1, type uvarint,
+version uvarint, flexible body. PartitionRecord (3) and PartitionChangeRecord (5) are read in bulk
+(fastpath.image.read_records).
 
 | record | op |
 |---|---|
@@ -44,11 +45,11 @@ from actors.wire.messages import decode_exact
 from fastpath.image.read_records import CorruptRecord, expand
 
 PARTITION = 3
-"""Record type that is a whole partition."""
+"""The type of the record that holds a whole partition."""
 
 FENCING = {0: None, 1: True, -1: False}
 SHUTDOWN = {0: None, 1: True}
-"""Codes of BrokerRegistrationChangeRecord."""
+"""Meaning of the codes in BrokerRegistrationChangeRecord."""
 
 
 class Released:
@@ -57,7 +58,7 @@ class Released:
     family = RELEASED
 
     def encode(self, ops: Sequence[Op], out: BatchWriter, *, atomic: bool = True) -> int:
-        """Not possible yet: ValueError."""
+        """Always raises ValueError: this family is only read."""
         raise ValueError("the released dialect is read only")
 
     def decode(self, batch: Batch) -> Iterator[tuple[int, Op]]:

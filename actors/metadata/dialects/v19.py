@@ -1,7 +1,8 @@
 """metadata.format 1: KIP-631 as of version 19 of its page.
 
-What this file alone decides: how the draft without deletion records says that something is gone. A broker: its BrokerRecord
-once more, same epoch, without endpoints (A31). A topic: its TopicRecord with Deleting, which ends it at once (A34).
+This file alone decides how this draft, which has no deletion records, says that something is gone. A broker: its
+BrokerRecord is written once more, with the same epoch and without endpoints (A31). A topic: its TopicRecord is written
+with Deleting, which ends it at once (A34).
 """
 
 from typing import Any

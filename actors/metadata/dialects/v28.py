@@ -1,7 +1,8 @@
 """metadata.format 2: KIP-631 as of version 28 of its page.
 
-What this file alone decides: level 2 has records of their own for what is gone, DeleteBrokerRecord (6) and
-DeleteTopicRecord (7, whose field Name is the topic id); Deleting in a TopicRecord hides a topic (A34).
+This file alone decides how level 2 says that something is gone. It has records of their own for that:
+DeleteBrokerRecord (6), and DeleteTopicRecord (7), whose field Name is the topic id. Deleting in a TopicRecord hides a
+topic (A34).
 """
 
 from typing import Any

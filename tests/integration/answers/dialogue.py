@@ -1,7 +1,7 @@
-"""Asks a cluster, of either software, and reduces each answer to what must be the same on both.
+"""Sends requests to a cluster, of either software, and reduces each answer to what must be the same on both.
 
-What differs from cluster to cluster is replaced: ids, addresses, paths, sentences, times; a nonempty one by "~". Lists whose
-order means nothing are sorted. What is left is plain JSON.
+Values that differ from cluster to cluster are replaced: ids, addresses, paths, sentences, times; one that is not empty
+becomes "~". Lists whose order has no meaning are sorted. The result is plain JSON.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ ANY = frozenset(
         "eligible_leader_replicas", "offline_replicas",
     )
 )  # fmt: skip
-"""Attributes whose value is replaced: nothing stays nothing, everything else is "~"."""
+"""Attributes whose value is replaced: an empty value stays empty, any other becomes "~"."""
 LEFT_OUT = frozenset(("error_message", "record_errors", "log_append_time_ms", "total_bytes", "usable_bytes"))
-"""Sentences, the places they point to, and what rayft does not know of a disk."""
+"""Error sentences, the places to which they point, and facts about a disk that rayft does not report."""
 ELIGIBLE = "min.insync.replicas"
 """With eligible leader replicas (KIP-966) Apache Kafka writes this setting for all brokers by itself."""
 SORTED = frozenset(
@@ -104,7 +104,7 @@ class Closed(Exception):
 
 
 class Broker:
-    """A connection, made when it is used."""
+    """A connection, opened when it is first used."""
 
     def __init__(self, address: tuple[str, int], patience_seconds: float = SECONDS) -> None:
         self._address = address
@@ -113,7 +113,7 @@ class Broker:
         self._correlation = 0
 
     def ask(self, name: str, version: int, body: Any, *, silent: bool = False) -> Any:
-        """The decoded answer; None if there is to be none. Raises Closed."""
+        """The decoded answer; None if the request has none. Raises Closed."""
         self._correlation += 1
         frame = b"".join(framing.encode_request(name, version, self._correlation, "answers", body))
         try:
@@ -140,7 +140,7 @@ class Broker:
         return bytes(data)
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection. The next request opens another one."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.close()
@@ -148,7 +148,7 @@ class Broker:
 
 
 class Dialogue:
-    """Questions to one cluster, the answers kept by their titles."""
+    """Requests to one cluster. The answers are kept by their titles."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.answers: dict[str, Any] = {}
@@ -165,11 +165,11 @@ class Dialogue:
         return sorted(self._by_id)
 
     def raw(self, name: str, version: int, at: int | None = None, **values: Any) -> Any:
-        """An answer as it is, not kept."""
+        """Send a request. Returns its answer unreduced, and does not keep it."""
         return self._to(at).ask(name, version, request(name, **values))
 
     def ask(self, title: str, name: str, version: int, at: int | None = None, **values: Any) -> dict[str, Any] | str:
-        """Ask and keep the reduced answer. `at`: a broker's id, else the first broker."""
+        """Send a request and keep the reduced answer. `at`: a broker's id, by default the first broker's."""
         key = f"{title} [{name} v{version}]"
         assert key not in self.answers, key
         deadline = time.monotonic() + SECONDS
@@ -186,7 +186,7 @@ class Dialogue:
             time.sleep(0.05)
 
     def leader(self, topic: str, number: int = 0) -> int:
-        """Id of the partition's leader, once the leader itself knows."""
+        """Id of the partition's leader, once the leader itself knows of it."""
         return self._until(lambda: self._leader(topic, number))
 
     def coordinator(self, group: str) -> int:
@@ -194,21 +194,22 @@ class Dialogue:
         return self._until(lambda: self._coordinator(group))
 
     def rest(self, group: str) -> None:
-        """Until the coordinators, wherever a group's name leads, have loaded their groups."""
+        """Wait until the coordinators of all names derived from a group's have loaded their groups."""
         for n in range(64):
             self._until(lambda name=f"{group}-{n}": self._loaded(name) or None)  # type: ignore[misc]
 
     def shown(self, group: str, state: str) -> None:
-        """Until the group's coordinator shows it in this state: Apache Kafka's shows what is committed."""
+        """Wait until the group's coordinator shows it in this state: Apache Kafka's coordinator shows what is
+        committed."""
         at = self.coordinator(group)
         self._until(lambda: self.raw("DescribeGroups", 5, at, groups=[group]).groups[0].group_state == state or None)
 
     def settled(self, topic: str, partitions: int) -> None:
-        """Until every broker knows the topic with so many partitions and their leaders."""
+        """Wait until every broker knows the topic with this number of partitions and their leaders."""
         self._until(lambda: all(self._knows(id, topic, partitions) for id in self._by_id) or None)
 
     def known_by_all(self, kind: int, name: str) -> None:
-        """Until every broker lists a resource that has settings."""
+        """Wait until every broker lists a resource that has settings."""
         self._until(lambda: all(self._lists(id, kind, name) for id in self._by_id) or None)
 
     def close(self) -> None:

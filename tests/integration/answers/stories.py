@@ -1,7 +1,8 @@
-"""What is asked: for every request of clients its errors and its corners, at an old version, a middle one and the newest.
+"""The requests: every request of clients with its errors and special cases, at an old version, a middle one and the
+newest.
 
-A story makes what it needs under names of its own and asks; it must not depend on another. Requests carry their numbers in
-plain sight: what is odd about a question stands in its title.
+A story makes what it needs under names of its own, and must not depend on another story. The title of a request says
+what is special about it. Requests use plain numbers.
 """
 
 import time
@@ -18,7 +19,7 @@ SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\0\0\0\0"
 
 
 def create(d: Dialogue, topic: str, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
-    """A topic that all brokers know."""
+    """Create a topic, and wait until all brokers know it."""
     settings = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
     made = {"name": topic, "num_partitions": partitions, "replication_factor": replicas, "configs": settings}
     reply = d.raw("CreateTopics", 5, topics=[made], timeout_ms=20_000)
@@ -646,7 +647,7 @@ def leaders(d: Dialogue, t: str) -> None:
 
 
 def groups_in_doubt(d: Dialogue, t: str) -> None:
-    """Groups between two phases, members that say nothing that can be read, groups and ids that nobody knows."""
+    """Groups between two phases, members whose metadata cannot be read, unknown groups and ids."""
     create(d, t)
     d.rest(t)
     place = [{"name": t, "partitions": [{"partition_index": 0}, {"partition_index": 9}]}]
@@ -693,7 +694,7 @@ def groups_in_doubt(d: Dialogue, t: str) -> None:
 
 
 def metrics_subscribed(d: Dialogue, t: str) -> None:
-    """Subscriptions to the metrics of clients: settings that somebody keeps here."""
+    """Subscriptions to the metrics of clients, which are settings."""
     SET, DELETE, APPEND, SUBTRACT = range(4)
     cases: dict[str, tuple[str, list[tuple[str, int, str | None]]]] = {
         "metrics": (t, [("metrics", SET, "a,b")]), "interval": (t, [("interval.ms", SET, "1000")]),

@@ -1,8 +1,8 @@
 """rayft's answers to nearly nine hundred requests beside Apache Kafka's, field by field.
 
-Apache Kafka's are recorded in tests/golden/kafka-4.3.1/answers.json, so that no Java is needed:
-`python -m tests.integration.answers.test_answers` asks a cluster of it anew. Where rayft answers
-otherwise on purpose, or not yet as Kafka does, KNOWN says why, and docs/clients.md repeats it.
+Apache Kafka's answers are recorded in tests/golden/kafka-4.3.1/answers.json, so that no Java is needed. `python -m
+tests.integration.answers.test_answers` records them again from a cluster. Where rayft answers differently, on purpose
+or because it does not do yet what Kafka does, KNOWN says why, and docs/clients.md repeats it.
 """
 
 import json
@@ -33,11 +33,11 @@ KNOWN: dict[str, str] = {
     "no id, no name [Metadata v1": "A topic with neither name nor id in Metadata: Kafka answers UNKNOWN_SERVER_ERROR",
     "cursor gone": "if the cursor names a deleted topic, the answer begins at the next topic",
 }
-"""A part of a question's title to the reason for another answer."""
+"""A part of a request's title -> the reason for the different answer."""
 
 
 def play(bootstrap_servers: str, name: str) -> dict[str, Any]:
-    """One story's answers, by question."""
+    """The answers of one story, by title."""
     dialogue = Dialogue(bootstrap_servers)
     mark = uuid.uuid4().hex[:10]
     try:

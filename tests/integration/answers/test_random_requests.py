@@ -1,4 +1,4 @@
-"""Random requests of every kind and version: each is answered or its connection is closed, and no handler breaks over it."""
+"""Random requests of every kind and version: each is answered or its connection is closed, and no handler fails."""
 
 import contextlib
 import random
@@ -41,7 +41,7 @@ TRIES = 4
 
 
 def pick(field: Any, rng: random.Random) -> Any:
-    """Values that mean something now and then; waiting times that nobody has to wait for."""
+    """Values that are sometimes valid; waiting times are short."""
     if field.attribute in ("timeout_ms", "max_wait_ms"):
         return rng.choice((-1, 0, 10))
     if field.type in NUMBERS:
@@ -51,7 +51,7 @@ def pick(field: Any, rng: random.Random) -> Any:
 
 @pytest.fixture(scope="module")
 def small() -> Iterator["rayft.Cluster"]:
-    """One controller and one broker, to be mistreated."""
+    """One controller and one broker for this test alone."""
     config = {"offsets.topic.num.partitions": "2", "auto.create.topics.enable": "false"}
     with rayft.Cluster(controllers=1, brokers=1, config=config) as running:
         host, _, port = running.bootstrap_servers.partition(":")

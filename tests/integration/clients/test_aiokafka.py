@@ -1,4 +1,4 @@
-"""aiokafka, unmodified. It speaks only the old, inflexible encodings, so this is also their test."""
+"""aiokafka, unmodified. It uses only the old, inflexible encodings, so this test covers them too."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ SECONDS = 30
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
-    """A story on a loop of its own."""
+    """Run a story on an event loop of its own."""
 
     async def bounded() -> None:
         await asyncio.wait_for(story(), 2 * SECONDS)
@@ -28,7 +28,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 
 
 async def create(cluster: Any, name: str, partitions: int = 1, **configs: str) -> Any:
-    """The admin client that created the topic, to be closed."""
+    """Create a topic. Returns the admin client that did, which the caller must close."""
     admin = AIOKafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     await admin.start()
     settings = {key.replace("_", "."): value for key, value in configs.items()}

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka), unmodified, as far as it goes."""
+"""confluent-kafka (librdkafka), unmodified: all of its features that rayft supports."""
 
 import time
 from typing import Any

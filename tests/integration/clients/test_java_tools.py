@@ -1,4 +1,4 @@
-"""Apache Kafka's own command line tools, unmodified: each start costs seconds, so the tests tell long stories."""
+"""Apache Kafka's own command line tools, unmodified. Each start costs seconds, so the tests are long."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""kafka-python, unmodified: its consumer, producer and admin client, each as far as it goes."""
+"""kafka-python, unmodified: all features of its consumer, producer and admin client that rayft supports."""
 
 import time
 from collections.abc import Iterator
@@ -113,7 +113,7 @@ def test_two_members_share_the_partitions(cluster: Any, admin: Any, name: str) -
     members = [consumer(cluster, name), consumer(cluster, name)]
     for member in members:
         member.subscribe([name])
-        # kafka-python joins while it still asks what the topic looks like, and assigns nothing if that comes late.
+        # kafka-python joins before it knows the topic's partitions, and assigns nothing if it learns them late.
         assert member.partitions_for_topic(name)
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and [len(member.assignment()) for member in members] != [2, 2]:

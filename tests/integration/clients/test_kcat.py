@@ -13,7 +13,7 @@ SECONDS = 60
 
 @pytest.fixture
 def kcat(cluster: Any) -> Any:
-    """Runs kcat against the cluster: standard output."""
+    """Runs kcat against the cluster. Returns its standard output."""
 
     def call(*arguments: str, stdin: str = "") -> str:
         done = subprocess.run(

@@ -1,7 +1,7 @@
 """`python -m tests.integration.faults --minutes 10 --seed N`: random faults on three controllers and three brokers.
 
-Prints every fault as it comes, every outage at the end, and the verdict. Exit code 0 if nothing was wrong. The seed decides
-which faults come and how long they last; what the processes make of it is theirs.
+Prints every fault as it comes, every outage at the end, and the verdict. Exit code 0 if nothing was wrong. The seed
+decides which faults come and how long they last, but not how the processes react.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def report(outcome: campaign.Outcome) -> str:
-    """What a person wants to know of it."""
+    """The outcome as text for people."""
     lines = ["", *map(str, outcome.outages), "", str(outcome.verdict)]
     lines += [f"stuck: {what}" for what in outcome.stuck]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""One run: clients at work, random faults, then peace, then the verdict.
+"""One run: clients work under random faults, then without faults, and a verdict follows.
 
-Each fault is followed by a wait until every partition has acknowledged something new, which must come within a minute;
-now and then the next fault does not wait.
+After each fault the run waits until every partition has acknowledged a new record, which must happen within a minute.
+Now and then the next fault comes without this wait.
 """
 
 import random
@@ -36,26 +36,27 @@ CONFIG = {
     "min.insync.replicas": "2",
     "log.segment.bytes": "1048576",
 }
-"""Short leases, so that a minute sees several end."""
+"""Short leases, so that several end within a minute."""
 
 
 class Outcome(NamedTuple):
-    """What came out."""
+    """The result of a run."""
 
     verdict: Verdict
     outages: list[Outage]
     stuck: list[str]
-    """Faults after which some partition took nothing for too long."""
+    """Faults after which some partition accepted nothing for too long."""
 
     @property
     def clean(self) -> bool:
-        """Nothing wrong, and it always came back."""
+        """Whether nothing was wrong, and writing was always possible again in time."""
         return self.verdict.clean and not self.stuck
 
 
 def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, tell: Callable[[str], None],
         rate: float = 150.0, lively_s: float = LIVELY_S) -> Outcome:  # fmt: skip
-    """Hurt a running cluster for so long; `tell` gets a line an event. `lively_s`: within that it must come back."""
+    """Run faults on a running cluster for `seconds`. `tell` gets a line for each event. `lively_s`: the time to become
+    writable again."""
     history, acks, stop = History(), clients.Acks(PARTITIONS), clients.Stop()
     history.read.update({reader: [] for reader in READERS})
     servers = target.bootstrap
@@ -111,7 +112,7 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
 
 
 def _where(thread: threading.Thread) -> str:
-    """What it waits for."""
+    """Where a thread is waiting."""
     frame = sys._current_frames().get(thread.ident or 0)
     return (
         " > ".join(f"{line.name}: {line.line}" for line in traceback.extract_stack(frame)[-3:]) if frame else "it has"
@@ -169,7 +170,7 @@ def _watched(name: str, client: Callable[[], None], history: History) -> Callabl
 
 
 def _drain(history: History, lively_s: float) -> None:
-    """Until readers and members have got what was acknowledged, or do not get on."""
+    """Wait until readers and members have got all acknowledged records, or make no more progress."""
     wanted = {seen.value for seen in history.acknowledged}
 
     def complete() -> bool:

@@ -1,8 +1,9 @@
-"""Judges a history: lost, duplicated, reordered and phantom records, and what readers should not have seen.
+"""Checks a history for lost, duplicated, reordered and phantom records, and for records that readers should not have
+seen.
 
-Modelled on the queue analysis of Jepsen (total-queue, and its workload for Kafka): what went in must come out; what came
-out must have gone in; an operation whose end is unknown may have happened or not. Every client's view counts: a record
-that any reader got was committed, so it stays where it was seen.
+It is modelled on the queue analysis of Jepsen (total-queue, and its workload for Kafka): what went in must come out;
+what came out must have gone in; an operation with an unknown end may have happened or not. Every client's view counts:
+a record that any reader got was committed, so it stays where it was seen.
 
     lost          acknowledged, and not in the log at the end
     misplaced     acknowledged with another offset than where it is
@@ -17,10 +18,10 @@ that any reader got was committed, so it stays where it was seen.
     unconsumed    in the log, and no member of the consumer group ever got it
     forgotten     an acknowledged commit of an offset that is lower at the end
     fallen        a member was told a lower offset than was committed before it asked
-    ahead         a committed offset beyond all that anybody ever saw: what comes next would be passed over
+    ahead         a committed offset beyond all that any client saw: the next records would be skipped
     vanished      a topic that was created and not deleted, and is not there
     returned      a topic that was deleted and is there
-    idle          a kind of client that never got anything done, so that nothing of the above says anything of it
+    idle          a kind of client that never completed anything, so that its checks prove nothing
 """
 
 from collections import Counter
@@ -35,18 +36,18 @@ SHOWN_MAX = 5
 
 @dataclass
 class Verdict:
-    """What is wrong, by kind, and how much there was."""
+    """The problems of a run by kind, and its size."""
 
     wrong: dict[str, list[str]] = field(default_factory=dict)
     sent: int = 0
     acknowledged: int = 0
     recovered: int = 0
-    """The client did not learn its end, and it is in the log."""
+    """The number of records in the log whose end the client did not learn."""
     final: int = 0
 
     @property
     def clean(self) -> bool:
-        """Nothing is wrong."""
+        """Whether there is no problem."""
         return not any(self.wrong.values())
 
     def __str__(self) -> str:
@@ -118,7 +119,7 @@ def _misplaced(acknowledged: Iterable[Seen], places: dict[bytes, list[tuple[int,
 
 
 def _reordered(final: Iterable[Seen]) -> Iterable[str]:
-    """A second copy is behind by itself, and counted as a duplicate only."""
+    """A second copy is always out of order, so it is counted as a duplicate only."""
     newest: dict[tuple[str, int], int] = {}
     known: set[bytes] = set()
     for seen in final:

@@ -1,8 +1,8 @@
-"""Clients that work while the cluster is hurt, and note what they did and saw. Each runs in a thread of its own.
+"""Clients that work during the faults, and record what they did and saw. Each runs in a thread of its own.
 
 Producers are idempotent with acks=all, one of librdkafka and one of kafka-python. Readers read every partition from its
 beginning, one of each library. Two members of librdkafka share a consumer group and commit what they got. An admin
-creates and deletes topics. All stop when told; what a producer has in flight then is waited for.
+creates and deletes topics. All stop when told to, after the batches in flight of the producers have ended.
 """
 
 import threading
@@ -21,29 +21,29 @@ PADDING = 40
 DELIVERY_S = 120
 POLL_S = 0.05
 LOOK_S = 2.0
-"""For the committed offsets of what a member is given: not for long, since it is wanted in its group."""
+"""The time limit for a member to fetch its committed offsets; short, since its group needs the member."""
 GROUP = "members"
 
 
 class Acks:
-    """When each partition acknowledged, for the outages: (time, time at which the record was handed over)."""
+    """When each partition acknowledged records, for the outages: (time, time at which the record was handed over)."""
 
     def __init__(self, partitions: int) -> None:
         self.times: list[list[tuple[float, float]]] = [[] for _ in range(partitions)]
         self.metadata: list[tuple[float, float]] = []
-        """The same of committed metadata changes."""
+        """The same for committed metadata changes."""
 
     def proven(self, since_s: float) -> bool:
-        """Every partition has acknowledged something that was handed over after `since_s`."""
+        """Whether every partition has acknowledged a record that was handed over after `since_s`."""
         return all(any(sent >= since_s for _, sent in reversed(times[-500:])) for times in self.times)
 
     def changed(self, since_s: float) -> bool:
-        """Metadata took a change that was asked for after `since_s`."""
+        """Whether a metadata change was committed that was requested after `since_s`."""
         return any(sent >= since_s for _, sent in self.metadata[-500:])
 
 
 class Stop(threading.Event):
-    """Two steps: first producing ends, then everything."""
+    """A stop in two steps: first the producers end, then everything."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ Client = Callable[[], None]
 
 def librdkafka_producer(name: str, servers: str, topic: str, partitions: int, rate: float, history: History, acks: Acks,
                         stop: Stop) -> Client:  # fmt: skip
-    """`rate` records a second, partitions in turn."""
+    """Produces `rate` records a second, to the partitions in turn."""
 
     def run() -> None:
         sent_at: dict[bytes, float] = {}
@@ -144,7 +144,7 @@ def kafka_python_producer(name: str, servers: str, topic: str, partitions: int, 
 
 
 def librdkafka_reader(name: str, servers: str, topic: str, partitions: int, history: History, stop: Stop) -> Client:
-    """Reads along."""
+    """Reads all partitions."""
 
     def run() -> None:
         consumer = Consumer(_reading(servers, name))
@@ -161,7 +161,7 @@ def librdkafka_reader(name: str, servers: str, topic: str, partitions: int, hist
 
 
 def kafka_python_reader(name: str, servers: str, topic: str, partitions: int, history: History, stop: Stop) -> Client:
-    """Reads along."""
+    """Reads all partitions."""
 
     def run() -> None:
         from kafka import KafkaConsumer
@@ -188,7 +188,7 @@ def kafka_python_reader(name: str, servers: str, topic: str, partitions: int, hi
 
 
 def group_member(name: str, servers: str, topic: str, history: History, stop: Stop) -> Client:
-    """Subscribes, and commits about twice a second what it has got."""
+    """Subscribes, and commits what it has got about twice a second."""
 
     def run() -> None:
         consumer = Consumer(
@@ -258,7 +258,7 @@ def admin(servers: str, history: History, acks: Acks, stop: Stop) -> Client:
 
 
 def final_state(servers: str, topic: str, partitions: int, history: History, timeout_s: float) -> None:
-    """The whole log, committed offsets and topics, once the faults are over."""
+    """Read the whole log, committed offsets and topics, once the faults are over."""
     consumer = Consumer(_reading(servers, GROUP))
     try:
         places = [TopicPartition(topic, number, 0) for number in range(partitions)]
@@ -295,7 +295,7 @@ def _reading(servers: str, group: str) -> dict[str, Any]:
 
 
 def _paced(rate: float, stop: Stop) -> Any:
-    """0, 1, 2, ... at that rate until told to stop; what was missed is not made up for."""
+    """0, 1, 2, ... at that rate until told to stop. Missed numbers are not made up for."""
     number, due = 0, time.monotonic()
     while not stop.is_set():
         yield number

@@ -1,7 +1,7 @@
 """What clients did and saw, as plain data for the checker.
 
-Every value names its producer, its place in that producer's order and its partition, and carries a checksum: so a value
-that nobody sent, or that was damaged on the way, is known by looking at it.
+Every value names its producer, its place in that producer's order and its partition, and carries a checksum. So the
+value itself shows whether a client sent it and whether it was damaged.
 """
 
 import zlib
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """What a value says about itself."""
+    """The facts that a value states about itself."""
 
     producer: str
     sequence: int
@@ -27,13 +27,13 @@ class Seen(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The committed offset of a partition, as a member was told it when it got the partition."""
+    """The committed offset of a partition, as a member was told it when it was assigned the partition."""
 
     partition: int
     offset: int
-    """Negative: none."""
+    """Negative: there is none."""
     floor: int
-    """The highest whose commit had been acknowledged before it asked; -1: none."""
+    """The highest offset whose commit had been acknowledged before the member asked; -1: none."""
 
 
 def value(producer: str, sequence: int, partition: int, padding: int = 0) -> bytes:
@@ -43,7 +43,7 @@ def value(producer: str, sequence: int, partition: int, padding: int = 0) -> byt
 
 
 def origin(data: bytes) -> Origin | None:
-    """Who sent it; None for what is no value of ours."""
+    """The origin of a value; None if no producer here made it."""
     text, _, check = data.rstrip(b".").rpartition(b"/")
     try:
         producer, sequence, partition = text.split(b"/")
@@ -56,31 +56,31 @@ def origin(data: bytes) -> Origin | None:
 
 @dataclass
 class History:
-    """One run. Lists are appended by one client each, so that threads need no lock."""
+    """One run. Each list is appended to by one client, so that threads need no lock."""
 
     sent: dict[bytes, int] = field(default_factory=dict)
-    """Value -> partition, noted before it was handed to the client."""
+    """Value -> partition, noted before the value was handed to the client."""
     acknowledged: list[Seen] = field(default_factory=list)
-    """With the offset that the acknowledgement named; -1 where it named none."""
+    """Records with the offset that the acknowledgement named; -1 where it named none."""
     unknown: dict[bytes, str] = field(default_factory=dict)
-    """Value -> error: it may be in the log or not."""
+    """Value -> error: the record may be in the log or not."""
     read: dict[str, list[Seen]] = field(default_factory=lambda: defaultdict(list))
-    """Reader -> records in the order of its polls, each partition from its beginning."""
+    """Reader -> records in the order of its polls; each partition is read from its beginning."""
     consumed: list[Seen] = field(default_factory=list)
-    """What members of a consumer group got, any number of times."""
+    """Records that members of a consumer group got, any number of times."""
     committed: dict[int, int] = field(default_factory=dict)
     """Partition -> highest offset whose commit was acknowledged."""
     told: list[Told] = field(default_factory=list)
-    """Whenever a member was given partitions."""
+    """Committed offsets, one entry each time a member was assigned partitions."""
     committed_at_end: dict[int, int] = field(default_factory=dict)
-    """Partition -> committed offset when all was over."""
+    """Partition -> committed offset at the end of the run."""
     final: list[Seen] = field(default_factory=list)
-    """The whole log, read when all was over, in offset order for each partition."""
+    """The whole log, read at the end of the run, in offset order for each partition."""
     created: set[str] = field(default_factory=set)
     """Topics whose creation was acknowledged and whose deletion was not tried."""
     deleted: set[str] = field(default_factory=set)
     """Topics whose deletion was acknowledged."""
     topics_at_end: set[str] = field(default_factory=set)
-    """Topics there when all was over."""
+    """Topics that exist at the end of the run."""
     broken: list[str] = field(default_factory=list)
-    """Clients that gave up: nothing that a cluster of which a minority is hurt may cause."""
+    """Clients that gave up, which no fault of a minority of the nodes may cause."""

@@ -2,16 +2,16 @@
 
     python -m tests.integration.faults.links     commands come as lines of JSON on standard input, each answered by a line
 
-A node listens on a port of its own and is known to everybody under its proxy's port. Who dialled is found out from the
-kernel's tables (the dialler's port leads to a socket, the socket to a process), so each pair of nodes has a wire of its
-own although all share a port. Whoever is no node is `client`.
+A node listens on a port of its own, and everyone else knows it by its proxy's port. The proxy finds out from the
+kernel's tables who dialled (the dialler's port leads to a socket, the socket to a process). So each pair of nodes has a
+wire of its own although all share a port. A process that is no node is called `client`.
 
     open      bytes pass, each way after `delay_ms`
-    hole      nothing passes, nobody is told: bytes wait, new connections are taken and wait too. What waited goes on later
+    hole      nothing passes and nobody is told: bytes and new connections wait. What waited goes on later
     cut       connections are reset, new ones too
 
-A rule is for one direction of bytes, so that a wire can be a hole one way only; `cut` holds if either direction says so.
-A node that is about to be killed `refuses`: its port must answer a dial as the port of a dead process does.
+A rule is for one direction of bytes, so a wire can be a hole in one direction only; `cut` applies if either direction
+says so. A node that is about to be killed `refuses`: its port must answer a dial as the port of a dead process does.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ RETRY_S = 0.05
 
 
 class Rule:
-    """What happens to bytes from one end to another."""
+    """The rule for bytes from one end to another."""
 
     def __init__(self) -> None:
         self.state = "open"
@@ -41,7 +41,7 @@ class Rule:
 
 
 class End(asyncio.Protocol):
-    """One of the two sockets of a wire: what it receives goes to the other under the rule of its direction."""
+    """One of the two sockets of a wire. What it receives goes to the other under the rule of its direction."""
 
     def __init__(self, wire: "Wire", rule: Rule) -> None:
         self.wire, self.rule = wire, rule
@@ -104,7 +104,7 @@ class End(asyncio.Protocol):
             self.transport.resume_reading()
 
     def reset(self) -> None:
-        """End it as a reset."""
+        """End the connection with a reset."""
         if self.transport is not None:
             sock = self.transport.get_extra_info("socket")
             with contextlib.suppress(OSError):
@@ -128,7 +128,7 @@ class Wire:
         return "cut" in (self.near.rule.state, self.far.rule.state)
 
     async def run(self, sock: socket.socket, port: int) -> None:
-        """Connect both ends; while the way there is a hole, only the near one."""
+        """Connect both ends. While the way to the target is a hole, connect only the near one."""
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: self.near, sock)
@@ -142,13 +142,13 @@ class Wire:
         self.reset()
 
     def reset(self) -> None:
-        """Both ends at once."""
+        """Reset both ends at once."""
         self.near.reset()
         self.far.reset()
         self.forget()
 
     def forget(self) -> None:
-        """It is over."""
+        """The connection is over."""
         self.switchboard.wires.pop(self, None)
 
 
@@ -171,7 +171,7 @@ class Switchboard:
     # ---- commands
 
     def route(self, name: str, port: int, target: int) -> None:
-        """A node: the port under which it is known, and the one where it listens."""
+        """Add a node: the port by which it is known, and the one on which it listens."""
         self._ports[name] = port, target
         self._bound[name] = _bind(port)
         self.accept(name)
@@ -188,14 +188,14 @@ class Switchboard:
             asyncio.get_running_loop().add_reader(sock.fileno(), self._accepted, name)
 
     def refuse(self, name: str) -> None:
-        """The node's port refuses; connections that are there go on."""
+        """The node's port refuses from now on. Existing connections go on."""
         sock = self._servers.pop(name, None)
         if sock is not None:
             asyncio.get_running_loop().remove_reader(sock.fileno())
             sock.close()
 
     def set(self, source: str, target: str, state: str, delay_ms: int = 0) -> None:
-        """A rule, at once."""
+        """Set a rule, which applies at once."""
         rule = self.rule(source, target)
         rule.state, rule.delay_ms = state, delay_ms
         for wire in list(self.wires):

@@ -1,5 +1,5 @@
-"""What is done to a cluster: one function a fault. Each hurts at once and returns what it did, how long that lasts, and how
-it is undone. All choices come from the random generator of the run's seed.
+"""The faults, one function each. Each begins its fault at once and returns a description, how long the fault lasts, and
+how it is undone. All choices come from the random generator of the run's seed.
 """
 
 import contextlib
@@ -18,9 +18,10 @@ from actors.wire.messages import message
 from tests.integration.faults.targets import CLIENT, Target, Wired
 
 FREEZE_S = (0.3, 2.0, 9.0)
-"""Shorter than anything notices, longer than a fetch timeout, longer than a lease."""
+"""In seconds: too short to be noticed, longer than a fetch timeout, longer than a lease."""
 HOLE_S = (0.5, 3.0, 8.0)
-"""The longest below the clients' socket timeout, so that no client sends a thing again while the first is on its way."""
+"""The longest is below the clients' socket timeout, so that no client repeats a request while the first is on its
+way."""
 
 
 class Hurt(NamedTuple):
@@ -39,7 +40,7 @@ def nothing() -> None:
 
 
 def kill_broker(target: Target, choice: random.Random) -> Hurt | None:
-    """kill -9; it comes back at once. More often than not the one that leads most."""
+    """kill -9 of a broker, most often the one with most leaderships. It is restarted at once."""
     led = _led(target)
     node = (
         max(led, key=lambda broker: led[broker])
@@ -58,7 +59,7 @@ def kill_leader(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def kill_both(target: Target, choice: random.Random) -> Hurt | None:
-    """The active controller and a broker at the same time: nobody is there to notice the broker's end."""
+    """The active controller and a broker at the same time, so that no controller notices the broker's end."""
     leader, node = target.leader(), choice.choice(list(target.brokers))
     if leader is None:
         return None
@@ -67,13 +68,13 @@ def kill_both(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def kill_all_brokers(target: Target, choice: random.Random) -> Hurt | None:
-    """What the page cache holds survives kill -9, so nothing may be missing after it."""
+    """The page cache survives kill -9, so no record may be missing after it."""
     killed = [node for node in target.brokers if target.kill(node)]
     return _killed("all brokers", killed, choice.uniform(2, 4))
 
 
 def kill_everything(target: Target, choice: random.Random) -> Hurt | None:
-    """A power cut without loss of memory."""
+    """Like a power cut, but without loss of memory."""
     killed = [node for node in (*target.controllers, *target.brokers) if target.kill(node)]
     return _killed("everything", killed, choice.uniform(3, 5))
 
@@ -83,7 +84,7 @@ def _killed(whom: str, nodes: Sequence[int], seconds: float) -> Hurt | None:
 
 
 def stop_for_a_while(target: Target, choice: random.Random) -> Hurt | None:
-    """kill -9, and back only later."""
+    """kill -9, with a restart only later."""
     node = choice.choice([*target.brokers, *target.controllers])
     if not target.kill(node, restart=False):
         return None
@@ -91,7 +92,7 @@ def stop_for_a_while(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def freeze(target: Target, choice: random.Random) -> Hurt | None:
-    """SIGSTOP: a node that comes back from a pause and believes that nothing has happened."""
+    """SIGSTOP: a node that resumes after a pause and does not know of it."""
     node = choice.choice([*target.brokers, *target.controllers])
     return _freeze(target, [node], choice)
 
@@ -116,7 +117,7 @@ def _freeze(target: Target, nodes: Sequence[int], choice: random.Random) -> Hurt
 
 
 def part(target: Target, choice: random.Random) -> Hurt | None:
-    """One node against all other nodes; clients still reach it."""
+    """One node is cut off from all other nodes, but not from clients."""
     assert isinstance(target, Wired) and target.wires is not None
     nodes = [target.name(node) for node in (*target.brokers, *target.controllers)]
     leader = target.leader()
@@ -129,7 +130,7 @@ def part(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def part_clients(target: Target, choice: random.Random) -> Hurt | None:
-    """A broker that clients do not reach, and the cluster does."""
+    """A broker is cut off from clients, but not from the cluster."""
     assert isinstance(target, Wired) and target.wires is not None
     broker = target.name(choice.choice(list(target.brokers)))
     state = choice.choice(("hole", "cut"))
@@ -138,7 +139,7 @@ def part_clients(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def part_pair(target: Target, choice: random.Random) -> Hurt | None:
-    """Two nodes that do not reach each other, though everybody else does; sometimes in one direction only."""
+    """Two nodes do not reach each other, although all others do; sometimes in one direction only."""
     assert isinstance(target, Wired) and target.wires is not None
     nodes = [target.name(node) for node in (*target.brokers, *target.controllers)]
     one, other = choice.sample(nodes, 2)
@@ -183,7 +184,7 @@ def restart(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def elect(target: Target, choice: random.Random) -> Hurt | None:
-    """No fault: leaders go back to where they should be, so that they are spread again."""
+    """No fault: preferred leaders are elected, so that leaderships are spread again."""
     request = message("ElectLeadersRequest")(election_type=0, topic_partitions=None, timeout_ms=5000)
     host, _, port = choice.choice(target.bootstrap.split(",")).rpartition(":")
     try:
@@ -194,7 +195,7 @@ def elect(target: Target, choice: random.Random) -> Hurt | None:
 
 
 def _led(target: Target) -> Counter[int]:
-    """How many partitions each broker leads, as far as clients know."""
+    """How many partitions each broker leads, as clients know it."""
     admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
     try:
         topics = admin.list_topics(timeout=5).topics
@@ -205,7 +206,7 @@ def _led(target: Target) -> Counter[int]:
 
 
 def fill_disk(target: Target, choice: random.Random) -> Hurt | None:
-    """No room is left where the first broker's data lies, nor soon after it has made some."""
+    """The disk of the first broker's data is full, and stays so for a while after it has made room."""
     assert isinstance(target, Wired)
     if target.small is None:
         return None
@@ -228,9 +229,9 @@ EVERYWHERE: dict[Fault, int] = {
     kill_broker: 6, kill_leader: 4, kill_both: 2, kill_all_brokers: 1, kill_everything: 1, freeze: 4, freeze_leader: 2,
     elect: 4,
 }  # fmt: skip
-"""Fault -> how often it is taken, on any host."""
+"""Fault -> how often it is chosen, on any host."""
 WIRED = EVERYWHERE | {
     stop_for_a_while: 4, part: 4, part_clients: 2, part_pair: 4, slow_down: 2, reset_connections: 2, restart: 2,
     fill_disk: 2,
 }  # fmt: skip
-"""The same where there are wires, where a node can be kept down, and perhaps a small disk."""
+"""The same for hosts with wires, where a node can be kept down, and perhaps with a small disk."""

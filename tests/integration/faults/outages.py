@@ -1,7 +1,7 @@
-"""How long nobody could write: for each fault the longest silence of a partition, and of metadata changes.
+"""How long no client could write: for each fault the longest silence of a partition, and of metadata changes.
 
-A silence counts for the fault that was there last when it began, and ends with an acknowledgement. So it includes what the
-client adds (its retries, its refresh of metadata), as a user has it.
+A silence counts for the last fault before it began, and ends with an acknowledgement. So it includes the client's own
+part (its retries, its refresh of metadata), as a user sees it.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ NOTABLE_S = 0.25
 
 
 class Outage(NamedTuple):
-    """Of one fault, in seconds."""
+    """The outage of one fault, in seconds."""
 
     at_s: float
     what: str
     longest_s: float
     partitions: int
-    """How many were silent for longer than NOTABLE_S."""
+    """How many partitions were silent for longer than NOTABLE_S."""
     metadata_s: float
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
-"""Compares what is on the disks once all is over: the replicas of a partition have the same bytes on every broker, and the
-metadata logs of all nodes the same batches where they overlap.
+"""Compares the disks at the end of a run: the replicas of a partition have the same bytes on every broker, and the
+metadata logs of all nodes have the same batches where they overlap.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""What is hurt: a cluster whose nodes can be killed, frozen, cut off and filled, whatever hosts it.
+"""The targets of faults: clusters whose nodes can be killed, frozen, cut off and filled, on any host.
 
-`Wired` is a cluster of local processes in which everybody reaches everybody through `links`. `OnRay` is one of Ray's
-actors, without wires.
+`Wired` is a cluster of local processes in which all connections go through `links`. `OnRay` is a cluster of Ray actors,
+without wires.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 class Target(Protocol):
-    """What a fault needs to know and to do."""
+    """What a fault needs of a cluster."""
 
     brokers: Sequence[int]
     controllers: Sequence[int]
@@ -36,22 +36,22 @@ class Target(Protocol):
 
     @property
     def bootstrap(self) -> str:
-        """For clients."""
+        """The addresses for clients."""
 
     def leader(self) -> int | None:
-        """The active controller, if somebody knows one."""
+        """The active controller, if it is known."""
 
     def signal(self, node: int, number: int) -> bool:
-        """Send a signal to a node's process; False where it has none now."""
+        """Send a signal to a node's process. False if it has none now."""
 
     def kill(self, node: int, *, restart: bool = True) -> bool:
-        """kill -9; False where it does not run. It comes back by itself, or with `start`."""
+        """kill -9. False if the node does not run. It is restarted by its host or, without `restart`, by `start`."""
 
     def start(self, node: int) -> None:
         """Start a node that was killed with `restart=False`."""
 
     def log(self, node: int) -> str:
-        """What a node said."""
+        """The log of a node."""
 
     def member(self, node: int) -> plans.Member:
         """A node's place in the plan."""
@@ -59,7 +59,7 @@ class Target(Protocol):
 
 @contextlib.contextmanager
 def small_disk(directory: Path, mebibytes: int = 96) -> Iterator[Path | None]:
-    """A file system of its own that can be filled; None where none can be mounted: that takes root."""
+    """A file system of its own that can be filled; None if none can be mounted, which only root may do."""
     directory.mkdir(parents=True, exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "none", str(directory)]
     if shutil.which("mount") is None or subprocess.run(command, capture_output=True, check=False).returncode:
@@ -82,7 +82,7 @@ class Wires:
         self._lock = threading.Lock()
 
     def tell(self, command: str, *arguments: object) -> None:
-        """One command; returns when it is done."""
+        """Send one command. Returns when it is done."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         with self._lock:
@@ -92,12 +92,12 @@ class Wires:
                 raise RuntimeError("the proxies have ended")
 
     def cut(self, one: str, other: str, state: str = "cut") -> None:
-        """Both directions between two ends."""
+        """Cut both directions between two ends."""
         self.tell("set", one, other, state)
         self.tell("set", other, one, state)
 
     def slow(self, one: str, other: str, delay_ms: int) -> None:
-        """Both directions between two ends."""
+        """Slow down both directions between two ends."""
         self.tell("set", one, other, "open", delay_ms)
         self.tell("set", other, one, "open", delay_ms)
 
@@ -120,7 +120,7 @@ class Wired:
 
     def __init__(self, directory: Path, controllers: int, brokers: int, config: Mapping[str, str],
                  small: Path | None = None) -> None:  # fmt: skip
-        """`small`: a file system that may be filled; the first broker's data lies there."""
+        """`small`: a file system that may be filled; it holds the first broker's data."""
         self.wires: Wires | None = Wires()
         self.small = small
         self._known = create(directory, controllers, brokers, config, self.wires, small)
@@ -149,22 +149,22 @@ class Wired:
         return ",".join(f"127.0.0.1:{self._known[f'broker-{id}']}" for id in self.brokers)
 
     def member(self, node: int) -> plans.Member:
-        """Its place in the plan."""
+        """A node's place in the plan."""
         return self.cluster._plan.member(node)
 
     def name(self, node: int) -> str:
-        """What the wires call it."""
+        """A node's name in the wires."""
         return f"broker-{node}" if node in self.brokers else f"controller-{node}"
 
     def leader(self) -> int | None:
-        """The active controller, asked past the proxies."""
+        """The active controller, asked directly and not through the proxies."""
         try:
             return self.cluster.quorum().leader_id
         except probe.NoAnswer:
             return None
 
     def signal(self, node: int, number: int) -> bool:
-        """To a node's process."""
+        """Send a signal to a node's process."""
         pid = self.cluster.pids.get(node)
         if pid is None:
             return False
@@ -174,7 +174,7 @@ class Wired:
         return False
 
     def kill(self, node: int, *, restart: bool = True) -> bool:
-        """kill -9; its port refuses from then on until it listens again."""
+        """kill -9. The node's port refuses from then on until it listens again."""
         if node not in self.cluster.pids:
             return False
         assert self.wires is not None
@@ -186,11 +186,11 @@ class Wired:
         return True
 
     def start(self, node: int) -> None:
-        """Start it again."""
+        """Start the node again."""
         self.cluster.start_node(node)
 
     def log(self, node: int) -> str:
-        """Its log."""
+        """The node's log."""
         return self.cluster.log(node)
 
     def _heard(self, event: dict[str, Any]) -> None:
@@ -210,7 +210,7 @@ class Wired:
 
 def create(directory: Path, controllers: int, brokers: int, config: Mapping[str, str], wires: Wires,
            small: Path | None) -> dict[str, int]:  # fmt: skip
-    """Write and format a cluster whose nodes know each other under the ports of proxies; those ports by node."""
+    """Write and format a cluster whose nodes know each other by the ports of proxies. Returns those ports by node."""
     directory.mkdir(parents=True, exist_ok=True)
     reserved = [plans.reserve("127.0.0.1", 0) for _ in range(2 * (controllers + brokers))]
     ports = [int(sock.getsockname()[1]) for sock in reserved]
@@ -241,7 +241,7 @@ def create(directory: Path, controllers: int, brokers: int, config: Mapping[str,
 
 
 class OnRay:
-    """Actors of a Ray that runs already. Ray starts again what was killed."""
+    """Actors of a running Ray, which restarts what was killed."""
 
     wires: Wires | None = None
 
@@ -275,7 +275,7 @@ class OnRay:
 
     @property
     def bootstrap(self) -> str:
-        """The brokers."""
+        """The addresses of the brokers."""
         return self._plan.bootstrap_servers
 
     def leader(self) -> int | None:
@@ -286,7 +286,7 @@ class OnRay:
             return None
 
     def member(self, node: int) -> plans.Member:
-        """Its place in the plan."""
+        """A node's place in the plan."""
         return self._plan.member(node)
 
     def pid(self, node: int) -> int | None:
@@ -294,7 +294,7 @@ class OnRay:
         return storage.holder(self.member(node).config.metadata_log_dir)
 
     def signal(self, node: int, number: int) -> bool:
-        """To the actor's process."""
+        """Send a signal to the actor's process."""
         pid = self.pid(node)
         if pid is None:
             return False
@@ -308,15 +308,15 @@ class OnRay:
         return self.signal(node, signal.SIGKILL)
 
     def start(self, node: int) -> None:
-        """Ray does it."""
+        """Nothing to do: Ray restarts the actor."""
 
     def log(self, node: int) -> str:
-        """Its log."""
+        """The node's log."""
         return (self._directory / f"{self.member(node).name}.log").read_text(errors="replace")
 
 
 def wait_for(holds: Any, timeout_s: float) -> bool:
-    """Whether something came true in time."""
+    """Whether something holds in time."""
     until = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > until:

@@ -1,4 +1,5 @@
-"""Histories made by hand: one that is right, and one for each kind of wrong, which must be flagged as that and no other."""
+"""Histories made by hand: a correct one, and one for each kind of problem, which must be reported as that and as no
+other."""
 
 import copy
 from collections.abc import Callable
@@ -12,7 +13,8 @@ A, B = "a", "b"
 
 
 def right() -> History:
-    """Two producers, two partitions; a's number 3 has an end unknown to its client and is there, 4 likewise and is not."""
+    """Two producers, two partitions. Records 3 and 4 of producer a have an end unknown to the client; 3 is in the log,
+    4 is not."""
     log = [
         Seen(0, 0, value(A, 0, 0)),
         Seen(0, 1, value(B, 0, 0)),
@@ -63,7 +65,7 @@ def consume_nothing(h: History) -> None:
 
 
 def lose_after_it_was_seen(h: History) -> None:
-    """Not acknowledged, but a reader had it: it was committed."""
+    """A record without acknowledgement that a reader has got, so it was committed."""
     gone = h.final[3]
     h.final = h.final[:3] + h.final[4:]
     h.consumed.remove(gone)
@@ -76,7 +78,7 @@ def twice(h: History) -> None:
 
 
 def swap(h: History) -> None:
-    """Records of one producer change places before anybody has read them or learnt an offset."""
+    """Two records of one producer change places before any reader has got them or learned an offset."""
     h.final[0], h.final[2] = Seen(0, 0, value(A, 2, 0)), Seen(0, 2, value(A, 0, 0))
     h.acknowledged = [seen._replace(offset=-1) for seen in h.acknowledged]
     h.consumed, h.read = list(h.final), {"two": list(h.final)}
@@ -89,7 +91,7 @@ def invent(h: History) -> None:
 
 
 def stray(h: History) -> None:
-    """Sent to partition 1, and there it was acknowledged by nobody; it turns up in partition 0."""
+    """A record was sent to partition 1, was not acknowledged there, and appears in partition 0."""
     ghost = Seen(0, 5, value(A, 4, 1))
     h.final.insert(4, ghost)
     h.consumed.append(ghost)
@@ -107,7 +109,7 @@ def move(h: History) -> None:
 
 
 def replace(h: History) -> None:
-    """Two readers saw two different records at one offset: somebody read what was not committed."""
+    """Two readers got two different records at one offset: one of them was not committed."""
     h.read["one"].append(Seen(0, 4, value(A, 4, 1)))
     h.sent[value(A, 4, 1)] = 0
 

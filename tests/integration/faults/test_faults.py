@@ -1,4 +1,4 @@
-"""Random faults on real clusters: nothing lost, nothing twice, and always writable again."""
+"""Random faults on real clusters: no record is lost or duplicated, and writing is always possible again."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from tests.integration.faults.targets import OnRay, Target, Wired, small_disk
 from tests.integration.rays import environment, free_port, started
 
 RAY_LIVELY_S = 180.0
-"""Ray takes a process of its own and its imports for each actor that it starts again: six at once are slow."""
+"""Ray starts a process with its own imports for each actor that it restarts: six at once are slow."""
 SEED = int(os.environ.get("FAULTS_SEED", "0")) or int(time.time())
 
 
 def hurt(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, **more: float) -> None:
-    """One run; what happened is printed in any case."""
+    """One run. Its events are printed in any case."""
     print(f"seed {seed}")
     outcome = campaign.run(target, faults, seconds, seed, print, **more)
     text = report(outcome)

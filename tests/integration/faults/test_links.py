@@ -1,4 +1,4 @@
-"""The wires do what they are told, and know who dials."""
+"""The wires follow their rules, and know who dials."""
 
 import contextlib
 import os

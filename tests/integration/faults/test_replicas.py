@@ -1,4 +1,4 @@
-"""Directories made by hand: equal ones, and what must be flagged of others."""
+"""Directories made by hand: equal ones, and ones whose differences must be reported."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def cluster(root: Path) -> Any:
 
 
 def log(*values: bytes, first: int = 0) -> bytes:
-    """A batch a value."""
+    """A batch for each value."""
     data = b""
     for offset, value in enumerate(values, first):
         builder = Builder(offset, 1)

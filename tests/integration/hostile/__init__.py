@@ -1,1 +1,1 @@
-"""Attacks by address on real nodes: what a peer that misbehaves costs, and whom."""
+"""Attacks on real nodes: what a misbehaving peer costs the node and the other clients."""

@@ -1,4 +1,4 @@
-"""The clusters that are attacked."""
+"""The clusters under attack."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Topics and batches for attacks by what is produced: made by hand, sent on raw connections."""
+"""Topics and batches for attacks by produced records: made by hand, sent on raw connections."""
 
 import struct
 import time
@@ -18,18 +18,18 @@ MEBIBYTE = 1 << 20
 
 
 def asked(peer: Peer, name: str, version: int, body: Any) -> Any:
-    """One request and its answer."""
+    """Send one request and read its answer."""
     peer.send(encoded(name, version, body))
     return answer_of(peer, name, version)
 
 
 def answer_of(peer: Peer, name: str, version: int) -> Any:
-    """The next answer."""
+    """Read the next answer."""
     return framing.decode_response(name, version, memoryview(bytearray(peer.read())))
 
 
 def create(address: Address, topic: str, partitions: int, **configs: str) -> None:
-    """A topic with one replica a partition, and the leaders known to the broker at `address`."""
+    """Create a topic with one replica for each partition, and wait until the broker at `address` knows the leaders."""
     made = {
         "name": topic,
         "num_partitions": partitions,
@@ -62,7 +62,8 @@ def offsets_request(topic: str, partitions: Sequence[int], timestamp: int) -> An
 
 
 def bomb(codec: int, value_bytes: int, timestamp_ms: int, later_ms: int = 0) -> bytes:
-    """One record of zeros. With `later_ms` a small one behind it, later by so much: a search for it reads all of both."""
+    """A batch with one record of zeros. `later_ms` adds a small record that is later by so much: a search for it reads
+    all of both."""
     builder = Builder(attributes=codec, timestamp_ms=timestamp_ms)
     builder.append(None, bytes(value_bytes))
     if later_ms:
@@ -71,7 +72,7 @@ def bomb(codec: int, value_bytes: int, timestamp_ms: int, later_ms: int = 0) -> 
 
 
 def claiming(batch: bytes | bytearray, *, max_timestamp: int | None = None, count: int | None = None) -> bytes:
-    """The batch with another header, and the CRC that belongs to it."""
+    """The batch with other claims in its header, and a matching CRC."""
     data = bytearray(batch)
     if max_timestamp is not None:
         struct.pack_into(">q", data, 35, max_timestamp)
@@ -83,7 +84,7 @@ def claiming(batch: bytes | bytearray, *, max_timestamp: int | None = None, coun
 
 
 def with_body(codec: int, body: bytes, count: int, timestamp_ms: int) -> bytes:
-    """A sound header before any body."""
+    """A batch with a sound header and any body."""
     builder = Builder(timestamp_ms=timestamp_ms)
     builder.append(None, None)
     data = bytearray(builder.build())[:61] + body

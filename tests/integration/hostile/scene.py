@@ -32,7 +32,7 @@ BROKEN = re.compile(r" failed: | ends: |Traceback")
 
 
 class Cost(NamedTuple):
-    """What an attack did. `cpu_s` and `resident_bytes` by node id; `resident_bytes` is the growth of the peak."""
+    """The effects of an attack. `cpu_s` and `resident_bytes` by node id; `resident_bytes` is the growth of the peak."""
 
     seconds: float
     cpu_s: dict[int, float]
@@ -40,9 +40,9 @@ class Cost(NamedTuple):
     ping_p99_ms: float
     ping_max_ms: float
     lost: list[str]
-    """Log lines that tell of a broker that was fenced or a controller that was deposed."""
+    """Log lines about a broker that was fenced or a controller that was deposed."""
     broken: list[str]
-    """Log lines that tell of a handler or a process that ended."""
+    """Log lines about a handler or a process that failed."""
 
     def __str__(self) -> str:
         cpu = ", ".join(f"{id}: {one:.2f}" for id, one in self.cpu_s.items())
@@ -64,10 +64,10 @@ class Ping:
         self._began, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="ping", daemon=True)
         self._thread.start()
-        self._began.wait(5)  # it holds no lock of the imports or of the resolver when attackers are forked
+        self._began.wait(5)  # so that attackers are not forked while it holds a lock of imports
 
     def end(self) -> None:
-        """Ask no more."""
+        """Send no more requests."""
         self._ended.set()
         self._thread.join()
 
@@ -87,7 +87,7 @@ class Ping:
 
 
 class Peer:
-    """A raw connection. `host`: the address that it comes from, of every one that this process makes from now on."""
+    """A raw connection. `host`: the source address of all connections that this process makes from now on."""
 
     host = "127.0.0.1"
 
@@ -103,15 +103,16 @@ class Peer:
         self.socket.close()
 
     def send(self, data: bytes) -> None:
-        """All of it. Raises OSError."""
+        """Send all of it. Raises OSError."""
         self.socket.sendall(data)
 
     def read(self) -> bytes:
-        """One whole frame without its length. Raises OSError when the node has closed, or is silent for too long."""
+        """Read one whole frame, without its length. Raises OSError when the node has closed, or is silent for too
+        long."""
         return self._exactly(struct.unpack(">i", self._exactly(4))[0])
 
     def closed(self) -> bool:
-        """Whether the node closes this connection within the time limit, whatever it says before."""
+        """Whether the node closes this connection within the time limit, whatever it sends before."""
         try:
             while self.socket.recv(1 << 16):
                 pass
@@ -149,10 +150,10 @@ def attackers(
     *,
     endless: bool = False,
 ) -> Iterator[None]:
-    """Run `function(*one)` for each of `arguments` in a process of its own, to their ends.
+    """Run `function(*one)` for each of `arguments` in a process of its own, until all have ended.
 
-    Raises AssertionError where an attack has not ended after `seconds_max`, or has ended with an exception. That the node
-    closes the connection of an attacker is an end like any other. `endless`: the attacks have no end, and are killed after
+    Raises AssertionError if an attack has not ended after `seconds_max`, or has ended with an exception. An attack
+    whose connection the node closes has ended normally. `endless`: the attacks do not end, and are killed after
     `seconds_max`.
     """
     context = multiprocessing.get_context("fork")
@@ -186,7 +187,7 @@ def _until_closed(function: Callable[..., object], arguments: tuple[Any, ...]) -
 
 
 def _called(function: Callable[..., object], arguments: tuple[Any, ...]) -> str:
-    """The attack as a reader of the test names it, long arguments cut."""
+    """The attack in an error message, with long arguments cut."""
     shown = ", ".join(one.__name__ if callable(one) else reprlib.repr(one) for one in arguments)
     return f"the attack {function.__name__}({shown})"
 
@@ -198,14 +199,14 @@ class Scene:
         self.cluster = cluster
 
     def brokers(self) -> list[Address]:
-        """Where clients reach the brokers."""
+        """The brokers' addresses for clients."""
         return [
             (host, int(port))
             for host, _, port in (one.rpartition(":") for one in self.cluster.bootstrap_servers.split(","))
         ]
 
     def controllers(self) -> list[Address]:
-        """Where nodes reach the controllers."""
+        """The controllers' addresses for nodes."""
         return [
             (host, int(port))
             for host, _, port in (one.rpartition(":") for one in self.cluster.bootstrap_controllers.split(","))
@@ -216,8 +217,8 @@ class Scene:
         return {id: _status(pid, "VmRSS") for id, pid in self.cluster.pids.items()}
 
     def measured(self, attack: Callable[[], None], *, ping: Address | None = None, settle_s: float = 0.5) -> Cost:
-        """Run an attack, then wait for `settle_s`; what it cost. `ping`: whom the well-behaved client asks, else the first
-        broker. Fails if a process was started anew."""
+        """Run an attack, then wait for `settle_s`. Returns its cost. `ping`: the broker for the well-behaved client, by
+        default the first one. Fails if a process was restarted."""
         pids = dict(self.cluster.pids)
         read = {path: path.stat().st_size for path in self._logs()}
         for pid in pids.values():
@@ -268,5 +269,5 @@ def _status(pid: int, name: str) -> int:
 
 
 def _forget_peak(pid: int) -> None:
-    """VmHWM counts from now on."""
+    """Let VmHWM count from now on."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")

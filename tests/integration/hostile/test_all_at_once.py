@@ -1,8 +1,8 @@
-"""Every attack of this folder at once against three controllers and three brokers, beside good clients.
+"""Every attack of this folder at once against three controllers and three brokers, beside well-behaved clients.
 
-A well-behaved producer (acks=all, idempotent) and a consumer work meanwhile. Nothing that was acknowledged is lost, no
-broker is fenced, no controller is deposed, and both clients are answered in time. The attackers run at the lowest priority
-of the machine and rest between rounds: in the field they would burn processors of their own, not those of the cluster.
+A producer (acks=all, idempotent) and a consumer work meanwhile. No acknowledged record is lost, no broker is fenced, no
+controller is deposed, and both clients are answered in time. The attackers run at the lowest priority of the machine
+and rest between rounds, because real attackers would use processors of their own, not those of the cluster.
 """
 
 import contextlib
@@ -35,25 +35,27 @@ from tests.integration.hostile.test_peers_that_do_not_read import ask_and_read_n
 SECONDS = int(os.environ.get("HOSTILE_SECONDS", "20"))
 """In `make test`. A minute: `HOSTILE_SECONDS=60 pytest -s tests/integration/hostile/test_all_at_once.py`."""
 RESIDENT_BYTES_MAX = 1 << 30
-"""Of one node: 256 MiB of requests, 256 MiB of answers that peers do not read, 256 MiB of jobs that wait for their next
-slice, and what the allocator keeps."""
+"""The memory of one node: 256 MiB of requests, 256 MiB of answers that peers do not read, 256 MiB of jobs that wait for
+their next slice, and what the allocator keeps."""
 P99_MS_MAX = 5_000
-"""Generous, because other tests and the attackers share the processors. What a run prints is the figure that counts."""
+"""The limit is generous, because other tests and the attackers share the processors. The figure to look at is what a
+run prints."""
 SENDS_A_SECOND = 50
 IN_FLIGHT_MAX = 5
-"""Requests that the producer has on their way. With records queued behind them, librdkafka would ask the clock without a
-pause and use a whole processor for that; what waits here counts its time from the moment when it was due."""
+"""Requests that the producer has in flight. With records queued behind them, librdkafka would read the clock without a
+pause and use a whole processor for that. A record that waits here counts its time from when it was due."""
 REST_S = 4.0
-"""How long an attacker rests on average before each round. Without a rest the six nodes want more than two processors have,
-and then good clients wait for the processors and not for the nodes: p99 in seconds, though each request is handled 4 ms
-after it was read."""
+"""How long an attacker rests on average before each round. Without a rest the six nodes want more than two processors
+have. Well-behaved clients then wait for the processors and not for the nodes: p99 is seconds, though each request is
+handled 4 ms after it was read."""
 LOWEST_PRIORITY = 19
 ATTACKERS_HOST = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"
-"""Brokers are fair between hosts first. Only Linux has all of 127/8 without being asked."""
+"""Attackers' own source addresses, as brokers are fair between hosts first. Only Linux has all of 127/8 without
+setup."""
 
 
 class GoodClients:
-    """A producer that notes how long each acknowledgement took, and a consumer that notes what it read."""
+    """A producer that measures each acknowledgement, and a consumer that records what it read."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self.took_ms: list[float] = []
@@ -118,7 +120,7 @@ class GoodClients:
 
 
 def again_and_again(attack: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    """One attack without an end, at the lowest priority and from another address than good clients."""
+    """Repeat one attack without end, at the lowest priority, and from another address than the well-behaved clients."""
     os.nice(LOWEST_PRIORITY)
     Peer.host = ATTACKERS_HOST
     choose = random.Random(os.getpid())
@@ -144,7 +146,7 @@ def send_long_requests(address: Address) -> None:
 
 
 def invent_replicas(address: Address) -> None:
-    """Fetch sessions under ids of nobody."""
+    """Open fetch sessions under ids that no broker has."""
     kind = message("FetchRequest")
     partitions = [kind.FetchPartition(partition=number, partition_max_bytes=1) for number in range(500)]
     topics = [kind.FetchTopic(topic="nothing", partitions=partitions)]
@@ -154,7 +156,7 @@ def invent_replicas(address: Address) -> None:
 
 
 def lie_about_epochs(address: Address) -> None:
-    """Everything that carries an epoch, from a stranger."""
+    """Send every message that carries an epoch, as a peer that is no node."""
     with Peer(address, 3) as peer:
         for epoch in strangers.EPOCHS:
             for topic in TOPICS.values():
@@ -170,7 +172,7 @@ def mistreat(address: Address, listener: Listener) -> None:
 
 
 def join_and_vanish(address: Address) -> None:
-    """Members that join a group and are never heard of again."""
+    """Join a group with members that never send anything again."""
     body = request(
         "JoinGroup", group_id="vanishing", session_timeout_ms=6000, rebalance_timeout_ms=6000, protocol_type="consumer",
         protocols=[{"name": "range", "metadata": b""}],
@@ -181,7 +183,7 @@ def join_and_vanish(address: Address) -> None:
 
 
 def attacks(scene: Scene) -> list[tuple[Callable[..., object], tuple[Any, ...]]]:
-    """Every attack and where it goes."""
+    """Every attack with its target."""
     brokers, controllers = scene.brokers(), scene.controllers()
     now_ms = time.time_ns() // 1_000_000
     gzip_bomb = bomb(CODECS["gzip"], 90 * MEBIBYTE, now_ms)

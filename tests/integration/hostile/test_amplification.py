@@ -1,6 +1,6 @@
-"""Requests that name one thing tens of thousands of times: what is long is answered once.
+"""Requests that name one thing tens of thousands of times: the long part of the answer is sent once.
 
-Before, 90,000 times the same key were 90,000 coordinators, and a Metadata answer was encoded in one go at its end.
+Before, a key named 90,000 times gave 90,000 coordinators, and a Metadata answer was encoded in one go at its end.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ PARTITIONS = 1000
 TOPIC = "wide"
 GROUP = "often"
 ANSWER_BYTES_MAX = 300_000
-"""More than the longest single answer, the topic's in Metadata."""
+"""More than the size of the longest single answer, which is the topic's in Metadata."""
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +54,18 @@ def filled(small: Scene) -> Iterator[Scene]:
 
 
 def coordinator(scene: Scene) -> Any:
-    """Have the topic of the groups made."""
+    """Make the broker create the topic of the groups."""
     return asked(scene, "FindCoordinator", 3, key=GROUP, key_type=0)
 
 
 def asked(scene: Scene, name: str, version: int, **values: Any) -> Any:
-    """An answer of the first broker."""
+    """Send a request to the first broker. Returns its answer."""
     frame = sent(scene, encoded(name, version, request(name, **values)))
     return framing.decode_response(name, version, memoryview(frame))
 
 
 def sent(scene: Scene, frame: bytes) -> bytes:
-    """The answer to a frame, as it came."""
+    """Send a frame. Returns the answer as it came."""
     with Peer(scene.brokers()[0]) as peer:
         peer.send(frame)
         return peer.read()

@@ -1,4 +1,4 @@
-"""Batches whose header says something else than their records."""
+"""Batches whose header does not match their records."""
 
 import time
 from pathlib import Path
@@ -19,7 +19,7 @@ COUNT_MAX = (1 << 31) - 1
 
 
 def test_bytes_that_are_not_of_their_codec_are_refused(small: Scene) -> None:
-    """Before: accepted, and each search by time answered KAFKA_STORAGE_ERROR from then on."""
+    """Before, such a batch was accepted, and each search by time answered KAFKA_STORAGE_ERROR from then on."""
     address, now_ms = small.brokers()[0], time.time_ns() // 1_000_000
     create(address, "garbage", 4)
     with Peer(address) as peer:
@@ -32,7 +32,8 @@ def test_bytes_that_are_not_of_their_codec_are_refused(small: Scene) -> None:
 
 
 def test_a_header_without_records_does_not_begin_a_segment(small: Scene) -> None:
-    """1,000 batches of 61 bytes claim 2^31 - 1 records each. Before: a segment, so three files, for each of them."""
+    """1,000 batches of 61 bytes claim 2^31 - 1 records each. Before, each of them began a segment, which has three
+    files."""
     address, now_ms = small.brokers()[0], time.time_ns() // 1_000_000
     create(address, "claims", 1)
     batch = with_body(1, b"", COUNT_MAX, now_ms)

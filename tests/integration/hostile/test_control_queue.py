@@ -1,6 +1,6 @@
 """500 requests at once on the control-plane listener of a broker: 20 wait in its queue, the others in their sockets.
 
-A connection that sends more than 16 at once is answered to the end.
+A connection that sends more than 16 at once gets an answer to each.
 """
 
 import re
@@ -25,7 +25,8 @@ GAUGE = re.compile(r"^\S*ControlPlaneRequestQueueSize\S*(?:\{[^}]*\})? ([0-9.]+)
 
 @pytest.fixture
 def probed(tmp_path: Path) -> Iterator[tuple[Scene, Address, Address]]:
-    """A controller and a broker with a control plane; its address, and that of the broker's metrics."""
+    """A controller and a broker with a control plane. Also the addresses of the control plane and of the broker's
+    metrics."""
     plan.create(tmp_path, 1, 1, common=CONFIG)
     held = [plan.reserve("127.0.0.1", 0) for _ in range(2)]
     control, metrics = (one.getsockname() for one in held)
@@ -42,7 +43,7 @@ def probed(tmp_path: Path) -> Iterator[tuple[Scene, Address, Address]]:
 
 
 def ask(address: Address, times: int) -> None:
-    """Send everything at once, then read every answer in its order."""
+    """Send all requests at once, then read every answer in order."""
     with Peer(address) as peer:
         peer.send(b"".join(encoded("ApiVersions", 0, request("ApiVersions"), number) for number in range(times)))
         for number in range(times):
@@ -50,7 +51,7 @@ def ask(address: Address, times: int) -> None:
 
 
 def waiting(address: Address) -> float:
-    """The gauge."""
+    """The value of the gauge."""
     with urllib.request.urlopen(f"http://{address[0]}:{address[1]}/metrics", timeout=10) as answer:
         found = GAUGE.search(answer.read().decode())
     assert found is not None

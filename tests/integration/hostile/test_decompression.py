@@ -29,7 +29,7 @@ def _now_ms() -> int:
 
 
 def _planted(address: Address, topic: str, data: bytes, partitions: int = PARTITIONS) -> int:
-    """Send the same batch to every partition; how many were taken."""
+    """Send the same batch to every partition. Returns how many accepted it."""
     create(address, topic, partitions, **{"max.message.bytes": str(16 * MEBIBYTE)})
     taken = 0
     with Peer(address, 120) as peer:
@@ -42,7 +42,8 @@ def _planted(address: Address, topic: str, data: bytes, partitions: int = PARTIT
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("mebibytes", [64, 128])
 def test_searches_by_time_hold_no_more_than_a_piece_of_a_batch(small: Scene, codec: str, mebibytes: int) -> None:
-    """10 partitions, each with a batch that grows to 64 or 128 MiB. Before, with 30: 2.6 GB held, by exceptions too."""
+    """10 partitions, each with a batch that grows to 64 or 128 MiB. Before, 30 of them held 2.6 GB, part of it in
+    exceptions."""
     address, topic, now_ms = small.brokers()[0], f"bombs-{codec}-{mebibytes}", _now_ms()
     planted = bomb(CODECS[codec], mebibytes * MEBIBYTE, now_ms - LATER_MS, later_ms=LATER_MS)
 
@@ -100,7 +101,8 @@ def test_checks_of_what_is_produced_do_not_starve_searches(small: Scene) -> None
 
 
 def test_searches_of_one_client_do_not_starve_those_of_another(small: Scene) -> None:
-    """32 connections search a gzip batch that grows to 90 MiB. Before, with 30 batches: 7.3 GB held, others waited 29 s."""
+    """32 connections search a gzip batch that grows to 90 MiB. Before, 30 batches held 7.3 GB, and other clients waited
+    29 s."""
     address, now_ms = small.brokers()[0], _now_ms()
     planted = bomb(CODECS["gzip"], 90 * MEBIBYTE, now_ms - LATER_MS, later_ms=LATER_MS)
     assert _planted(address, "slow", planted, 1) == 1

@@ -1,4 +1,4 @@
-"""A combined node that flushes records by the megabyte: its metadata log is synced beside that, and topics are created."""
+"""A combined node that flushes records by the megabyte, while its metadata log is synced and topics are created."""
 
 import os
 import time
@@ -25,7 +25,7 @@ def combined(tmp_path: Path) -> Iterator[Scene]:
 
 
 def fill(address: Address, first: int) -> None:
-    """Batches of 900 KB, to the partitions in turn."""
+    """Produce batches of 900 KB, to the partitions in turn."""
     builder = Builder(timestamp_ms=time.time_ns() // 1_000_000)
     builder.append(None, os.urandom(900_000))
     batch = bytes(builder.build())

@@ -1,8 +1,8 @@
-"""A follower whose log is cut, and which has to read all of it first: 120 segments without a producer snapshot.
+"""A follower that is truncated and must read its whole log first: 120 segments without a producer snapshot.
 
-Broker 1 leads alone, takes batches of an idempotent producer that nobody else gets, and dies. Broker 2 is elected without
-them. When broker 1 follows it, the batches are cut, and what the producers had sent before has to be read from the log's
-start. Before, this was done inside the loop: a client of broker 1 waited 4,700 ms, and a lease was lost.
+Broker 1 leads alone, accepts batches of an idempotent producer that no other broker gets, and dies. Broker 2 is elected
+without them. When broker 1 follows it, the batches are truncated, and what the producers had sent before must be read
+from the log's start. Before, this was done inside the loop: a client of broker 1 waited 4,700 ms, and a lease was lost.
 """
 
 import signal
@@ -31,20 +31,20 @@ TOPIC = "cut"
 TOPIC_CONFIG = {"min.insync.replicas": "1", "segment.bytes": str(MEBIBYTE)}
 SEGMENTS, BATCHES_A_SEGMENT = 120, 13_000
 TAIL = 20
-"""Batches that are cut: more than the five of a producer that memory keeps."""
+"""The number of truncated batches: more than the five of a producer that memory keeps."""
 PING_LONGEST_MS = 1_000
 EPOCH_POSITION = 12
 
 
 def batch_of(producer_id: int, sequence: int = 0) -> bytes:
-    """One small record of an idempotent producer."""
+    """A batch with one small record of an idempotent producer."""
     builder = Builder(timestamp_ms=1_000_000, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
     builder.append(None, b"x" * 10)
     return bytes(builder.build())
 
 
 def fill(directory: Path, first: int, epoch: int) -> int:
-    """Segments from offset `first` on, behind those of a broker that was stopped cleanly; where the log ends then."""
+    """Write segments from offset `first` on, after those of a broker with a clean stop. Returns the new log end."""
     one = bytearray(batch_of(7))
     struct.pack_into(">i", one, EPOCH_POSITION, epoch)
     assert len(one) * BATCHES_A_SEGMENT < MEBIBYTE
@@ -58,33 +58,33 @@ def fill(directory: Path, first: int, epoch: int) -> int:
 
 
 def forget_producers(directory: Path) -> None:
-    """No producer snapshot, as an older version left them."""
+    """Remove all producer snapshots, as after a run of an older version."""
     for path in directory.glob("*.snapshot"):
         path.unlink()
 
 
 def same(directories: list[Path], name: str) -> bool:
-    """Whether both replicas have a file, and the same bytes in it."""
+    """Whether both replicas have the file, with the same bytes."""
     found = [directory / name for directory in directories]
     return all(path.exists() for path in found) and found[0].read_bytes() == found[1].read_bytes() != b""
 
 
 def produced(address: Address, batch: bytes) -> int:
-    """Produce with acks=1; the offset. -1: the broker does not lead yet."""
+    """Produce with acks=1. Returns the offset; -1: the broker does not lead yet."""
     with Peer(address) as peer:
         answer = asked(peer, "Produce", PRODUCE, produce_request(TOPIC, [(0, batch)]))
     return int(answer.responses[0].partition_responses[0].base_offset)
 
 
 def in_sync(address: Address) -> tuple[int, list[int]]:
-    """(leader, ISR) as a broker knows them."""
+    """(leader, ISR) as the broker at `address` knows them."""
     answer = probe.ask(address, "Metadata", request("Metadata", topics=[{"name": TOPIC}]), 9)
     found = answer.topics[0].partitions[0]
     return found.leader_id, sorted(found.isr_nodes)
 
 
 def answers(address: Address) -> bool:
-    """Whether a broker takes clients."""
+    """Whether a broker serves clients."""
     try:
         probe.ask(address, "ApiVersions", request("ApiVersions"), 0)
     except probe.NoAnswer:

@@ -1,4 +1,4 @@
-"""Peers that make a node write the same line again and again: the log is often on the disk that the records are on.
+"""Peers that make a node log the same line again and again; the log is often on the disk of the records.
 
 Before lines were counted, each of the 3,000 bad frames was a line of its own in the log: 462,000 bytes in 3 s, now 341.
 """

@@ -1,4 +1,5 @@
-"""Requests of eight megabytes that name a thing a million times: refused while they are read, before the names are made.
+"""Requests of eight megabytes that name a thing a million times are refused while they are read, before objects are
+made.
 
 Before there was a bound, a Produce request with 1.4 million empty partitions cost 18.2 s of CPU, and the broker was fenced.
 """
@@ -16,7 +17,7 @@ SENDERS = 2
 PING_LONGEST_MS = 5_000
 
 Body = Callable[[int], Any]
-"""A request's body with so many entries."""
+"""A function that makes a request's body with this many entries."""
 
 
 def _produce(count: int) -> Any:
@@ -42,7 +43,7 @@ def _dotted(count: int) -> Any:
 
 
 def _of(api: str, field: str, struct: str, inner: dict[str, tuple[str, dict[str, Any]]], /, **values: Any) -> Body:
-    """The same entry of `field` again and again; `inner`: entries of its own arrays, one each."""
+    """A body with the same entry of `field` again and again. `inner`: the entries of its own arrays, one each."""
 
     def make(count: int) -> Any:
         kind = message(f"{api}Request")
@@ -146,7 +147,7 @@ BROKER: dict[str, tuple[str, int, int, Body]] = {
     ),
     "LeaveGroup": ("LeaveGroup", 5, 1_600_000, _of("LeaveGroup", "members", "MemberIdentity", {}, member_id="m")),
 }  # fmt: skip
-"""What a broker is asked, one request a family: API, version, entries that fit into eight megabytes, body."""
+"""Requests for a broker, one of each kind: API, version, entries that fit into eight megabytes, body."""
 
 CONTROLLER: dict[str, tuple[str, int, int, Body]] = {
     "AlterIsr": (
@@ -161,7 +162,7 @@ CONTROLLER: dict[str, tuple[str, int, int, Body]] = {
     ),
     "Fetch": BROKER["Fetch"],
 }  # fmt: skip
-"""What a controller is asked."""
+"""Requests for a controller."""
 
 
 LONG: dict[str, tuple[str, int, int]] = {
@@ -192,7 +193,7 @@ LONG: dict[str, tuple[str, int, int]] = {
     "SyncGroup": ("SyncGroup", 5, 99_000),
     "LeaveGroup": ("LeaveGroup", 5, 99_000),
 }
-"""The longest requests that are taken: API, version, entries."""
+"""The longest requests that are accepted: API, version, entries."""
 LONG_PING_LONGEST_MS = 5_000
 
 
@@ -223,7 +224,7 @@ def test_the_longest_requests_that_are_taken_keep_nobody_waiting(small: Scene, n
 
 
 def _name_each(body: Any) -> None:
-    """Give entries that have a name each another one: what is named twice costs less."""
+    """Give each entry that has a name a different one, because repeated names cost less."""
     for field in body.__layout__.names:
         entries = getattr(body, field)
         if isinstance(entries, list) and entries and all(one is entries[0] for one in entries):

@@ -1,4 +1,4 @@
-"""Frames that begin and never end: what they hold is bounded over all connections, and others are read.
+"""Frames that begin and never end: their memory is bounded over all connections, and other connections are still read.
 
 Before, 20 beginnings of 90 MB held 1,282 MB.
 """
@@ -15,11 +15,12 @@ from tests.integration.hostile.scene import Address, Cost, Peer, Scene, attacker
 MIB = 1 << 20
 HOLD_S = 4.0
 HELD_BYTES_MAX = 320 * MIB
-"""Half of 256 MiB for large frames, as much for ordinary ones, and what the allocator and 64 KiB a connection add."""
+"""Half of 256 MiB for large frames, half for ordinary ones, 64 KiB for each connection, and the allocator's
+overhead."""
 
 
 def begin(address: Address, claimed: int, sent: int, seconds: float) -> None:
-    """Send the beginning of a frame, as fast as it is taken, and hold the connection until the time is over."""
+    """Send the beginning of a frame, as fast as the node reads it, and hold the connection until the time is over."""
     end = time.monotonic() + seconds
     with Peer(address) as peer, contextlib.suppress(TimeoutError):
         peer.send(struct.pack(">i", claimed))
@@ -59,7 +60,8 @@ def test_a_controller_closes_what_claims_to_be_larger_than_any_request_of_it(sma
 
 @pytest.mark.timeout(120)
 def test_a_whole_request_is_read_while_beginnings_hold_the_room(small: Scene) -> None:
-    """First a small one, which always passes; then a large one, which waits until those that stall are closed."""
+    """First a small frame, which always passes; then a large one, which waits until the connections that stall are
+    closed."""
     address = small.brokers()[0]
     held = [Peer(address) for _ in range(4)]
     for one in held:

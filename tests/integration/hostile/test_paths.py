@@ -1,6 +1,6 @@
-"""Errors of the disk that a client runs into: no answer names a path or a file of the server, which is for its log.
+"""Disk errors that a client meets: no answer names a path or a file of the server. Those belong into the server's log.
 
-Before, a Produce answer had the path of the log file that had no room.
+Before, a Produce answer contained the path of the log file that had no room.
 """
 
 import resource
@@ -30,9 +30,9 @@ from tests.integration.hostile.produced import (
 from tests.integration.hostile.scene import Peer, Scene, encoded
 
 USED, PARTITIONS = 4, 8
-"""Partitions that have files when their directory is lost, and all."""
+"""The number of partitions with files when their directory is lost, and the number of all partitions."""
 FILE_BYTES_MAX = 2 * MEBIBYTE
-"""No file of the broker grows beyond it: the kernel says EFBIG, which counts as a full disk."""
+"""No file of the broker can grow beyond this size: the kernel returns EFBIG, which counts as a full disk."""
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def directories(tmp_path: Path) -> Iterator[Scene]:
 
 
 class Client:
-    """Asks, and keeps every answer as it came."""
+    """Sends requests, and keeps every answer as it came."""
 
     def __init__(self, scene: Scene) -> None:
         self.address = scene.brokers()[0]
         self.frames: list[tuple[str, bytes]] = []
 
     def ask(self, name: str, version: int, body: Any) -> Any:
-        """One answer."""
+        """Send a request. Returns its answer."""
         with Peer(self.address) as peer:
             peer.send(encoded(name, version, body))
             frame = peer.read()
@@ -60,12 +60,12 @@ class Client:
         return framing.decode_response(name, version, memoryview(bytearray(frame)))
 
     def produce(self, topic: str, partition: int, batch: bytes) -> Any:
-        """The part of the answer that tells of the partition."""
+        """Produce a batch. Returns the partition's part of the answer."""
         answer = self.ask("Produce", PRODUCE, produce_request(topic, [(partition, batch)]))
         return answer.responses[0].partition_responses[0]
 
     def named(self, *texts: str) -> list[tuple[str, bytes]]:
-        """Answers that hold one of these."""
+        """The answers that contain one of these texts."""
         return [(name, frame) for name, frame in self.frames if any(text.encode() in frame for text in texts)]
 
 

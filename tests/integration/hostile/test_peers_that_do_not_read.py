@@ -1,6 +1,6 @@
-"""Peers that ask for large answers and read none: each holds a bounded number of unsent bytes, and is not run meanwhile.
+"""Peers that ask for large answers and read none: each holds a bounded number of unsent bytes, and its requests wait.
 
-Before, a connection that was full still had its queued requests answered: others' p99 was 3,096 ms.
+Before, the queued requests of a full connection were still handled: the p99 of other clients was 3,096 ms.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ from tests.integration.hostile.scene import Address, Peer, Scene, attackers, enc
 CONNECTIONS = 20
 NAMES = 4000
 UNSENT_BYTES_MAX = 200 << 20
-"""A mebibyte and one answer for each connection, the requests themselves, and what the allocator adds."""
+"""A mebibyte and one answer for each connection, the requests themselves, and the allocator's overhead."""
 
 
 def ask_and_read_nothing(address: Address, frame: bytes, times: int, seconds: float) -> None:
-    """Send as much as is taken in so many seconds, and hold the connection until they are over."""
+    """Send as much as the node reads in this many seconds, and hold the connection until they are over."""
     end = time.monotonic() + seconds
     with Peer(address, seconds) as peer:
         peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

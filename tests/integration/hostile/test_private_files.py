@@ -1,4 +1,4 @@
-"""What other users of the machine may read of a cluster that runs: nothing."""
+"""Other users of the machine can read nothing of a running cluster."""
 
 import stat
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Random bodies for every API of the controllers' and the clients' listeners of real nodes.
 
-No handler fails, no node ends, nobody is fenced, the quorum keeps its leader and its epoch, and a topic can be created. The
-test of the same name in virtual time sends more, to every listener; here sockets and disks are real.
+No handler fails, no node ends, no broker is fenced, the quorum keeps its leader and its epoch, and a topic can be
+created. The test of the same name in virtual time sends more, to every listener; here sockets and disks are real.
 Before the fixes one of these bodies, EndQuorumEpoch with the largest epoch, ended all controllers.
 """
 
@@ -25,17 +25,18 @@ from tests.served import TABLE
 from tests.unit.wire.generator import INTEGERS, NOTHING, random_message
 
 TRIES, QUORUM_TRIES = 3, 60
-"""For each version of each API; of those that the voters use, where few bodies name the one topic and its one partition."""
+"""Bodies for each version of each API; and for the voters' APIs, where few bodies name the one topic and its one
+partition."""
 QUORUM = frozenset({"Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch", "FetchSnapshot"})
 PATIENCE_S = 0.3
 NEVER = frozenset({"UnregisterBroker", "BrokerHeartbeat", "AlterConfigs", "IncrementalAlterConfigs", "UpdateFeatures"})
-"""What may fence a broker, or change the cluster, with an id or a name that is right by chance. BrokerHeartbeat of a new id
+"""APIs that may fence a broker or change the cluster if an id or a name is right by chance. BrokerHeartbeat of a new id
 registers a broker."""
 IDS = frozenset({"leader_id", "replica_id", "broker_id", "controller_id"})
 
 
 def pick(field: Any, rng: random.Random) -> Any:
-    """Extremes and small numbers; ids of nobody; names of the metadata topic."""
+    """Extremes and small numbers; ids that no node has; names of the metadata topic."""
     if field.attribute in ("timeout_ms", "max_wait_ms"):
         return rng.choice((-1, 0, 10))
     if field.attribute in ("partition_index", "partition") and rng.random() < 0.8:
@@ -50,7 +51,7 @@ def pick(field: Any, rng: random.Random) -> Any:
 
 
 def mistreat(address: Address, listener: Listener, rng: random.Random) -> int:
-    """All APIs of a listener; how many requests went there."""
+    """Send random bodies for all APIs of a listener. Returns the number of requests."""
     peer, count = Broker(address, PATIENCE_S), 0
     for kind, key in sorted(TABLE, key=lambda row: row[1]):
         api = TABLE[kind, key]

@@ -1,4 +1,4 @@
-"""Fetch sessions of peers that claim to be replicas: bounded like those of clients.
+"""Fetch sessions of peers that claim to be replicas are bounded like those of clients.
 
 Before, each claimed id had a session of its own without a bound: 1,000 of 2,000 partitions held 697 MB.
 """
@@ -12,7 +12,7 @@ from tests.integration.hostile.scene import Peer, Scene, encoded
 
 SESSIONS, PARTITIONS = 300, 2000
 CLAIMED = 0x7A7B7C7D
-"""Stands in the frame where each id is put."""
+"""The place in the frame where each id is written."""
 
 
 @pytest.mark.timeout(180)

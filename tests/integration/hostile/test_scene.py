@@ -1,4 +1,4 @@
-"""The scene itself: it sees what an attack costs, and that a quiet cluster costs nothing."""
+"""The scene itself: it measures what an attack costs, and a quiet cluster costs nothing."""
 
 import time
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_an_attack_without_an_end_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [AssertionError, TimeoutError])
 def test_an_attack_that_fails_fails_the_test(error: type[Exception]) -> None:
-    """A silent node is a failure too, unless the attack expects it."""
+    """A node that is silent is a failure too, unless the attack expects it."""
     with (
         pytest.raises(AssertionError, match=rf"^the attack _fail\({error.__name__}\) failed"),
         attackers(_fail, [(error,)]),

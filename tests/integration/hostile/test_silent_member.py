@@ -1,6 +1,7 @@
-"""A member that joins a group, heartbeats, and never asks for its assignment: the partitions that it was given stand still.
+"""A member that joins a group, heartbeats, and never asks for its assignment: nobody reads the partitions assigned to
+it.
 
-Before such a member was dropped it stayed for as long as it sent heartbeats: 20 s later the stable group still had it.
+Before, such a member stayed in the group for as long as it sent heartbeats: 20 s later the stable group still had it.
 """
 
 import threading

@@ -1,4 +1,5 @@
-"""Messages of the quorum from a peer that is no voter, with the largest epochs: the quorum does not move, and starts again.
+"""Quorum messages with the largest epochs from a peer that is no voter: the quorum keeps its epoch, and can be
+restarted.
 
 Before the fix one request of 56 bytes ended all three controllers, also at every later start.
 """
@@ -27,7 +28,7 @@ PATIENCE_S = 3.0
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> "Iterator[rayft.Cluster]":
-    """Three controllers and one broker of their own: they are restarted."""
+    """Three controllers and one broker for this test alone, because they are restarted."""
     made = rayft.Cluster(controllers=3, brokers=1, dir=tmp_path / "c")
     with made:
         yield made
@@ -35,7 +36,7 @@ def cluster(tmp_path: Path) -> "Iterator[rayft.Cluster]":
 
 
 def announcements(topic: str, epoch: int, leader: int) -> "Iterator[tuple[str, int, Any]]":
-    """A leader that begins and ends an epoch."""
+    """Messages of a leader that begins and ends an epoch."""
     ended = {"partition_index": 0, "leader_id": leader, "leader_epoch": epoch}
     topics = [{"topic_name": topic, "partitions": [ended]}]
     yield "EndQuorumEpoch", 1, request("EndQuorumEpoch", topics=topics)
@@ -46,7 +47,7 @@ def announcements(topic: str, epoch: int, leader: int) -> "Iterator[tuple[str, i
 
 
 def questions(topic: str, epoch: int, asker: int) -> "Iterator[tuple[str, int, Any]]":
-    """Everything else that carries an epoch."""
+    """All other messages that carry an epoch."""
     for pre_vote in (False, True):
         stood = {
             "partition_index": 0, "replica_epoch": epoch, "replica_id": asker, "replica_directory_id": b"s" * 16,
@@ -70,7 +71,8 @@ def questions(topic: str, epoch: int, asker: int) -> "Iterator[tuple[str, int, A
 
 
 def attack(cluster: "rayft.Cluster", voters: list[int]) -> None:
-    """Every message with every epoch to every controller, with a stranger's id, and with a voter's on another disk."""
+    """Send every message with every epoch to every controller, with an id that no voter has, and with a voter's on
+    another disk."""
     for number in cluster.controller_ids:
         peer = Broker(cluster.address(number), PATIENCE_S)
         for epoch in EPOCHS:
@@ -85,7 +87,7 @@ def attack(cluster: "rayft.Cluster", voters: list[int]) -> None:
 
 
 def epochs(cluster: "rayft.Cluster") -> list[int]:
-    """What every controller's quorum-state holds."""
+    """The content of every controller's quorum-state."""
     found = sorted(Path(cluster.dir).glob("controller-*/*/quorum-state"))
     assert len(found) == 3
     return [json.loads(path.read_text())["leaderEpoch"] for path in found]

@@ -1,7 +1,7 @@
-"""Megabytes of requests of ten bytes: each costs hundreds of times what its bytes would.
+"""Megabytes of requests of ten bytes, each of which costs hundreds of times what its bytes would.
 
-A turn ends after some milliseconds of work whatever the size of the requests, connections take turns, and what has not been
-handled stays in the sockets of those who sent it. Before, 2.6 MB to a broker cost 15 s in one turn.
+A turn ends after some milliseconds of work whatever the size of the requests, connections take turns, and requests that
+were not handled stay in the sockets of their senders. Before, 2.6 MB to a broker cost 15 s in one turn.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from tests.integration.hostile.scene import Address, Peer, Scene, attackers, enc
 CONNECTIONS = 40
 BYTES_EACH = 16 << 10
 TINY = framed(b"\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff")
-"""ApiVersions 0 of ten bytes, without a client id."""
+"""An ApiVersions request, version 0, of ten bytes, without a client id."""
 
 
 def flood(address: Address, frame: bytes, connections: int, bytes_each: int, rounds: int = 1) -> None:
-    """Send as fast as the node takes it, and read the answers."""
+    """Send as fast as the node reads, and read the answers."""
     peers = [Peer(address) for _ in range(connections)]
     for one in peers:
         one.socket.setblocking(False)
@@ -52,7 +52,7 @@ def flood(address: Address, frame: bytes, connections: int, bytes_each: int, rou
 
 
 def knock(address: Address, data: bytes, times: int) -> None:
-    """Connect, send something, be thrown out; again and again."""
+    """Connect, send something, be disconnected, again and again."""
     for _ in range(times):
         with contextlib.suppress(OSError), Peer(address) as peer:
             peer.send(data)

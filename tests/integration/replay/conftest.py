@@ -1,4 +1,4 @@
-"""The Spark session of the unit tests, here too."""
+"""The Spark session of the unit tests."""
 
 from tests.unit.replay.conftest import session
 

@@ -11,7 +11,7 @@ from actors.replay import ray_cache, shared
 
 
 def share(address: str, path: str) -> dict[str, Any]:
-    """Decode once and leave."""
+    """Decode once, and end."""
     ray.init(address=address, log_to_driver=False)
     handle = ray_cache.share(path=path, splitBytes="200000")
     name = handle.removeprefix("ray:").partition("@")[0]
@@ -19,7 +19,7 @@ def share(address: str, path: str) -> dict[str, Any]:
 
 
 def measured(handle: str, part: int) -> tuple[int, int]:
-    """(rows of a part, bytes that reading it took from Arrow's pool) in whatever process this is."""
+    """(rows of a part, bytes that reading it took from Arrow's pool), in the process that runs this."""
     found = shared.attach(handle)
     before = pa.total_allocated_bytes()
     batches = list(found.batches(part))
@@ -27,7 +27,7 @@ def measured(handle: str, part: int) -> tuple[int, int]:
 
 
 def read(address: str, handle: str) -> dict[str, Any]:
-    """Everything that reads shared batches, in a process that decoded nothing."""
+    """Read shared batches in every way, in a process that decoded nothing."""
     ray.init(address=address, log_to_driver=False)
     from actors.replay import ray as door
     from actors.replay import spark
@@ -51,7 +51,7 @@ def read(address: str, handle: str) -> dict[str, Any]:
 
 
 def files(address: str, path: str) -> dict[str, Any]:
-    """Ray Data from files."""
+    """Read with Ray Data from files."""
     ray.init(address=address, log_to_driver=False)
     from actors.replay import ray as door
 

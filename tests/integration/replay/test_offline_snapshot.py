@@ -1,4 +1,5 @@
-"""The snapshot that `rayft compact` makes from a running cluster's files, against the one its controller wrote."""
+"""The snapshot that `rayft compact` makes from a running cluster's files, compared with the one its controller
+wrote."""
 
 import shutil
 import time
@@ -17,7 +18,7 @@ def newest(folder: Path) -> Path:
 
 
 def copied(folder: Path, to: Path) -> Path:
-    """The metadata log as it is at one moment: files come and go while they are copied."""
+    """A copy of the metadata log at one moment, although files come and go while they are copied."""
     while True:
         shutil.rmtree(to, ignore_errors=True)
         try:

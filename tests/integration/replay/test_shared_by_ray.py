@@ -1,4 +1,5 @@
-"""Batches in Ray's object store: decoded once, whoever comes later; read without a copy by Ray Data, Spark and Python."""
+"""Batches in Ray's object store: decoded once for all processes, and read without a copy by Ray Data, Spark and
+Python."""
 
 import json
 import subprocess
@@ -42,7 +43,7 @@ def test_decoded_once_and_read_by_all_without_a_copy(driver: Any, tmp_path: Path
     path = node(tmp_path / "node", {"orders": 2}, RECORDS, 200)
     shared = driver("share", str(path))
     assert shared["decodes"] > 4, "one a split"
-    path.rename(tmp_path / "gone")  # who decoded again would find nothing
+    path.rename(tmp_path / "gone")  # a process that decodes again would find nothing
     found = driver("read", shared["handle"])
     total = RECORDS * (RECORDS - 1)
     assert found["dataset"] == [2 * RECORDS, total]

@@ -1,4 +1,4 @@
-"""Spark beside a running cluster: its logs are followed while records arrive, and its snapshot is made again."""
+"""Spark beside a running cluster: it follows the logs while records arrive, and makes the snapshot again."""
 
 import shutil
 import time
@@ -31,7 +31,7 @@ def produce(servers: str, first: int, last: int) -> None:
 
 
 def create(servers: str, *names: str) -> None:
-    admin = AdminClient({"bootstrap.servers": servers})  # its futures end with it
+    admin = AdminClient({"bootstrap.servers": servers})  # kept in a variable, because its futures end with it
     for done in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
         done.result()
 
@@ -44,7 +44,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 class Follower:
-    """A query that writes what it sees to a folder, and can be stopped and started again."""
+    """A query that writes its rows to a folder, and can be stopped and restarted."""
 
     def __init__(self, session: Any, path: Path, folder: Path, shown: str, **options: str) -> None:
         self.session, self.path, self.folder, self.shown, self.options = session, path, folder, shown, options
@@ -61,7 +61,7 @@ class Follower:
         self.query.stop()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """By turn, in the order in which each turn wrote them."""
+        """The rows by turn, in the order in which each turn wrote them."""
         if (error := self.query.exception()) is not None:
             if "failed to connect back" not in str(
                 error

@@ -1,8 +1,8 @@
-"""The suites of other projects that are run against rayft: where they come from, how they are called, what is left out.
+"""The test suites of other projects that are run against rayft: their sources, their commands, and the tests left out.
 
-What is left out is what rayft does not have yet and says so; docs/clients.md gives each of these tests and its reason, which
-a test checks. A suite is a tag of a public repository, fetched into .tools/ once. RAYFT_SUITES names a folder of clones for
-machines without the network.
+A test is left out if it needs something that rayft does not have yet and documents. docs/clients.md gives each of these
+tests and its reason, and a test checks that. A suite is a tag of a public repository, fetched into .tools/ once.
+RAYFT_SUITES names a folder of clones for machines without the network.
 """
 
 import os
@@ -31,14 +31,14 @@ class Suite(NamedTuple):
     """`{first}` is host:port of one broker, `{all}` of all of them."""
     arguments: tuple[str, ...]
     config: Mapping[str, str]
-    """Settings of the brokers, as that project's own cluster has them."""
+    """Settings of the brokers, as in that project's own cluster."""
     brokers: int
     excluded: Mapping[str, str]
-    """Test to the reason why it is not run against rayft."""
+    """Test -> the reason why it is not run against rayft."""
     directories: tuple[str, ...] = ()
-    """Empty directories that it wants to find."""
+    """Empty directories that the suite needs."""
     dynamic: Mapping[str, str] = {}
-    """Settings of all brokers that a new cluster of Apache Kafka has by itself; rayft is given them."""
+    """Settings of all brokers that a new cluster of Apache Kafka makes by itself; here they are set on rayft."""
 
 
 _KP_PRODUCER = "test.integration.test_producer_integration."
@@ -85,7 +85,7 @@ SUITES = (KAFKA_PYTHON, CONFLUENT)
 
 
 class NotFetched(Exception):
-    """The suite cannot be had; the text says why."""
+    """The suite cannot be fetched. The message says why."""
 
 
 def checkout(suite: Suite) -> Path:

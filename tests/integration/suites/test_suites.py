@@ -1,4 +1,4 @@
-"""Other projects' integration tests against rayft and, in the same run, against Apache Kafka: what passes there passes here.
+"""Other projects' integration tests against rayft and Apache Kafka in the same run: what passes there must pass here.
 
 `make test-slow` runs them. The figures of a run go to .tools/<suite>.json.
 """
@@ -51,7 +51,7 @@ def node(test: str) -> str:
 
 
 def outcomes(report: Path) -> dict[str, str]:
-    """From a JUnit report."""
+    """The outcome of every test in a JUnit report."""
     found: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         marks = [mark.tag for mark in case if mark.tag in ("failure", "error", "skipped")]
@@ -64,7 +64,7 @@ def passed(found: dict[str, str]) -> set[str]:
 
 
 def give(bootstrap_servers: str, settings: Mapping[str, str]) -> None:
-    """Settings for all brokers of a running cluster, by Apache Kafka's own command."""
+    """Set settings for all brokers of a running cluster, by Apache Kafka's own command."""
     for name, value in settings.items():
         options = ["--alter", "--entity-type", "brokers", "--entity-default", "--add-config", f"{name}={value}"]
         command = apache.java("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap_servers, *options)
@@ -104,7 +104,7 @@ def test_what_passes_with_apache_kafka_passes_with_rayft(suite: Suite, tmp_path:
 
 
 def test_every_excluded_test_is_published_with_its_reason() -> None:
-    """docs/clients.md, a row for each: | `test` | reason |."""
+    """docs/clients.md has a row for each: | `test` | reason |."""
     text = (ROOT / "docs" / "clients.md").read_text()
     rows = {
         tuple(cell.strip() for cell in line.split("|")[1:3]) for line in text.splitlines() if line.startswith("| `")

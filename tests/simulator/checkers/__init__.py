@@ -1,1 +1,1 @@
-"""What must always be true, one file a property."""
+"""Properties that must always hold, one in each file."""

@@ -1,4 +1,4 @@
-"""What the controller has answered is committed: a topic that was created or deleted, a producer id that was given once."""
+"""What the controller has answered is committed: created and deleted topics, and producer ids, which are given once."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ class AcknowledgedMetadata:
         self._producers: dict[int, str] = {}
 
     def metadata(self, image: Image, batch: Any) -> None:
-        """Remember every topic that ever was."""
+        """Remember every topic that has existed."""
         self._image = image
         for topic in image.topics():
             self._topics.add(image.topic_id(topic) or b"")
 
     def created(self, topic: str, topic_id: bytes) -> None:
-        """A client was told that its topic has that id now."""
+        """A client was told that its topic has this id now."""
         if topic_id not in self._topics:
             raise Violation(self.name, f"the creation of {topic} was acknowledged and is not committed")
 
     def deleted(self, topic: str, topic_id: bytes) -> None:
-        """A client was told that the topic with that id is gone."""
+        """A client was told that the topic with this id is gone."""
         if topic_id not in self._topics or self._image is None or self._image.topic_row(topic_id) >= 0:
             raise Violation(self.name, f"the deletion of {topic} was acknowledged and is not committed")
 

@@ -1,7 +1,9 @@
-"""No acknowledged record is lost: what a producer with acks=all was told lies there, committed, from that moment on.
+"""No acknowledged record is lost: once a producer with acks=all has its answer, the records are committed at that
+offset.
 
-That it stays there is what leader_completeness and replicas_identical hold. What was acknowledged with acks=1 may be lost
-with its leader. Where rot hid it from whoever committed it, others must have shown it in the end.
+The checkers leader_completeness and replicas_identical hold that they stay there. Records acknowledged with acks=1 may
+be lost with their leader. If rot hid the records on the broker that committed them, other brokers must have shown them
+by the end.
 """
 
 from typing import Any
@@ -19,7 +21,7 @@ class AcknowledgedRecords:
         self._data = data
         self._history = history
         self._hidden: dict[tuple[str, bytes, int, int], list[bytes]] = {}
-        """What was acknowledged and not seen yet: topic, topic id, partition and offset -> values."""
+        """Batches that were acknowledged and not seen yet: topic, topic id, partition and offset -> values."""
 
     def acknowledged(
         self, topic: str, topic_id: bytes, partition: int, offset: int, values: list[bytes], acks: int
@@ -35,7 +37,7 @@ class AcknowledgedRecords:
             self._judge(topic, partition, offset, values, committed, held)
 
     def finish(self) -> None:
-        """All is well: what was hidden has been seen, unless somebody deleted it."""
+        """All faults are over: every hidden batch must have been seen, unless a client asked to delete it."""
         for (topic, topic_id, partition, offset), values in self._hidden.items():
             if topic not in self._history.deleted and offset >= self._history.purged.get((topic_id, partition), 0):
                 committed = self._data.partitions[topic_id, partition]

@@ -1,6 +1,6 @@
-"""A node believes only what voters have made: its leader is a voter, and every epoch was counted up by a voter that stood.
+"""A node accepts only leaders and epochs that voters made: its leader is a voter, and a voter stood for its epoch.
 
-Whoever sends other epochs and leaders, in whatever message, moves nobody.
+A peer that sends other epochs or leaders, in any message, changes no node's state.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
-"""Which replicas a turn has changed. Checks nothing itself: it looks once at every replica, for all who judge what changed.
+"""Which replicas a turn has changed. It checks nothing itself: it looks once at every replica, for all checkers of
+changes.
 
-What counts: leader epoch, high watermark, who leads, and where the log ends.
+A change is one of the leader epoch, of the high watermark, of the leader, or of the log end.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from tests.simulator.checkers.hooks import Hooks
 
 
 class Standing(NamedTuple):
-    """Of one replica, after a turn."""
+    """The state of one replica after a turn."""
 
     leader_epoch: int
     high_watermark: int
@@ -19,7 +20,7 @@ class Standing(NamedTuple):
 
 
 NEW = Standing(-1, -1, False, -1)
-"""Before the first look in a life of its process."""
+"""The standing before the first look in a life of its process."""
 
 
 class ChangedReplicas:
@@ -28,13 +29,14 @@ class ChangedReplicas:
         self._seen: dict[str, dict[Partition, Standing]] = {}
 
     def ended(self, process: Any) -> None:
-        """The turn that ended it may have committed something and said so. A restarted one begins with what its disk has."""
+        """The last turn of the process may have committed something and said so. After a restart it begins with what
+        its disk has."""
         if process.alive:
             self.turned(process)
         self._seen.pop(process.name, None)
 
     def turned(self, process: Any) -> None:
-        """Tell of every replica here that does not stand where it stood."""
+        """Report every replica of this process whose standing has changed."""
         broker = process.node.broker
         if broker is None:
             return

@@ -1,9 +1,9 @@
-"""Replicas are identical below the high watermark, and what was below it once is on every later leader.
+"""Replicas are identical below the high watermark, and every later leader has what was below it once.
 
-This file keeps, for each partition, every batch that was below a high watermark anywhere, byte for byte as first seen
-there. Whoever says later that it has committed the same offsets must have the same bytes (replicas_identical), and whoever
-leads under a newer epoch must have them all (leader_completeness; I8 of KIP-497). It also tells other checkers of every
-record that is committed for the first time.
+This file keeps, for each partition, every batch that was below a high watermark on any broker, byte for byte as it was
+first seen there. A broker that later has committed the same offsets must have the same bytes (replicas_identical). A
+broker that leads under a newer epoch must have them all (leader_completeness; I8 of KIP-497). The file also reports
+every record that is committed for the first time to other checkers.
 """
 
 from collections.abc import Callable
@@ -30,22 +30,23 @@ class Committed:
 
     def __init__(self) -> None:
         self.batches: dict[int, tuple[int, bytes]] = {}
-        """First offset -> (offset behind, bytes)."""
+        """First offset -> (offset after the last, bytes)."""
         self.end = 0
-        """Highest high watermark that was seen anywhere."""
+        """The highest high watermark that was seen on any broker."""
         self.ends: dict[int, int] = {}
-        """Leader epoch -> where the first to commit so far, in that epoch, had its high watermark. A leader must have what
-        was committed in older epochs; one that learns late that it leads lacks what others have committed since."""
+        """Leader epoch -> the high watermark of the first replica that committed in that epoch. A leader must have what
+        was committed in older epochs. A leader that learns late of its leadership may lack what others have committed
+        since."""
         self.unseen: list[tuple[int, int]] = []
-        """[first, behind) of offsets that were hidden where they were committed first, by rot, or because the log begins
-        behind them by now: whoever shows them next counts."""
+        """[first, end) of offsets that could not be read where they were committed first, because of rot, or because
+        the log now begins after them. The next replica that shows them counts."""
 
     def hides(self, offset: int) -> bool:
-        """Whether an offset is one of those unseen."""
+        """Whether an offset is one of those that could not be read."""
         return any(first <= offset < behind for first, behind in self.unseen)
 
     def end_before(self, epoch: int) -> int:
-        """What was committed under older epochs than this."""
+        """The end of what was committed under epochs older than this."""
         return max((end for one, end in self.ends.items() if one < epoch), default=0)
 
 
@@ -60,10 +61,10 @@ class CommittedData:
         """Topics whose replicas need not be identical: they are compacted, each replica when its own cleaner comes to it."""
         self.partitions: dict[Key, Committed] = {}
         self._checked: dict[str, dict[Partition, int]] = {}
-        """Up to where a replica was compared in the present life of its process."""
+        """The offset up to which a replica was compared in the present life of its process."""
 
     def ended(self, process: Any) -> None:
-        """What was compared is void: its disk may have lost something."""
+        """Forget what was compared: the disk may have lost something."""
         self._checked.pop(process.name, None)
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
@@ -77,7 +78,7 @@ class CommittedData:
             checked[partition] = self._moved(process, partition, before, offset)
 
     def _moved(self, process: Any, partition: Partition, before: Standing, offset: int) -> int:
-        """Up to where it is compared now; `offset`: up to where it was."""
+        """The offset up to which it is compared now; `offset`: the one before."""
         key = partition.topic_id, partition.number
         committed = self.partitions.get(key)
         if committed is None:
@@ -117,14 +118,14 @@ class CommittedData:
                 if not found:
                     break
                 for header in found:
-                    if header.base_offset > offset:  # nothing here has gaps
+                    if header.base_offset > offset:  # logs in a world have no gaps
                         break
                     self._batch(process, partition, committed, header, read.data)
                     offset = header.last_offset + 1
                 if offset < read.next_offset:
                     break
                 offset = read.next_offset
-        if rotten and offset < end:  # what was kept about the segment while it was rotten leads astray
+        if rotten and offset < end:  # what was cached of the segment while it was rotten is wrong
             committed.unseen.append((offset, end))
         elif offset < min(end, partition.log.log_end_offset):
             raise Violation(

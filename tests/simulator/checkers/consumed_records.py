@@ -1,6 +1,6 @@
-"""Consumers read what is committed, and nothing else: the record at an offset is the one committed there.
+"""Consumers read what is committed, and nothing else: the record at an offset is the one that is committed there.
 
-And all of it: who reads on is given the record that it wants, or the first that nobody asked to delete.
+Consumers skip nothing: the next record is the wanted one, or the first that no client asked to delete.
 """
 
 from fastpath.records import batch as batches
@@ -18,11 +18,11 @@ class ConsumedRecords:
         self._values: dict[tuple[bytes, int], dict[int, bytes | None]] = {}
 
     def record(self, topic: str, topic_id: bytes, partition: int, header: object, record: batches.Record) -> None:
-        """Remember it by its offset."""
+        """Remember a committed record by its offset."""
         self._values.setdefault((topic_id, partition), {})[record.offset] = record.value
 
     def consumed(self, consumer: str, topic_id: bytes, partition: int, offset: int, value: bytes, wanted: int) -> None:
-        """It is what was committed at that offset, and nothing was passed over."""
+        """The record must be the one committed at that offset, and no record may have been skipped."""
         values = self._values.get((topic_id, partition), {})
         if values.get(offset) != value:
             raise Violation(

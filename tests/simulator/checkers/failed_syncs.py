@@ -1,4 +1,4 @@
-"""A failed sync is final: who was told that a log file could not be made durable does not go on, or does without the
+"""A failed sync is final: a node that was told that a log file could not be made durable stops, or does without the
 directory.
 """
 
@@ -11,7 +11,7 @@ class FailedSyncs:
     name = "failed_sync_is_final"
 
     def turned(self, process: Any) -> None:
-        """The turn that heard of it has ended, and the node still runs."""
+        """The turn in which the node learned of it has ended, and the node still runs."""
         if process.disk.failed_syncs:
             raise Violation(self.name, f"{process.name} goes on after {process.disk.failed_syncs} failed syncs")
         for disk in process.more:
@@ -21,6 +21,6 @@ class FailedSyncs:
                 )
 
     def ended(self, process: Any) -> None:
-        """It starts again from what is on the disk."""
+        """The next process starts again from what is on the disk."""
         for disk in process.disks:
             disk.failed_syncs = 0

@@ -1,11 +1,14 @@
-"""Fenced brokers serve nobody: whoever serves is registered, under the broker epoch it believes in (KIP-631, Fencing).
+"""Fenced brokers serve no client: a broker that serves is registered under the epoch that it believes in (KIP-631,
+Fencing).
 
-And they answer nobody: what leaves for a client is looked at too, since a request may get past whoever asks for the lease.
+Nor do they answer a client: every frame that leaves for a client is checked too, since a request may get past the check
+of the lease.
 
-Who serves has also replayed its own registration (serving_knows_its_registration): what it knows is no older than that.
+A broker that serves has also replayed its own registration (serving_knows_its_registration): its metadata is no older
+than that.
 
-A broker ends its lease before the controller does, so this holds although it may not know yet that it is fenced. One that
-stops in order serves until it has the answer to its last heartbeat.
+A broker ends its lease before the controller does, so this holds although the broker may not know yet that it is
+fenced. A broker in a controlled shutdown serves until it has the answer to its last heartbeat.
 """
 
 from typing import Any
@@ -30,7 +33,7 @@ class FencedBrokers:
             raise Violation(self.name, f"{sender.name} answers a client while it is {broker.lifecycle.state.name}")
 
     def turned(self, process: Any) -> None:
-        """Whether this broker may serve."""
+        """Check whether this broker may serve."""
         broker = process.node.broker
         if broker is None or not broker.lookups.serving or broker.lifecycle.stopping:
             return

@@ -1,6 +1,7 @@
-"""Committed offsets never move back: whoever asks gets at least what was acknowledged before it asked.
+"""Committed offsets never move back: a fetch returns at least what was acknowledged before it was sent.
 
-And nothing that no member has asked to commit for that partition: a group that is told a higher offset passes records over.
+Nor is an offset returned that no member has asked to commit for that partition: a group with too high an offset skips
+records.
 """
 
 from tests.simulator.checkers.hooks import Violation
@@ -14,7 +15,7 @@ class GroupOffsets:
         self._history = history
 
     def fetched(self, group: str, topic: str, partition: int, offset: int, floor: int) -> None:
-        """The offset of a group, as a member was told it."""
+        """A member was told the offset of its group."""
         if offset < floor:
             raise Violation(
                 self.name, f"{group} is told {offset} for {topic}-{partition}; {floor} was committed before it asked"

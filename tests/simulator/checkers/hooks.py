@@ -1,7 +1,7 @@
-"""How the world tells the checkers what happened.
+"""How the world reports events to the checkers.
 
-A checker is an object with a `name` and some of the methods below; it hears of what it has a method for, and raises
-`Violation`. It is incremental: it looks at what has changed, never at everything.
+A checker is an object with a `name` and some of the methods below. It is called for the events for which it has a
+method, and raises `Violation`. It is incremental: it looks at what has changed, never at everything.
 
     turned(process)                                              after every turn of a node
     ended(process)                                               before a process ends, however it does
@@ -12,7 +12,7 @@ A checker is an object with a `name` and some of the methods below; it hears of 
     fetched(group, topic, partition, offset, floor)
     record(topic, topic_id, partition, header, record)           a record is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
-    changed(process, partition, before)                          a replica is not what it was; its Standing before
+    changed(process, partition, before)                          a replica has changed; `before` is its old Standing
     begins(topic_id, partition, offset)                          a client was told where a partition begins
     unserved(topic_id, partition, offset, broker)                a broker told a consumer that its offset is out of range
     created(topic, topic_id)                                     a topic's creation was acknowledged
@@ -65,7 +65,7 @@ class Hooks:
             setattr(self, event, [])
 
     def add(self, checkers: Sequence[Any]) -> None:
-        """From now on these hear of what they have a method for, in this order."""
+        """Add checkers. They are called in this order for the events for which they have a method."""
         for checker in checkers:
             for event in EVENTS:
                 method = getattr(checker, event, None)

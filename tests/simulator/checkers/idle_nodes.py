@@ -1,4 +1,4 @@
-"""A node that has nothing to do rests: it does not ask for turn after turn in which nothing happens."""
+"""A node that has nothing to do rests: it does not ask for one turn after the other in which nothing happens."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class IdleNodes:
     name = "idle_nodes_rest"
 
     def turned(self, process: Any) -> None:
-        """Too many fruitless turns in too short a time."""
+        """Count turns without effect: too many of them in too short a time are a violation."""
         if process.fruitless > TURNS_MAX:
             if process.world.time_us - process.fruitless_since_us < WITHIN_US:
                 node = process.node

@@ -1,9 +1,9 @@
-"""Every member of the committed ISR holds what its leader says is committed (R497-24; I1 and I2 of KIP-497), and nothing is
-committed by fewer members than min.insync.replicas (R497-45).
+"""Every member of the committed ISR holds what its leader says is committed (R497-24; I1 and I2 of KIP-497), and
+nothing is committed by fewer members than min.insync.replicas (R497-45).
 
-Looked at whenever a leader's epoch or high watermark moves, against the newest committed metadata, which the leader may not
-know yet: the controller may have taken in whom the leader has asked for. Who has restarted since its registration is left
-out, as is a leader that has been replaced.
+This is checked whenever a leader's epoch or high watermark moves, against the newest committed metadata. The leader may
+not know that metadata yet: the controller may have added a member that the leader has proposed. A broker that has
+restarted since its registration is left out, and so is a leader that has been replaced.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ class IsrMembers:
         """The partition epoch under which a replica was last looked at."""
 
     def metadata(self, image: Image, batch: Any) -> None:
-        """Note who leads since when."""
+        """Note the leaders and their epochs."""
         for key, row in partitions(image):
             leader = image.leader(row)
             self._sizes.setdefault(key, {})[image.partition_epoch(row)] = len(image.isr(row))
@@ -73,7 +73,7 @@ class IsrMembers:
             )
 
     def _end(self, image: Image, member: int, partition: Partition) -> int | None:
-        """Log end of a member; None: nothing can be said of it."""
+        """Log end of a member; None: it cannot be checked."""
         process, registration = self._cluster.brokers[member], image.broker(member)
         if process.node is None or registration is None:
             return None

@@ -1,9 +1,9 @@
 """An ISR changes by its leader's proposal, and a leader is replaced for a reason (KIP-497: only the leader's AlterIsr on the
 newest version, fencing, controlled shutdown, the preferred replica's return and a reassignment change a partition).
 
-Looked at when the change is committed. The leader does not know of it by then, so it still has the proposal, for that
-topic id, on the version before. Who was fenced, stops, or gives up a replica that is damaged or offline leaves without
-anybody's proposal, and who has no room leads no more.
+This is checked when the change is committed. The leader does not know of it by then, so it still has the proposal, for
+that topic id, on the version before. A broker leaves an ISR without a proposal if it was fenced, stops, or gives up a
+damaged or offline replica. A broker without room loses its leaderships.
 """
 
 from typing import Any
@@ -58,7 +58,7 @@ class IsrProposals:
             raise Violation(self.name, f"{partition!r}: {before} became {now}; broker {leader} wants {proposal}")
 
     def _well(self, image: Image, broker: int, key: Key) -> bool:
-        """This broker runs, under its present registration, and does not mean to leave."""
+        """Whether this broker runs, under its present registration, and is not about to leave."""
         node, registration = self._cluster.brokers[broker].node, image.broker(broker)
         if node is None or node.broker is None or registration is None:
             return False

@@ -1,7 +1,7 @@
-"""A log knows the epochs of what it holds, and of nothing else: none begins behind its end, and only a leader's own
-begins there (KIP-101).
+"""A log knows the epochs of the records that it holds, and no others: none begins after its end, and only a leader's
+own begins at it (KIP-101).
 
-Looked at when a log has got shorter.
+This is checked when a log has become shorter.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ class LogEpochs:
     name = "epochs_are_of_the_log"
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
-        """Its log may have got shorter."""
+        """The replica's log may have become shorter."""
         end, starts = partition.log.log_end_offset, partition.log.epochs.starts
         if end < before.log_end_offset and starts and starts[-1] >= end + partition.leads:
             raise Violation(

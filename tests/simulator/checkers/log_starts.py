@@ -1,7 +1,7 @@
-"""Nothing is deleted unasked: no log begins beyond what somebody asked to delete, nor does a client hear that it does.
+"""Nothing is deleted that no client asked to delete: no log begins later, and no client is told that it does.
 
-Retention deletes nothing in a world: it is too short. The offsets of groups are compacted by their coordinator; whether
-nothing of them is lost by it, members and onlookers tell (group_offsets).
+Retention deletes nothing in a world, because a world is too short. The coordinator compacts the offsets of groups; the
+checker group_offsets shows whether any are lost by that.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ class LogStarts:
         self._history = history
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
-        """Where it begins was asked for."""
+        """The log start must have been asked for."""
         if partition.topic == OFFSETS_TOPIC:
             return
         start = partition.log.log_start_offset
@@ -31,7 +31,7 @@ class LogStarts:
             )
 
     def begins(self, topic_id: bytes, partition: int, offset: int) -> None:
-        """A client goes on there: what lies before is lost to it."""
+        """A client goes on at this offset: records before it are lost to the client."""
         asked = self._history.purged.get((topic_id, partition), 0)
         if offset > asked:
             raise Violation(

@@ -1,8 +1,8 @@
 """Every node has the same committed metadata log, and the image of every node is what replaying that log gives.
 
-The file replays every committed batch once into an image of its own, as a reader of the log from its start does. Nodes at
-the same offset must have an equal image, however they came by it: by generating the operations (the active controller), by
-decoding them, by loading a snapshot first. Equal is: equal bytes as a canonical snapshot.
+This file replays every committed batch once into an image of its own, as a reader of the log from its start does. Nodes
+at the same offset must have an equal image, however they got it: by generating the operations (the active controller),
+by decoding them, or by loading a snapshot first. Images are equal if their canonical snapshots have the same bytes.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def canonical(image: Image) -> bytes:
 
 
 def replay(image: Image, batch: Batch) -> None:
-    """What a batch of the log does to an image that follows it."""
+    """Apply a batch of the log to an image that follows it."""
     if not is_control(batch.data):
         for offset, op in dialect(image.feature(FORMAT) or FAMILY).decode(batch):
             image.replay(offset, op)
@@ -58,16 +58,16 @@ class MetadataLog:
         self._checked: dict[str, int] = {}
         self._compared: dict[str, int] = {}
         self._named: dict[str, int] = {}
-        """End of the newest snapshot of each process, as it was looked at."""
+        """End of the newest snapshot of each process that was checked."""
         self._canonical: tuple[int, bytes] = (-1, b"")
 
     def ended(self, process: Any) -> None:
-        """Its disk is looked at anew."""
+        """The disk of the next process is checked again."""
         self._checked.pop(process.name, None)
         self._compared.pop(process.name, None)
 
     def turned(self, process: Any) -> None:
-        """Compare what this node knows to be committed since the last time."""
+        """Compare what this node knows to be committed since the last turn."""
         node = process.node
         quorum = node.quorum
         raft = quorum.raft

@@ -1,9 +1,9 @@
-"""A log directory that refused something is offline at once, alone, and its replicas count nowhere after a bounded time.
+"""A log directory that failed is offline at once, alone, and its replicas count nowhere after a bounded time.
 
-At the end of the turn in which a broker was told that its second directory failed, the directory is offline, no replica in
-it is here any more, and no replica of another directory is offline with it. Once the broker's lease was renewed after
-that, it leads nothing of it, and it is a member of an ISR only where it is the last one. A new controller has to hear of
-it again.
+At the end of the turn in which a broker was told that its second directory failed, the directory is offline, the broker
+has no replica in it any more, and no replica of another directory is offline. Once the broker's lease was renewed after
+that, it leads no partition of the directory, and it is a member of an ISR only where it is the last one. A new
+controller must be told again.
 """
 
 from typing import Any
@@ -15,19 +15,20 @@ from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.cluster import Cluster
 
 BOUND_MS = 3_000
-"""From the first lease that was renewed after the failure to the time at which a later one is asked for."""
+"""The time from the first lease renewed after the failure to the sending of a later heartbeat."""
 
 
 class _Heard:
-    """Since when the controllers know of the failed directory of a broker."""
+    """When the controllers learned of the failed directory of a broker."""
 
     def __init__(self, active: tuple[list[int], int], lease_until_ms: int) -> None:
         self.active = active
-        """The controllers that were active, and the broker epoch: another one has to hear of it, a new life leaves ISRs."""
+        """The active controllers and the broker epoch: another controller must be told again, and a new life leaves
+        ISRs."""
         self.lease_until_ms = lease_until_ms
         """End of the lease that the broker had then."""
         self.at_ms = -1
-        """When its lease was renewed first after that; -1: not yet."""
+        """When its lease was first renewed after that; -1: not yet."""
 
 
 class OfflineDirectories:

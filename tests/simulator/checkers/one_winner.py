@@ -1,7 +1,6 @@
-"""Of all proposals for an ISR that are based on one version of a partition at most one is granted (I4 of KIP-497's
-requirement file). The same proposal may be granted again: its first answer was lost, and it asks for what there is.
-
-Looks at AlterIsr as it is sent, requests and answers, so that an answer counts which nobody receives.
+"""Of all ISR proposals that are based on one version of a partition, at most one is granted (I4 of KIP-497's
+requirement file). The same proposal may be granted again: if its first answer was lost, it asks for the ISR that exists
+already. AlterIsr is checked when it is sent, requests and answers, so an answer counts even if it never arrives.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""One leader an epoch in each partition; leader epochs and high watermarks of a running replica never fall.
+"""Each partition has one leader in an epoch; leader epochs and high watermarks of a running replica never fall.
 
-The high watermark may fall with the log itself, when a follower is cut below it.
+The high watermark may fall with the log itself, when a follower is truncated below it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ class PartitionLeaders:
         self._leaders: dict[tuple[bytes, int, int], str] = {}
 
     def changed(self, process: Any, partition: Partition, before: Standing) -> None:
-        """Epoch, high watermark and part of a replica."""
+        """Check epoch, high watermark and role of a replica."""
         name, epoch, mark = process.name, partition.leader_epoch, partition.high_watermark
         if epoch < before.leader_epoch:
             raise Violation(

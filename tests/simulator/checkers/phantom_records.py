@@ -1,4 +1,5 @@
-"""No phantom records: every committed record was sent by somebody, to that partition, and not to a deleted namesake."""
+"""No phantom records: a client has sent every committed record, to that partition, and not to a deleted topic of the
+same name."""
 
 from typing import Any
 
@@ -14,7 +15,7 @@ class PhantomRecords:
         self._history = history
 
     def record(self, topic: str, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
-        """It was sent, and to this partition."""
+        """The record must have been sent to this partition."""
         attempt = self._history.attempts.get(record.value or b"")
         sent_there = attempt is not None and (attempt.topic, attempt.partition) == (topic, partition)
         if attempt is None or not sent_there or attempt.topic_id not in (b"", topic_id):

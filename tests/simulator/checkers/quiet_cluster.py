@@ -1,7 +1,7 @@
-"""Faults over and clients idle (I7 of KIP-497's requirement file): no proposal and no reassignment is left, and every
-replica ends where its leader does, with all of it committed.
+"""After the faults, with idle clients (I7 of KIP-497's requirement file), no proposal and no reassignment is left, and
+every replica's log ends where its leader's does, with everything committed.
 
-And what an image keeps beside the records, which no snapshot shows, is what they say: counts, chains, names.
+Also, what an image keeps beside the records, and no snapshot shows, agrees with the records: counts, chains, names.
 """
 
 from actors.broker.isr import Stage
@@ -19,7 +19,7 @@ class QuietCluster:
         self._cluster = cluster
 
     def finish(self) -> None:
-        """Every partition of every topic that is there; a coordinator may still write of members that are gone."""
+        """Check every partition of every topic. A coordinator may still write about members that are gone."""
         for process in (*self._cluster.controllers.values(), *self._cluster.brokers.values()):
             self._image(process)
         image = self._metadata.image

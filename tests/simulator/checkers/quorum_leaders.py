@@ -1,7 +1,7 @@
-"""One leader an epoch in the quorum; epochs and the high watermark of a node never fall while it runs.
+"""The quorum has one leader in an epoch; epochs and the high watermark of a node never fall while it runs.
 
 Invariants of KIP-595's TLA+ specification and of Kafka's RaftEventSimulationTest: NeverTwoLeadersInEpoch,
-MonotonicEpoch (over restarts too: nobody was told of an epoch that was not on the disk), MonotonicHighWatermark.
+MonotonicEpoch (over restarts too: a node tells nobody of an epoch that is not on its disk), MonotonicHighWatermark.
 """
 
 from typing import Any
@@ -17,11 +17,11 @@ class QuorumLeaders:
         self.leaders: dict[int, str] = {}
         self._epochs: dict[str, int] = {}
         self._durable: dict[str, int] = {}
-        """Node -> newest epoch that was on its disk."""
+        """Node -> the newest epoch that was on its disk."""
         self._marks: dict[str, int] = {}
 
     def ended(self, process: Any) -> None:
-        """The high watermark is learnt anew, and an epoch that was not durable yet may be forgotten."""
+        """The next process learns the high watermark anew, and may have forgotten an epoch that was not durable."""
         self._marks.pop(process.name, None)
         self._epochs[process.name] = self._durable.get(process.name, 0)
 
@@ -42,6 +42,6 @@ class QuorumLeaders:
                 raise Violation(self.name, f"{other} and {name} both led epoch {epoch}")
 
     def lost_disk(self, process: Any) -> None:
-        """What it knew is gone with its disk."""
+        """The node's knowledge is gone with its disk."""
         self._epochs.pop(process.name, None)
         self._durable.pop(process.name, None)

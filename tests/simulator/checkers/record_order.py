@@ -1,6 +1,6 @@
-"""No record twice for an idempotent producer, and the order in which it sent is the order in a partition.
+"""An idempotent producer's records appear once, and in a partition they have the order in which it sent them.
 
-A producer without idempotence promises neither: a batch that it gave up may still come out of the network later.
+A producer without idempotence is promised neither: the network may deliver a batch after the producer gave it up.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ class RecordOrder:
         self._last: dict[tuple[bytes, int, str], int] = {}
 
     def record(self, topic: str, topic_id: bytes, partition: int, header: Any, record: Record) -> None:
-        """The numbers of a producer rise."""
+        """The numbers of a producer must rise."""
         attempt = self._history.attempts.get(record.value or b"")
         if attempt is None or not attempt.idempotent:
             return

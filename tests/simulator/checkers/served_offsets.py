@@ -1,6 +1,8 @@
-"""What is committed is in range: who leads serves whatever a consumer comes to record by record, save what was deleted.
+"""What is committed is in range: a leader serves every offset that a consumer reaches record by record, unless it was
+deleted.
 
-A deposed leader that does not know it yet may lack what was committed since. A consumer's position is never beyond that.
+A deposed leader that does not know it yet may lack what was committed since. A consumer's position is never beyond
+that.
 """
 
 from tests.simulator.checkers.hooks import Violation
@@ -18,7 +20,7 @@ class ServedOffsets:
         self._history = history
 
     def unserved(self, topic_id: bytes, partition: int, offset: int, broker: str) -> None:
-        """A consumer wanted that offset, and the broker called it out of range."""
+        """A broker told a consumer that this offset is out of range."""
         asked = self._history.purged.get((topic_id, partition), 0)
         if offset >= asked and self._leads(topic_id, partition, broker):
             raise Violation(
@@ -28,7 +30,7 @@ class ServedOffsets:
             )
 
     def _leads(self, topic_id: bytes, partition: int, broker: str) -> bool:
-        """Under the newest epoch that is committed."""
+        """Whether the broker leads under the newest epoch that is committed."""
         image, process = self._metadata.image, self._cluster.world.processes[broker]
         topic = image.topic_by_id(topic_id)
         row = image.partition(topic, partition) if topic >= 0 else -1

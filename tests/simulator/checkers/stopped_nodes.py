@@ -1,7 +1,7 @@
-"""A node stops by itself for a reason only: it was asked to, its disk refused something, or a replica of its was damaged.
+"""A node stops by itself only for a reason: it was asked to, its disk failed, or one of its replicas was damaged.
 
-Whoever stops is started again, as a supervisor does, so one that stops for nothing would be taken for one that was hurt.
-That a directory beside the first one refused something is no reason: the broker goes on with the first one.
+A stopped node is started again, as a supervisor does, so a node that stops without a reason would be mistaken for one
+that was hit by a fault. A failure of a second directory is no reason: the broker goes on with the first one.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class StoppedNodes:
         """Whether rot was ever put on a process's disk."""
 
     def ended(self, process: Any) -> None:
-        """It was killed, or it stopped: why?"""
+        """A process was killed, or it stopped: then it must have a reason."""
         refused, process.disk.refused = process.disk.refused, 0
         elsewhere = sum(disk.refused for disk in process.more)
         for disk in process.more:
@@ -26,7 +26,7 @@ class StoppedNodes:
         if process.stopped_with is None:
             return
         if elsewhere and process.node._stopping:
-            return  # the last flush of a stop in order meets the failure
+            return  # the last flush of a controlled shutdown failed
         code, sentence = process.stopped_with
         well = not process.node._stopping if code == 0 else not refused and not self.was_rotten(process.name)
         if well:

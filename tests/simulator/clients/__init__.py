@@ -1,1 +1,1 @@
-"""Simulated clients: each a process that speaks encoded Kafka frames and writes down what it was told."""
+"""Simulated clients: each is a process that speaks encoded Kafka frames and records what it was told."""

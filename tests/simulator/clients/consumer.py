@@ -1,4 +1,4 @@
-"""A consumer without a group: reads every partition of a topic from its beginning, always."""
+"""A consumer without a group: it reads every partition of a topic from its beginning, again and again."""
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -12,7 +12,7 @@ EARLIEST = -2
 async def fetch(
     client: Client, topic: str, topic_id: bytes, partition: int, offset: int, *, wait_ms: int = 1_000
 ) -> tuple[ErrorCode | None, list[batches.Record]]:
-    """One Fetch of one partition: the error (None: no answer), whole records from `offset` on."""
+    """Fetch one partition. Returns the error (None: no answer) and whole records from `offset` on."""
     kind = message("FetchRequest")
     wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
     request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
@@ -35,7 +35,7 @@ async def fetch(
 
 
 async def earliest(client: Client, topic: str, partition: int) -> int:
-    """Where the partition begins; -1: no answer."""
+    """The offset at which the partition begins; -1: no answer."""
     kind = message("ListOffsetsRequest")
     wanted = kind.ListOffsetsPartition(partition_index=partition, timestamp=EARLIEST)
     request = kind(replica_id=-1, topics=[kind.ListOffsetsTopic(name=topic, partitions=[wanted])])

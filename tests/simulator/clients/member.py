@@ -1,7 +1,7 @@
 """A member of a consumer group (classic protocol): joins, shares the partitions of a topic, reads, and commits offsets.
 
-The leader of the group assigns by counting round the members in order of their ids. A member never commits an offset lower
-than the one it began with, so the committed offset of a group may only rise.
+The leader of the group assigns partitions round-robin to the members in order of their ids. A member never commits an
+offset lower than the one with which it began, so the committed offset of a group may only rise.
 """
 
 import struct
@@ -15,7 +15,7 @@ from tests.simulator.clients.process import Client
 FIND, JOIN, SYNC, BEAT, LEAVE, COMMIT, FETCH = 4, 9, 5, 4, 5, 8, 8
 SESSION_MS, REBALANCE_MS = 6_000, 3_000
 PAUSE_MS = (300, 2_000)
-"""Between two commits."""
+"""The time between two commits."""
 LOST = frozenset((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID))
 
 
@@ -74,7 +74,7 @@ class Member:
         return reply
 
     def _moved(self, code: int) -> None:
-        """Take an error in that more than one answer has."""
+        """Handle an error that more than one answer can have."""
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             self._coordinator = None
         if code in LOST:

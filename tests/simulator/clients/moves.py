@@ -8,8 +8,8 @@ VERSION = 0
 
 
 async def move(client: Client, topics: list[str], pause_ms: int) -> None:
-    """From time to time, until the client stops: two or three other replicas for a partition of one of the topics, as far as
-    they are there, or an end to the move that is under way."""
+    """From time to time, until the client stops, assign two or three other replicas to a partition of one of the
+    topics, as far as there are brokers, or cancel the reassignment that is under way."""
     random = client.random
     kind = message("AlterPartitionReassignmentsRequest")
     ids = [int(name[1:]) for name in client.brokers]

@@ -2,13 +2,15 @@
 
 This file alone decides what is sent next. Rules:
 
-1. Up to five batches are out, counted from the oldest that is not acknowledged, since a broker knows the last five. They
-   leave in the order of their sequence numbers, on one connection while the leader stays.
-2. A batch that is refused, or not answered, is repeated; nothing new leaves before. Either one by one, the oldest first,
-   with others still out (the Java client), or all again when none is out any more (librdkafka).
-3. OUT_OF_ORDER_SEQUENCE_NUMBER is expected of a batch that left while an older one was not acknowledged. Of the oldest it
-   means that the partition forgot what it had.
-4. The first batch of a partition goes alone: a leader that knows nothing of a producer takes any sequence as its first.
+1. Up to five batches are in flight, counted from the oldest that is not acknowledged, because a broker remembers the
+   last five. They leave in the order of their sequence numbers, on one connection while the leader stays.
+2. A batch that is refused or not answered is repeated, and nothing new leaves before. The repetition goes one by one,
+   the oldest first, with others still in flight (the Java client), or all together when none is in flight any more
+   (librdkafka).
+3. OUT_OF_ORDER_SEQUENCE_NUMBER is expected for a batch that left while an older one was not acknowledged. For the
+   oldest batch it means that the partition has forgotten records.
+4. The first batch of a partition goes alone, because a leader that does not know a producer accepts any sequence as its
+   first.
 """
 
 from enum import Enum, auto
@@ -29,28 +31,29 @@ class Stage(Enum):
     OUT = auto()
     FAILED = auto()
     DONE = auto()
-    """Acknowledged before an older one is."""
+    """Acknowledged, while an older one is not."""
 
 
 class Batch:
-    """A batch that is not acknowledged yet, or an older one is not."""
+    """A batch that is not acknowledged yet, or that follows one that is not."""
 
     def __init__(self, values: list[bytes], sequence: int) -> None:
         self.values = values
         self.sequence = sequence
         self.stage = Stage.NEW
         self.oldest = False
-        """Whether all before it were acknowledged when it left the last time."""
+        """Whether all batches before it were acknowledged when it left the last time."""
 
 
 class Line:
-    """The batches of a partition from the oldest that is not acknowledged on, in the order of their sequence numbers."""
+    """The batches of a partition, from the oldest that is not acknowledged on, in the order of their sequence
+    numbers."""
 
     def __init__(self, random: Random) -> None:
         self.batches: list[Batch] = []
         self.one_by_one = bool(random.randrange(2))
         self.failures = 0
-        """Since the last acknowledgement."""
+        """The number of events since the last acknowledgement."""
         self._waiting: list[Resume] = []
 
     def next(self) -> Batch | None:
@@ -67,7 +70,7 @@ class Line:
         return next((batch for batch in self.batches if batch.stage is Stage.NEW), None)
 
     def acknowledged(self, batch: Batch) -> None:
-        """That one is."""
+        """Note that a batch is acknowledged."""
         self.failures, batch.stage = 0, Stage.DONE
         while self.batches and self.batches[0].stage is Stage.DONE:
             del self.batches[0]
@@ -107,7 +110,7 @@ class Pipeline(Producer):
         line.change()
 
     async def _drive(self, topic: str, partition: int, line: Line) -> None:
-        """Send what is due until the client stops and all is acknowledged."""
+        """Send what is due until the client stops and everything is acknowledged."""
         client = self.client
         while line.batches or not client.stopping:
             batch = line.next()
@@ -137,7 +140,7 @@ class Pipeline(Producer):
         line.change()
 
     def _judge(self, leader: str, topic: str, partition: int, error: ErrorCode | None, batch: Batch) -> None:
-        """What an error means. Raises Violation where it is not one that a repetition mends."""
+        """Decide what an error means. Raises Violation if a repetition cannot help."""
         if error is None or error in MOVED:
             self.client.leaders.pop((topic, partition), None)
         elif error in LOST_STATE:

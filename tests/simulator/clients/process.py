@@ -1,10 +1,10 @@
-"""A client's process: connections with a request timeout, tasks written as coroutines, and what it knows of the cluster.
+"""A client's process: connections with a request timeout, tasks written as coroutines, and its view of the cluster.
 
 This file alone decides how a client waits. Rules:
 
 1. A coroutine awaits `ask` (an answer, or None when the connection was lost or the time was over) and `sleep`.
-2. Like Kafka's own clients, a request without an answer in time costs the connection.
-3. Nothing here is shared between clients but the history.
+2. As in Kafka's own clients, a request without an answer in time closes the connection.
+3. Clients share nothing but the history.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -23,7 +23,7 @@ METADATA_VERSION = 12
 
 
 class Wait:
-    """What a coroutine awaits: `begin(resume)` starts it, `resume(value)` ends it."""
+    """The object that a coroutine awaits: `begin(resume)` starts it, `resume(value)` ends it."""
 
     __slots__ = ("_begin",)
 
@@ -38,7 +38,7 @@ class Wait:
 
 
 class Client:
-    """One client. `seeds` are the names of the brokers' processes, `broker_name` of an id."""
+    """One client. `brokers` are the names of the brokers' processes."""
 
     def __init__(self, world: World, name: str, brokers: list[str], history: History, random: Random) -> None:
         self.world = world
@@ -63,7 +63,7 @@ class Client:
     # ---- tasks
 
     def spawn(self, coroutine: Coroutine[Wait, Any, None]) -> None:
-        """Begin a task; it runs until it waits."""
+        """Begin a task. It runs until it waits."""
         self.running += 1
         self._step(coroutine, None)
 
@@ -82,15 +82,15 @@ class Client:
     # ---- requests
 
     def ask(self, target: str, name: str, version: int, request: Any, timeout_ms: int = TIMEOUT_MS) -> Wait:
-        """Ask a broker; the reply, or None."""
+        """Send a request to a broker. Gives the reply, or None."""
         return Wait(lambda resume: self._ask(target, name, version, request, timeout_ms, resume))
 
     def any_broker(self) -> str:
-        """One to ask for what any may answer."""
+        """A broker for a request that any broker may answer."""
         return self.brokers[self.random.randrange(len(self.brokers))]
 
     async def learn(self, *topics: str) -> bool:
-        """Ask for the leaders of topics; False if that failed or one is not there."""
+        """Ask for the leaders of topics. False if that failed or a topic does not exist."""
         kind = message("MetadataRequest")
         request = kind(
             topics=[kind.MetadataRequestTopic(name=topic) for topic in topics], allow_auto_topic_creation=False

@@ -1,7 +1,8 @@
-"""A producer: batches of records to every partition of its topics, one in flight a partition, repeated until answered.
+"""A producer: it sends batches to every partition of its topics, one in flight for each, and repeats each until it is
+answered.
 
-With `idempotent` it asks for a producer id and numbers its batches, as acks=all clients do by default. A batch is given
-up only where the outcome does not matter any more (its topic was deleted), or with acks=1 after a few tries.
+With `idempotent` it asks for a producer id and numbers its batches, as acks=all clients do by default. It gives a batch
+up only if the outcome does not matter any more (its topic was deleted) or, with acks=1, after a few tries.
 """
 
 from typing import Any
@@ -39,7 +40,7 @@ class Producer:
         self._numbers: dict[tuple[str, int], int] = {}
 
     async def run(self, topics: dict[str, int]) -> None:
-        """Produce to every partition until the client stops. `topics`: partitions of each."""
+        """Produce to every partition until the client stops. `topics`: topic -> number of partitions."""
         if self.idempotent:
             await self._identify()
         for topic, partitions in topics.items():
@@ -79,7 +80,7 @@ class Producer:
         return values
 
     async def _send(self, topic: str, partition: int, values: list[bytes], sequence: int) -> bool:
-        """Until it is acknowledged; False: not any more."""
+        """Send until the batch is acknowledged. False: it was given up."""
         client = self.client
         tries = 0
         while True:

@@ -1,4 +1,4 @@
-"""Deleting the oldest records of topics that stay, up to any offset, as kafka-delete-records does."""
+"""Deletes the oldest records of topics that stay, up to any offset, as kafka-delete-records does."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ VERSION = 2
 
 
 async def purge(client: Client, topics: Mapping[str, int], pause_ms: int) -> None:
-    """From time to time, until the client stops. An offset may lie inside a batch."""
+    """Delete records from time to time, until the client stops. An offset may lie inside a batch."""
     random, history = client.random, client.history
     kind = message("DeleteRecordsRequest")
     while not client.stopping:

@@ -1,4 +1,4 @@
-"""Creating and deleting topics, as an operator's tool does."""
+"""Creates and deletes topics, as an operator's tool does."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ TOPIC = 2
 
 
 async def create(client: Client, name: str, partitions: int, factor: int, configs: Mapping[str, str]) -> bool:
-    """Until it is there; False when the client stops first."""
+    """Repeat until the topic exists. False when the client stops first."""
     kind = message("CreateTopicsRequest")
     given = [kind.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
     topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor, configs=given)
@@ -32,7 +32,7 @@ async def create(client: Client, name: str, partitions: int, factor: int, config
 
 
 async def alter(client: Client, name: str, configs: Mapping[str, str]) -> None:
-    """Give a topic other settings, as soon as it is there; until that is done, or the client stops."""
+    """Change the settings of a topic once it exists. Repeat until that is done or the client stops."""
     kind = message("IncrementalAlterConfigsRequest")
     given = [kind.AlterableConfig(name=key, config_operation=0, value=value) for key, value in configs.items()]
     request = kind(resources=[kind.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=given)])
@@ -44,7 +44,7 @@ async def alter(client: Client, name: str, configs: Mapping[str, str]) -> None:
 
 
 async def delete(client: Client, name: str) -> None:
-    """Until it is gone, or the client stops."""
+    """Repeat until the topic is gone or the client stops."""
     client.history.deleted[name] = None
     kind = message("DeleteTopicsRequest")
     request = kind(topics=[kind.DeleteTopicState(name=name)], timeout_ms=3000)
@@ -60,7 +60,7 @@ async def delete(client: Client, name: str) -> None:
 
 
 async def churn(client: Client, pause_ms: int, factor: int) -> None:
-    """Create topics and delete them, sometimes under a name that was there before, until the client stops."""
+    """Create and delete topics, sometimes under a name that existed before, until the client stops."""
     random, number = client.random, 0
     while not client.stopping:
         name = f"{client.name}-{number % 3}"
@@ -74,7 +74,8 @@ async def churn(client: Client, pause_ms: int, factor: int) -> None:
 
 
 async def recreate(client: Client, name: str, pause_ms: int, factor: int) -> None:
-    """Create a topic, write to it under its id, delete it, and at once again under the same name, until the client stops."""
+    """Create a topic, write to it under its id, delete it, and at once do the same under the same name, until the
+    client stops."""
     random, number = client.random, 0
     writer = Producer(client, acks=-1, idempotent=False, pause_ms=pause_ms)
     writer.version = BY_ID

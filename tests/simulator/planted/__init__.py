@@ -1,10 +1,10 @@
-"""Mistakes that the simulator of whole nodes must catch: each is planted for the length of a run.
+"""Mistakes that the simulator of whole nodes must catch: each one is planted for the length of a run.
 
     python -m tests.simulator.planted                 hunt all with fresh seeds, a stated number each
     python -m tests.simulator.planted --record NAME   search a seed for some and record it
 
-`recorded.json` keeps for each the seed and the world that caught it, and by which checker. `make test` replays those: a
-mistake that goes unnoticed means that a checker, or a fault, has got lost.
+For each mistake `recorded.json` keeps the seed and the world that caught it, and the checker. `make test` replays
+those: a mistake that goes unnoticed means that a checker or a fault has been lost.
 """
 
 from tests.simulator.planted import broker, compaction, controller, log, quorum, strangers

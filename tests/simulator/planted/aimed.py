@@ -1,6 +1,7 @@
-"""Faults with an aim: each makes, again and again, the situation in which one kind of mistake does its harm.
+"""Aimed faults: each makes, again and again, the situation in which one kind of mistake does its harm.
 
-They keep the rules of `faults.py`. Where they choose the moment by what a node is about to do, they do what chance could.
+They keep the rules of `faults.py`. Some choose the moment by what a node is about to do, but they do nothing that
+chance could not.
 """
 
 from collections.abc import Callable
@@ -23,10 +24,10 @@ class AimedFaults(RoughFaults):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._voter: Process | None = None
-        """Loses power with every vote that it gives."""
+        """Processes that lose power with every vote that they give."""
         self._voted = 0
         self._reigned = -1
-        """Epoch of the last leader that was overthrown; -1: nobody is."""
+        """The epoch of the last leader that lost power; -1: leaders are left alone."""
         self._awaited: tuple[Process, tuple[bytes, int], Process] | None = None
         """(leader, partition, member): the member restarts as soon as the leader has sent a proposal."""
         self._outpaced: Process | None = None
@@ -59,14 +60,14 @@ class AimedFaults(RoughFaults):
     # ---- tools
 
     def _apart(self, pairs: list[tuple[str, str]], milliseconds: int) -> None:
-        """Nothing gets from the first to the second of each pair for a while."""
+        """Block everything from the first to the second of each pair for a while."""
         for one, other in pairs:
             self.world.block(one, other)
         self.world.say("network", f"FAULT {pairs} do not get through")
         self._after(milliseconds, lambda: self._join(pairs))
 
     def _slow(self, pairs: list[tuple[str, str]], delay_us: int, milliseconds: int) -> None:
-        """What the first sends to the second of each pair takes longer for a while."""
+        """Slow down everything from the first to the second of each pair for a while."""
         for pair in pairs:
             self.world.slow_us[pair] = delay_us
         self.world.say("network", f"FAULT {pairs} are slow")
@@ -94,7 +95,7 @@ class AimedFaults(RoughFaults):
         return [process.name for process in self.cluster.controllers.values()]
 
     def _partition(self, internal: bool = False) -> tuple[Image, int, Process] | None:
-        """Some partition: its row, and who leads it. None: there is none, or no broker may be hurt now."""
+        """A partition: its row and its leader. None: there is none, or no broker may be hurt now."""
         image = self.metadata.image
         rows = [
             row
@@ -109,13 +110,14 @@ class AimedFaults(RoughFaults):
         return None if self._on_guard() else (image, row, self.cluster.brokers[image.leader(row)])
 
     def _untouched(self) -> bool:
-        """No link is cut, and no broker's power cut is unknown."""
+        """Whether no link is cut, and no broker's power cut is still unknown."""
         return not self.world.partitions and not self._on_guard()
 
     # ---- the controllers
 
     def controller_alone(self) -> bool:
-        """The active controller and the others hear nothing of each other; brokers hear all of them. A broker dies."""
+        """The active controller and the other controllers receive nothing from each other; brokers reach all of them. A
+        broker dies."""
         active = self.cluster.active()
         if active is None or active.frozen or not self._untouched():
             return False
@@ -127,7 +129,8 @@ class AimedFaults(RoughFaults):
         return True
 
     def split_vote(self) -> bool:
-        """The active controller loses power, the others do not hear each other, and it loses power with every vote."""
+        """The active controller loses power, the others do not reach each other, and it loses power with every vote
+        that it gives."""
         active = self.cluster.active()
         if active is None or not self._untouched():
             return False
@@ -141,7 +144,7 @@ class AimedFaults(RoughFaults):
         return True
 
     def short_reigns(self) -> bool:
-        """Whoever is elected loses power soon, again and again."""
+        """Each new leader of the quorum loses power soon, again and again."""
         active = self.cluster.active()
         if active is None:
             return False
@@ -179,12 +182,12 @@ class AimedFaults(RoughFaults):
         self._cut_power_after(self.choose.randint(*self.choose.choice(((450, 3_000), (3_000, 60_000)))), process)
 
     def _cut_power_after(self, delay_us: int, process: Process) -> None:
-        """Unless it has ended by itself."""
+        """Cut its power after a delay, unless it has ended by itself."""
         life = process.life
         self.world.after(delay_us, lambda: self._cut_power(process) if process.life == life else None)
 
     def _cut_power(self, process: Process) -> None:
-        """And give it back at once."""
+        """Cut its power and restore it at once."""
         if process.alive:
             self.world.say(process.name, "FAULT power cut")
             process.crash()
@@ -205,8 +208,8 @@ class AimedFaults(RoughFaults):
         return True
 
     def leader_outpaced(self) -> bool:
-        """The active controller is slow to reach one voter. The other one is faster than the leader's disk: then the leader
-        loses power, and that voter for longer."""
+        """The active controller reaches one voter slowly, and the other voter is faster than the leader's disk. Then
+        the leader loses power, and that voter for longer."""
         active = self.cluster.active()
         if active is None or active.frozen or not self._untouched() or self._down:
             return False
@@ -237,7 +240,7 @@ class AimedFaults(RoughFaults):
     # ---- leases
 
     def long_freeze(self) -> bool:
-        """A broker stands still for longer than its lease."""
+        """A broker is frozen for longer than its lease."""
         free = [process for process in self._free_brokers() if not process.frozen]
         if not free:
             return False
@@ -245,11 +248,11 @@ class AimedFaults(RoughFaults):
         return True
 
     def broker_silent(self) -> bool:
-        """No controller hears a broker for longer than its lease; all others do."""
+        """No controller receives anything from a broker for longer than its lease; all others do."""
         return self._broker_apart(to_controllers=True)
 
     def broker_deaf(self) -> bool:
-        """A broker hears no controller for longer than its lease."""
+        """A broker receives nothing from any controller for longer than its lease."""
         return self._broker_apart(to_controllers=False)
 
     def _broker_apart(self, *, to_controllers: bool) -> bool:
@@ -261,7 +264,7 @@ class AimedFaults(RoughFaults):
         return True
 
     def late_lease(self) -> bool:
-        """A broker hears of its lease late, and is not heard after that."""
+        """A broker gets the answer that grants its lease late, and its own messages get lost after that."""
         if not self._untouched():
             return False
         broker = self._some(list(self.cluster.brokers.values())).name
@@ -275,7 +278,7 @@ class AimedFaults(RoughFaults):
     # ---- the ISR
 
     def follower_freezes(self) -> bool:
-        """A follower stands still until its leader wants it out of the ISR."""
+        """A follower is frozen until its leader proposes an ISR without it."""
         found = self._partition()
         if found is None:
             return False
@@ -288,7 +291,7 @@ class AimedFaults(RoughFaults):
         return True
 
     def last_dies(self) -> bool:
-        """All followers stand still until the leader is alone in the ISR; then it dies."""
+        """All followers are frozen until the leader is alone in the ISR. Then it dies."""
         found = self._partition()
         if found is None or any(one.frozen for one in self.cluster.brokers.values()):
             return False
@@ -302,7 +305,8 @@ class AimedFaults(RoughFaults):
         return True
 
     def slow_proposals(self) -> bool:
-        """A leader's requests reach the controllers late, or their answers it, while a follower of it stands still."""
+        """A leader's requests reach the controllers late, or their answers reach it late, while one of its followers is
+        frozen."""
         found = self._partition()
         if found is None:
             return False
@@ -315,8 +319,8 @@ class AimedFaults(RoughFaults):
         return True
 
     def proposal_overtaken(self) -> bool:
-        """A leader wants a follower out of the ISR that stands still. While that is on its way, a member restarts and the
-        leader's connections are cut: what it repeats rests on an ISR that is no more."""
+        """A leader proposes an ISR without a frozen follower. While that is on its way, a member restarts and the
+        leader's connections are cut: what the leader repeats is based on an old ISR."""
         found = self._partition()
         if found is None or not self._untouched() or self._awaited is not None:
             return False
@@ -349,7 +353,7 @@ class AimedFaults(RoughFaults):
         self._after(self._between(20, 120), lambda: self._reset(leader))
 
     def leader_falls_behind(self) -> bool:
-        """What a leader sends to its followers is slow; then it dies, stands still, or loses its connections."""
+        """A leader's messages to its followers are slow. Then it dies, is frozen, or loses its connections."""
         return self._strike(internal=False)
 
     def coordinator_dies(self) -> bool:
@@ -388,8 +392,8 @@ class AimedFaults(RoughFaults):
         return True
 
     def unnoticed_power_cut(self) -> bool:
-        """A broker loses power and is back before a controller hears that its connections are gone; what it then asks of
-        leaders comes late."""
+        """A broker loses power and is back before a controller learns that its connections are gone. Its requests to
+        leaders then come late."""
         process = self._some(list(self.cluster.brokers.values()))
         if not self._guard(process):
             return False

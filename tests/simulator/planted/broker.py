@@ -28,7 +28,7 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 
 @mistake()
 def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
-    """A new follower cuts its log to its own high watermark and asks for no epoch (what KIP-101 did away with)."""
+    """A new follower truncates its log to its own high watermark and asks for no epoch (the rule before KIP-101)."""
     apply, build = Partition.apply, Fetcher._build
 
     def cut(partition: Partition, assignment: Assignment, mono_ms: int) -> tuple[Became, Any]:
@@ -50,13 +50,13 @@ def truncate_by_high_watermark_instead_of_epoch() -> Sequence[Patch]:
 
 @mistake("moving")
 def diverging_epoch_ignored() -> Sequence[Patch]:
-    """A leader does not tell a follower that its log has left the leader's."""
+    """A leader does not tell a follower that its log has diverged."""
     return [instead(Partition, "diverging", lambda partition, offset, epoch: None)]
 
 
 @mistake("moving")
 def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
-    """A fetch is answered under whatever leader epoch, and a follower takes whatever answer."""
+    """A fetch is answered under any leader epoch, and a follower accepts any answer."""
     check = Partition.check_epoch
 
     def lenient(partition: Partition, epoch: int, *, leader_only: bool) -> None:
@@ -70,7 +70,8 @@ def epoch_check_dropped_in_fetch() -> Sequence[Patch]:
 
 @mistake()
 def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
-    """Whoever is to leave the ISR is not waited for any more, though it may be elected yet."""
+    """The high watermark no longer waits for a replica that is about to leave the ISR, though it may still be
+    elected."""
     move = Isr._move
 
     def eager(self: Isr, event: Any, **more: Any) -> Any:
@@ -84,7 +85,8 @@ def isr_shrink_assumed_before_it_is_confirmed() -> Sequence[Patch]:
 
 @mistake("moving")
 def isr_growth_counted_only_when_confirmed() -> Sequence[Patch]:
-    """Whoever is about to join the ISR is not waited for, though the controller may have taken it in already."""
+    """The high watermark does not wait for a replica that is about to join the ISR, though the controller may have
+    added it already."""
     move = Isr._move
 
     def committed_only(self: Isr, event: Any, **more: Any) -> Any:
@@ -120,7 +122,7 @@ def high_watermark_ignores_followers() -> Sequence[Patch]:
 
 @mistake()
 def isr_below_min_insync_acknowledged() -> Sequence[Patch]:
-    """min.insync.replicas is not looked at."""
+    """min.insync.replicas is ignored."""
     return [instead(Partition, "min_insync", property(lambda partition: 1))]
 
 
@@ -138,7 +140,7 @@ def acknowledged_without_followers() -> Sequence[Patch]:
 
 @mistake("moving")
 def acknowledged_by_whoever_leads_later() -> Sequence[Patch]:
-    """A produce that waits is judged by offsets alone: another leader's records may lie there."""
+    """A waiting produce is decided by offsets alone, though another leader's records may be at these offsets."""
 
     def by_offset(partition: Partition, required: int, epoch: int) -> ErrorCode | None:
         return ErrorCode.NONE if partition.high_watermark >= required else None
@@ -148,7 +150,7 @@ def acknowledged_by_whoever_leads_later() -> Sequence[Patch]:
 
 @mistake()
 def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
-    """A consumer is given what the log holds."""
+    """A consumer gets everything in the log."""
     read = reading._read
 
     def all_of_it(partition: Partition, entry: Any, reader: Any, *more: Any) -> Any:
@@ -159,7 +161,7 @@ def fetch_above_the_high_watermark_served() -> Sequence[Patch]:
 
 @mistake("moving")
 def offset_beyond_the_high_watermark_refused() -> Sequence[Patch]:
-    """A new leader calls out of range what it does not know to be committed yet."""
+    """A new leader answers OFFSET_OUT_OF_RANGE for records that it does not know to be committed yet."""
     read = reading._read
 
     def strict(partition: Partition, entry: Any, reader: Any, *more: Any) -> Any:
@@ -185,7 +187,7 @@ def high_watermark_falls_with_a_new_leader() -> Sequence[Patch]:
 
 @mistake("silence")
 def fenced_broker_keeps_serving() -> Sequence[Patch]:
-    """A broker that was active once serves on, lease or not."""
+    """A broker that was active once goes on serving, with or without a lease."""
 
     def serving(life: Lifecycle, now: Any, next_offset: int) -> bool:
         return life.epoch >= 0 and life.state is not State.SHUTDOWN and next_offset > life.epoch
@@ -195,7 +197,8 @@ def fenced_broker_keeps_serving() -> Sequence[Patch]:
 
 @mistake("groups")
 def clients_of_a_fenced_broker_answered() -> Sequence[Patch]:
-    """It knows that it is fenced, and neither closes its clients' connections nor asks before it answers."""
+    """A broker that knows that it is fenced neither closes its clients' connections nor checks the lease before it
+    answers."""
     return [
         instead(Lookups, "admits", lambda lookups, connection, key: True),
         instead(BrokerHeartbeats, "_close_clients", lambda heartbeats, why: None),
@@ -260,7 +263,7 @@ def group_offsets_not_loaded() -> Sequence[Patch]:
 
 @mistake("groups")
 def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
-    """A deposed coordinator answers on from memory, and takes its memory up again when it is elected anew."""
+    """A deposed coordinator still answers from memory, and uses that memory again when it is elected again."""
     gained = Coordinator.gained
     shards: dict[tuple[int, int], Any] = {}
 
@@ -281,13 +284,13 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
 
 @mistake("compacted")
 def offsets_on_their_way_overlooked_when_compacted() -> Sequence[Patch]:
-    """What is visible is written once more behind what has replaced it."""
+    """Compaction writes visible offsets again after the newer ones that are on their way."""
     return [instead(Shard, "last", lambda shard, group, key: shard.offsets.get(group, {}).get(key))]
 
 
 @mistake("compacted")
 def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
-    """The log begins anew when the compaction does, not when it is committed."""
+    """The log start moves when the compaction begins, not when it is committed."""
     compact = Coordinator.compact
 
     def hasty(self: Coordinator, partition: int) -> bool:
@@ -301,7 +304,7 @@ def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
 
 @mistake("groups")
 def group_is_told_the_next_partition() -> Sequence[Patch]:
-    """Who asks for the offset of a partition gets that of another one."""
+    """A fetch of a committed offset returns that of another partition."""
     fetch = Coordinator.fetch
 
     def shifted(coordinator: Coordinator, group: str) -> Any:
@@ -315,7 +318,7 @@ def group_is_told_the_next_partition() -> Sequence[Patch]:
 
 @mistake("groups")
 def joins_not_answered_after_a_while() -> Sequence[Patch]:
-    """Who joins a group late in the life of its coordinator never hears of it."""
+    """A member that joins late in the life of a coordinator gets no answer."""
     join = Coordinator.join
 
     def deaf(coordinator: Coordinator, group: str, ticket: int, request: Any, now: Now) -> None:
@@ -327,7 +330,7 @@ def joins_not_answered_after_a_while() -> Sequence[Patch]:
 
 @mistake("purged")
 def partitions_said_to_begin_too_late() -> Sequence[Patch]:
-    """ListOffsets takes the offset behind the first batch for the first."""
+    """ListOffsets returns the offset after the first batch as the earliest one."""
     ask = PartitionLog.offset_for_time
 
     def late(log: PartitionLog, timestamp: int, upper_offset: int | None = None) -> Any:
@@ -339,7 +342,7 @@ def partitions_said_to_begin_too_late() -> Sequence[Patch]:
 
 @mistake()
 def broker_gives_up_when_its_controller_moves() -> Sequence[Patch]:
-    """It stops, and is started again."""
+    """The broker stops when its controller changes, and is started again."""
     follow = Node._follow_controller
 
     def fickle(node: Node) -> None:
@@ -353,7 +356,7 @@ def broker_gives_up_when_its_controller_moves() -> Sequence[Patch]:
 
 @mistake()
 def produce_accepted_by_a_follower() -> Sequence[Patch]:
-    """Nobody asks whether this broker leads the partition."""
+    """No check whether this broker leads the partition."""
     admit, verdict = Partition.admit, Partition.verdict
 
     def anyone(partition: Partition, acks: int) -> None:
@@ -380,11 +383,11 @@ def an_empty_only_ISR_member_leads() -> Sequence[Patch]:
 
 @mistake("general")
 def a_failed_directory_ends_the_broker() -> Sequence[Patch]:
-    """It does not go on with its other directories."""
+    """The broker does not go on with its other directories."""
     return [instead(BrokerStorage, "fail", lambda *_: False)]
 
 
 @mistake("general")
 def a_replica_that_is_offline_joins_the_ISR() -> Sequence[Patch]:
-    """The controller takes a member back that has just said that it cannot use its replica."""
+    """The controller accepts a member again that has just reported that it cannot use its replica."""
     return [instead(controller_isr, "able", lambda state, row: state.soft.usable(state.image).ids)]

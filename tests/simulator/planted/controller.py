@@ -51,13 +51,13 @@ def alter_isr_of_a_deleted_topic_accepted() -> Sequence[Patch]:
 
 @mistake("moving")
 def alter_isr_of_a_deposed_leader_accepted() -> Sequence[Patch]:
-    """Whoever led the partition once may change its ISR."""
+    """A broker that once led the partition may change its ISR."""
     return [_checks_without(isr._sender_leads, isr._version_is_current)]
 
 
 @mistake("quiet")
 def wrong_broker_epoch_accepted() -> Sequence[Patch]:
-    """AlterIsr and its members count whatever the broker epoch: a process that is gone speaks for the new one."""
+    """AlterIsr and its members are accepted under any broker epoch: a process that is gone speaks for the new one."""
     from actors.broker import isr as leader_side
 
     eligible = isr._eligible
@@ -79,7 +79,7 @@ def wrong_broker_epoch_accepted() -> Sequence[Patch]:
 
 @mistake("silence")
 def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
-    """Nobody looks whether the members that a leader proposes are registered."""
+    """It is not checked whether the members that a leader proposes are registered."""
     from actors.broker import isr as leader_side
 
     return [
@@ -90,7 +90,8 @@ def fenced_broker_accepted_into_the_isr() -> Sequence[Patch]:
 
 @mistake()
 def lease_kept_by_a_deposed_leaders_word() -> Sequence[Patch]:
-    """A new active controller counts leases as if no other could have renewed them: it fences brokers that still serve."""
+    """A new active controller ignores leases that another controller may have renewed: it fences brokers that still
+    serve."""
 
     def take_over(soft: Any, image: Any, now: Any, lease_ms: int, grace_ms: int) -> None:
         for broker in image.brokers():
@@ -125,7 +126,7 @@ def isr_change_without_a_new_version() -> Sequence[Patch]:
 
 @mistake("moving")
 def unclean_leader_elected() -> Sequence[Patch]:
-    """A partition gets a leader from outside its ISR though its topic does not allow that."""
+    """A partition gets a leader from outside its ISR, although its topic does not allow that."""
     elect = fencing.elect
     return [
         instead(fencing, "elect", lambda state, row, unclean: elect(state, row, True)),
@@ -168,7 +169,7 @@ def producer_ids_given_twice() -> Sequence[Patch]:
 
 @mistake()
 def deletion_of_a_topic_answered_and_not_done() -> Sequence[Patch]:
-    """Who deletes a topic is told that it is gone; it stays."""
+    """A client that deletes a topic is told that it is gone, but it stays."""
     decide = delete_topics.delete_topics
 
     def nothing(state: State, request: Any, now: Any, random: Any) -> Result:

@@ -1,7 +1,7 @@
-"""How a kind of world is described, and how one is run with whatever is planted.
+"""How a kind of world is described, and how one is run with a planted mistake.
 
-The worlds are the simulator's own, with another shape and another mix of faults, chosen by the kind alone: what is added
-to the simulator's own mix leaves these worlds, and so the recorded seeds, as they are.
+The worlds are the simulator's own, with another shape and another mix of faults, which depend on the kind alone. So
+additions to the simulator's own mix leave these worlds, and the recorded seeds, as they are.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ HASTE = 8
 
 
 class HastyProducer(Producer):
-    """A producer that pauses little."""
+    """A producer with short pauses."""
 
     def __init__(self, client: Client, *, acks: int, idempotent: bool, pause_ms: int) -> None:
         super().__init__(client, acks=acks, idempotent=idempotent, pause_ms=max(1, pause_ms // HASTE))
@@ -46,22 +46,22 @@ class Kind(NamedTuple):
     pause_ms: tuple[int, int] = (50, 1_000)
     producer: type[Producer] = HastyProducer
     pipeline: type[Producer] = HastyProducer
-    """What half of the idempotent producers are."""
+    """The class of half of the idempotent producers."""
     operator: Callable[[Client, int, int], Any] = churn
-    """What the operator does if the shape has one."""
+    """The operator's work, if the shape has an operator."""
     commits_ms: tuple[int, int] = member.PAUSE_MS
-    """Between two commits of a member of the group."""
+    """The time between two commits of a member of the group."""
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
     """Of producers of compacted topics."""
     piece_bytes: int = offsets_compaction.PIECE_BYTES
-    """Of the offsets that are written once more."""
+    """The segment size of offsets that are compacted."""
 
 
 def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
-    """Run the world of a seed; it ends at `until_ms` of virtual time at the latest."""
+    """Run the world of a seed. It ends at `until_ms` of virtual time at the latest."""
     with ExitStack() as stack:
         for owner, name, value in (
             (simulation, "FAULTY_MS", kind.faulty_ms),

@@ -1,4 +1,4 @@
-"""Mistakes of the partition log: what a producer sent twice, what a crash left, what a cut takes away."""
+"""Mistakes of the partition log: repeated batches, crashes, and truncations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,13 +19,13 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 
 @mistake()
 def duplicate_producer_batch_appended() -> Sequence[Patch]:
-    """Sequence numbers are remembered and not looked at."""
+    """Sequence numbers are stored but not checked."""
     return [instead(Producers, "check", lambda producers, header: None)]
 
 
 @mistake()
 def sequence_check_lost_on_leader_change() -> Sequence[Patch]:
-    """A new leader knows no producer: what the old one had stored is stored again."""
+    """A new leader knows no producer: a batch that the old leader had stored is stored again."""
     apply = Partition.apply
 
     def forgetful(partition: Partition, assignment: Assignment, mono_ms: int) -> tuple[Became, Any]:
@@ -39,7 +39,7 @@ def sequence_check_lost_on_leader_change() -> Sequence[Patch]:
 
 @mistake("moving")
 def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
-    """What was cut off still counts as stored: its repetition is acknowledged and never written."""
+    """Truncated batches still count as stored: a repetition is acknowledged and never written."""
     return [
         instead(Producers, "truncate", lambda producers, offset: True),
         instead(PartitionLog, "rebuild_producers", lambda log, now_ms=-1, otherwise=0, indexed=None: otherwise),
@@ -48,13 +48,13 @@ def sequences_of_a_cut_tail_remembered() -> Sequence[Patch]:
 
 @mistake("pipelined")
 def one_batch_of_a_producer_remembered() -> Sequence[Patch]:
-    """Of five in flight, all but the last are strangers when they are sent again."""
+    """Of five batches in flight, all but the last are unknown when they are sent again."""
     return [instead(producers, "BATCHES_KEPT", 1)]
 
 
 @mistake("pipelined")
 def sequence_gap_taken() -> Sequence[Patch]:
-    """A batch is taken though the one before it was refused."""
+    """A batch is accepted although the one before it was refused."""
 
     def lenient(known: Producers, header: Header) -> Any:
         try:
@@ -94,7 +94,7 @@ def producers_not_rebuilt_at_the_start() -> Sequence[Patch]:
 
 @mistake()
 def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
-    """Every start is taken for one after a clean stop: what the power cut left of the tail is believed."""
+    """Every start is treated as one after a clean stop: what a power cut left of the tail is trusted."""
     recover = broker_storage.recover
 
     def believing(*args: Any, clean: bool, **more: Any) -> Any:
@@ -105,7 +105,7 @@ def log_recovery_keeps_a_torn_batch() -> Sequence[Patch]:
 
 @mistake("rotten")
 def replicated_batch_not_verified() -> Sequence[Patch]:
-    """Nobody looks at checksums: a leader sends what its disk holds, a follower takes it as it comes."""
+    """Checksums are not verified: a leader sends what its disk holds, and a follower accepts it."""
     return [
         instead(log_of, "verify", lambda data, position: batches.header(data, position)),
         instead(reading, "_verify", lambda partition, entry, records: None),
@@ -114,13 +114,13 @@ def replicated_batch_not_verified() -> Sequence[Patch]:
 
 @mistake("moving")
 def cut_forgets_the_epochs() -> Sequence[Patch]:
-    """A cut log still claims the epochs of what was cut off."""
+    """A truncated log still claims the epochs of the batches that were removed."""
     return [instead(EpochCache, "truncate_end", lambda epochs, offset: None)]
 
 
 @mistake("recreated")
 def deleted_topics_log_taken_up_again() -> Sequence[Patch]:
-    """A recreated topic finds the files of its namesake."""
+    """A recreated topic finds the files of the deleted topic of its name."""
     from actors.broker.log.directory import PartitionDirectory
 
     return [
@@ -135,7 +135,7 @@ def _leave_files(storage: Any, partition: Any) -> None:
 
 @mistake("quiet")
 def clean_stop_without_a_flush() -> Sequence[Patch]:
-    """The mark of a clean stop is written, the logs are not: it promises what the disk does not hold."""
+    """The mark of a clean stop is written but the logs are not flushed: it promises what the disk does not hold."""
     sync = broker_storage.BrokerStorage.close
 
     def hasty(storage: Any, replicas: Any, broker_epoch: int, then: Any) -> None:
@@ -156,7 +156,7 @@ def clean_stop_without_a_flush() -> Sequence[Patch]:
 
 @mistake("reassigned")
 def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
-    """A broker that is no replica any more leaves the directory where it is, under its name."""
+    """A broker that has no replica any more leaves the directory where it is, under its name."""
     drop = MetadataApplier.drop
 
     def only_deleted(applier: MetadataApplier, partition: Partition) -> None:
@@ -170,13 +170,13 @@ def files_of_a_replica_that_moved_away_kept() -> Sequence[Patch]:
 
 @mistake("purged")
 def batch_that_the_log_begins_inside_refused() -> Sequence[Patch]:
-    """A follower that is to begin inside a batch waits for one that begins there."""
+    """A follower that must begin inside a batch waits for one that begins at its log start."""
     return [instead(PartitionLog, "begins_inside", lambda log, data, leader_log_start: None)]
 
 
 @mistake("purged")
 def whole_segment_deleted_with_its_first_records() -> Sequence[Patch]:
-    """Who deletes some records of a segment deletes all of them."""
+    """A client that deletes some records of a segment deletes all of them."""
     delete = PartitionLog.delete_records
 
     def generous(log: PartitionLog, offset: int) -> None:
@@ -188,7 +188,7 @@ def whole_segment_deleted_with_its_first_records() -> Sequence[Patch]:
 
 @mistake("purged")
 def epoch_of_a_cut_batch_not_known() -> Sequence[Patch]:
-    """The table of epochs begins with the log, and a batch that began before it is taken for damaged."""
+    """The table of epochs begins with the log, and a batch that began before it is treated as damaged."""
 
     def verify(partition: Partition, entry: Any, records: Any) -> None:
         header = batches.header(records)
@@ -200,7 +200,7 @@ def epoch_of_a_cut_batch_not_known() -> Sequence[Patch]:
 
 @mistake()
 def batch_between_two_others_not_stored() -> Sequence[Patch]:
-    """A follower that is given three batches at once stores the first and the last."""
+    """A follower that gets three batches at once stores only the first and the last."""
     append = PartitionLog.append_fetched
 
     def gappy(log: PartitionLog, data: Any, now_ms: int) -> Any:

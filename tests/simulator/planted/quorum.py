@@ -37,13 +37,13 @@ def vote_before_fsync() -> Sequence[Patch]:
 
 @mistake("voters")
 def metadata_claimed_before_fsync() -> Sequence[Patch]:
-    """A voter's fetch claims records that a power cut takes away."""
+    """A voter's fetch claims records that a power cut removes."""
     return [_at_once(FetchRequest)]
 
 
 @mistake("outpaced")
 def leader_counts_unsynced_metadata() -> Sequence[Patch]:
-    """The leader counts itself with what it has appended."""
+    """The leader counts itself with everything that it has appended."""
     advance = leading.advance
 
     def eager(core: Core) -> None:
@@ -57,7 +57,7 @@ def leader_counts_unsynced_metadata() -> Sequence[Patch]:
 
 @mistake("voters")
 def epoch_resumed_after_a_restart() -> Sequence[Patch]:
-    """A restarted leader goes on in its epoch, with what is left of its log."""
+    """A restarted leader goes on in its epoch, with the rest of its log."""
     begin = election.begin
 
     def resume(core: Core) -> None:
@@ -74,13 +74,13 @@ def epoch_resumed_after_a_restart() -> Sequence[Patch]:
 
 @mistake("deposed")
 def metadata_truncation_skipped() -> Sequence[Patch]:
-    """A replica whose log has left the leader's is not told."""
+    """A replica whose log has diverged from the leader's is not told."""
     return [instead(leading, "_diverging", lambda core, request: None)]
 
 
 @mistake("voters")
 def stale_candidate_elected() -> Sequence[Patch]:
-    """A vote is given though the candidate's log is behind."""
+    """A vote is granted although the candidate's log is behind."""
     may_grant = election._may_grant
 
     def lenient(core: Core, request: Any) -> bool:
@@ -91,7 +91,7 @@ def stale_candidate_elected() -> Sequence[Patch]:
 
 @mistake()
 def fsync_failure_ignored() -> Sequence[Patch]:
-    """A failed sync counts as done: what it should have made durable is claimed."""
+    """A failed sync counts as done, and what it should have made durable is claimed."""
     sync = Runtime.sync
 
     def trusting(runtime: Runtime, files: Any, replacements: Any, then: Callable[[Any], None], *kind: Any) -> None:
@@ -159,7 +159,7 @@ def controller_answers_before_commit() -> Sequence[Patch]:
 
 @mistake()
 def metadata_recovery_forgets_the_end() -> Sequence[Patch]:
-    """The last batch of the metadata log is taken for a torn one at every start."""
+    """The last batch of the metadata log is treated as torn at every start."""
     recover = MetadataLog.recover
 
     def forgetful(log: MetadataLog, now_ms: int, seen: Callable[[Any, int], None], durable: int = 0) -> list[str]:
@@ -187,7 +187,7 @@ def durable_mark_runs_ahead() -> Sequence[Patch]:
 
 @mistake("deposed")
 def held_replies_released_when_leadership_is_lost() -> Sequence[Patch]:
-    """Whoever waits for a commit is told that it happened when the leader is deposed."""
+    """When a leader is deposed, requests that wait for a commit are told that it happened."""
     lost = Replay.lost
 
     def released(replay: Replay, epoch: int) -> None:

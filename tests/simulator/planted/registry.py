@@ -1,7 +1,7 @@
-"""How a mistake is planted: patches that hold for the length of a run, under a name.
+"""How a mistake is planted: named patches that hold for the length of a run.
 
-A mistake is a function without arguments that returns the patches; its name says what is wrong, its docstring what comes
-of it. The rest of the node runs as it is.
+A mistake is a function without arguments that returns the patches. Its name says what is wrong, and its docstring what
+the consequence is. The rest of the node runs as it is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ Patch = AbstractContextManager[Any]
 Plant = Callable[[], Sequence[Patch]]
 PLANTED: dict[str, Plant] = {}
 HUNTED_IN: dict[str, str] = {}
-"""Mistake -> the kind of world (`worlds.py`) that it is hunted in."""
+"""Mistake -> the kind of world (`worlds.py`) in which it is hunted."""
 
 
 def mistake(world: str = "rough") -> Callable[[Plant], Plant]:
@@ -28,13 +28,13 @@ def mistake(world: str = "rough") -> Callable[[Plant], Plant]:
 
 
 def instead(owner: Any, name: str, replacement: Any) -> Patch:
-    """`owner.name` is `replacement` meanwhile."""
+    """A patch that sets `owner.name` to `replacement`."""
     return patch.object(owner, name, replacement)
 
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """The mistake of that name is in the source meanwhile."""
+    """A context in which the mistake of that name is in the source."""
     with ExitStack() as stack:
         for one in PLANTED[name]():
             stack.enter_context(one)

@@ -9,7 +9,7 @@ from tests.simulator.planted.kinds import Kind
 from tests.simulator.simulation import Shape, Topic
 
 LASTS_MS = 1_500
-"""No fault lasts longer."""
+"""The longest time that a fault lasts."""
 MENU = {
     "kill": 5,
     "controllers lose power": 3,
@@ -26,7 +26,7 @@ MENU = {
 
 
 class RoughFaults(Faults):
-    """The faults of a menu; one in three is over, or restarted from, at once."""
+    """The faults of a menu. One in three ends at once, or its process restarts at once."""
 
     def __init__(self, *args: Any, menu: Mapping[str, int] = MENU) -> None:
         super().__init__(*args)

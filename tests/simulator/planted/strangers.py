@@ -1,4 +1,4 @@
-"""Mistakes in what is believed of peers that are no nodes."""
+"""Mistakes in the checks of messages from peers that are no nodes."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 
 @mistake("strange")
 def a_leader_that_is_no_voter_is_believed() -> Sequence[Patch]:
-    """Whoever says that it leads is followed."""
+    """A node follows any replica that says that it leads."""
     return [instead(belief, "may_lead", lambda core, leader_id: leader_id >= 0 and leader_id != core.me.id)]
 
 
 @mistake("strange")
 def an_epoch_far_ahead_is_believed() -> Sequence[Patch]:
-    """A request in the name of a voter moves the epoch as far as it likes."""
+    """A request in the name of a voter raises the epoch without a limit."""
     return [instead(belief, "REQUEST_STEP_MAX", EPOCH_MAX)]
 
 
 @mistake("strange")
 def a_candidate_that_is_no_voter_moves_the_epoch() -> Sequence[Patch]:
-    """Any candidate's higher epoch makes a voter step up."""
+    """A voter adopts the higher epoch of any candidate."""
     vote = election.vote
 
     def eager(core: Core, source: int, request: VoteRequest) -> None:

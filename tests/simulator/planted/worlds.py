@@ -1,4 +1,4 @@
-"""The kinds of worlds, by name. A mistake names the one that it is hunted in."""
+"""The kinds of worlds, by name. A mistake names the kind in which it is hunted."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -20,9 +20,9 @@ from tests.simulator.simulation import Shape, Topic
 from tests.simulator.strangers import Pushy, Strangers
 
 REBALANCED = {"leader.imbalance.check.interval.seconds": "1"}
-"""Leaders go back to the preferred replicas soon: leaderships move between living brokers."""
+"""Leaderships return to the preferred replicas soon, so that they move between living brokers."""
 RETAINED = {"log.retention.check.interval.ms": "1000"}
-"""Segments that nobody needs go while a world lasts."""
+"""Old segments are deleted while a world lasts."""
 BY_HALF = {"replica.lag.time.max.ms": "500"}
 
 
@@ -42,7 +42,7 @@ def _shape(
     members: int = 0,
     purge: bool = False,
 ) -> Callable[[int], Shape]:
-    """Three controllers; the metadata format and the sizes of snapshots are the seed's."""
+    """Three controllers. The seed decides the metadata format and the sizes of snapshots."""
 
     def shape(seed: int) -> Shape:
         choose = random.Random(f"{name} {seed}")
@@ -58,18 +58,18 @@ def _shape(
 
 
 async def _busy(client: Client, pause_ms: int, factor: int) -> None:
-    """An operator who hardly rests."""
+    """An operator with short pauses."""
     await churn(client, pause_ms // 20, factor)
 
 
 async def _recreating(client: Client, pause_ms: int, factor: int) -> None:
-    """Topics come and go and come again."""
+    """Topics are created, deleted and created again."""
     for number in range(8):
         client.spawn(recreate(client, f"{client.name}-{number}", pause_ms // 5, factor))
 
 
 async def _moving(client: Client, pause_ms: int, factor: int) -> None:
-    """Partitions move between brokers all the time, those of topics that come and go too."""
+    """Partitions move between brokers all the time, also those of topics that are created and deleted."""
     names = [f"{client.name}-{number}" for number in range(2)]
     for name in names:
         client.spawn(recreate(client, name, pause_ms // 2, 1))
@@ -78,7 +78,7 @@ async def _moving(client: Client, pause_ms: int, factor: int) -> None:
 
 
 async def _looking(client: Client, pause_ms: int, factor: int) -> None:
-    """Somebody who asks for a group's offsets all the time."""
+    """A client that fetches a group's offsets all the time."""
     onlooker = Member(client, "group", "t0", 2)
     while not client.stopping:
         await onlooker._offsets([0, 1])
@@ -86,7 +86,7 @@ async def _looking(client: Client, pause_ms: int, factor: int) -> None:
 
 
 async def _compacted(client: Client, pause_ms: int, factor: int) -> None:
-    """A few commits fill a segment of the offsets, and somebody asks for a group's all the time."""
+    """A few commits fill a segment of the offsets, and a client fetches a group's offsets all the time."""
     await alter(client, OFFSETS_TOPIC, {"internal.segment.bytes": "1200"})
     await _looking(client, pause_ms, factor)
 

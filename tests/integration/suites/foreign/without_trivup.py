@@ -1,6 +1,6 @@
-"""A pytest plugin for confluent-kafka's tests, which import trivup, a starter of brokers, even when they are given some.
+"""A pytest plugin for confluent-kafka's tests, which import trivup, a starter of brokers, even when brokers are given.
 
-It lies in a folder of its own because that folder goes onto another project's path, where `tests` is that project's.
+It is in a folder of its own, because that folder goes onto another project's path, where `tests` is that project's.
 """
 
 import sys
@@ -8,7 +8,7 @@ import types
 
 
 class KafkaCluster:
-    """Stands for trivup's class; whoever wants a cluster of trivup's gets an error."""
+    """Replaces trivup's class. A test that wants a cluster of trivup's gets an error."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise RuntimeError("this test starts a broker of its own with trivup, which is not here")
