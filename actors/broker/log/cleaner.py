@@ -135,7 +135,7 @@ class LogCleaning:
             for producer_id, one in log.producers.by_id.items()
         ]
         if log.aborting:
-            entries = yield self._slice(log.all_aborted())
+            entries = yield self._slice(log.all_aborted().__call__)
             assert isinstance(entries, list)
             self._entries = {one.last_offset: one for one in _rising(entries)}
         yield from self._fill([one.segments for one in groups(log, found.first_uncleanable)])
@@ -265,8 +265,8 @@ class LogCleaning:
 
 
 def _rising(entries: Sequence[Entry]) -> list[Entry]:
-    """Indexes of several segments as one: last stable offsets do not fall. They may where one index was built again since the
-    data of a transaction went. The lower one is right for both, it only makes a reader look at more entries."""
+    """Indexes of several segments as one, in which last stable offsets do not fall. They would where an index was built
+    again after data of a transaction had gone. The lower one is right for both: a reader looks at more entries."""
     found, stable = list[Entry](), NO_LIMIT
     for one in reversed(entries):
         stable = min(stable, one.last_stable_offset)

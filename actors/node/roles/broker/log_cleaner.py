@@ -109,7 +109,9 @@ class LogCleaner:
             log = partition.log
             if not log.settings.compact or len(log.segments) < 2:
                 continue
-            if log.rebuilt:  # a flush is to replace an index of aborted transactions, and would replace a new one with it
+            if (
+                log.rebuilt
+            ):  # a flush is to replace an index of aborted transactions, and would replace a new one with it
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
