@@ -19,6 +19,7 @@ KIP-534):
 Every CRC is checked; nothing is kept of bytes that are damaged. batch.pyx draws the batch.
 """
 
+from bisect import bisect_right
 from collections import namedtuple
 
 from fastpath.records import compression
@@ -121,25 +122,31 @@ cdef object _error(int fault, Py_ssize_t pos, BatchHeader* h):
 
 
 cdef class Transactions:
-    cdef dict aborted           # producer id -> its aborted transactions, by first offset
+    cdef dict aborted           # producer id -> its aborted transactions, by first offset; no two of them overlap
+    cdef dict begins            # producer id -> their first offsets
     cdef set met                # aborted transactions of which data was there
     cdef set committing         # producers of which data was there since their last marker
     cdef list _kept
 
     def __init__(self, aborted=()):
-        self.aborted, self.met, self.committing, self._kept = {}, set(), set(), []
+        self.aborted, self.begins, self.met, self.committing, self._kept = {}, {}, set(), set(), []
         for one in sorted(Aborted(*one) for one in aborted):
             self.aborted.setdefault(one.producer_id, []).append(one)
+            self.begins.setdefault(one.producer_id, []).append(one.first_offset)
 
     @property
     def kept(self):
         return list(self._kept)
 
     cdef object covering(self, int64_t producer_id, int64_t offset):
-        for one in self.aborted.get(producer_id, ()):
-            if one.first_offset <= offset <= one.last_offset:
-                return one
-        return None
+        begins = self.begins.get(producer_id)
+        if begins is None:
+            return None
+        place = bisect_right(begins, offset) - 1
+        if place < 0:
+            return None
+        one = self.aborted[producer_id][place]
+        return one if offset <= one.last_offset else None
 
     cdef bint data_goes(self, BatchHeader* h):
         """A batch of data in a transaction: whether it was aborted."""

@@ -8,6 +8,8 @@ from actors.node import metrics
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.one_topic import DIRECTORY, OneTopic
+from tests.unit.broker.log import transactions
+from tests.unit.broker.log.logs import content
 
 COMPACT = {
     "cleanup.policy": "compact",
@@ -83,6 +85,23 @@ def test_every_replica_cleans_and_unlinks() -> None:
         )
     latest = {offset: value for offset, value in t.read().items() if offset >= 55}
     assert len(latest) == 5
+
+
+def test_a_log_with_aborted_transactions_is_cleaned() -> None:
+    t = OneTopic(settings=COMPACT, config=CONFIG)
+    write(t, 3)
+    log = t.log(t.leader)
+    transactions.write(log, 9, 0, epoch=0)
+    first = log.log_end_offset - 1
+    transactions.end(log, 9, False)
+    write(t, 60)
+    t.world.run_for(3_000)
+    for broker in t.cluster.brokers:
+        log = t.log(broker)
+        assert log.cleaned_offset == log.segments[-1].base_offset > 40 and not temporary(t, broker)
+        assert [one.base_offset for one in log.aborting] == [0]
+        assert transactions.aborted(log, 0, log.log_end_offset) == [(9, first)]
+        assert first not in [one.base_offset for one in batches.headers(content(log)) if one.count]
 
 
 def test_bytes_a_second_are_kept_to() -> None:

@@ -15,7 +15,9 @@ from actors.broker.log.transaction_index import (
     Aborted,
     Candidates,
     CorruptTransactionIndex,
+    check,
     encode,
+    entries,
     narrowed,
     overlapping,
 )
@@ -41,9 +43,11 @@ class Rebuilt(NamedTuple):
 
 
 class AbortedFound(NamedTuple):
-    """What the job has found. It holds as long as the log has not been cut since."""
+    """What the job has found. It holds as long as the log has not been cut since, and no segments have taken the place of
+    others: an entry of an old one may have lost its marker, and would hide what its producer has committed since."""
 
     generation: int
+    layout: int
     offset: int
     upper_offset: int
     found: list[tuple[int, int]]
@@ -61,6 +65,7 @@ class AbortedSearch(NamedTuple):
     """(offset, path) of the producer snapshots on the disk, rising."""
     disk: Disk
     generation: int
+    layout: int
     offset: int
     upper_offset: int
 
@@ -79,7 +84,39 @@ class AbortedSearch(NamedTuple):
             found += overlapping(candidates.rows, self.offset, self.upper_offset)
             if candidates.complete:
                 break
-        return AbortedFound(self.generation, self.offset, self.upper_offset, found, rebuilt)
+        return AbortedFound(self.generation, self.layout, self.offset, self.upper_offset, found, rebuilt)
+
+
+class Content(NamedTuple):
+    """The whole index of one segment."""
+
+    segment: Segment
+    end_offset: int
+    """Of the segment."""
+    entries: bytes | None
+    """What memory had; None: it is in the file."""
+
+
+class AllAborted(NamedTuple):
+    """The job that reads every entry of a log, in the order of the markers. Raises as AbortedSearch."""
+
+    contents: tuple[Content, ...]
+    segments: tuple[Segment, ...]
+    """All of the log."""
+    snapshots: tuple[tuple[int, str], ...]
+    disk: Disk
+
+    def __call__(self) -> list[Aborted]:
+        found: list[Aborted] = []
+        for segment, end_offset, known in self.contents:
+            try:
+                data = segment.aborted.read(cold=True) if known is None else known
+                assert data is not None
+                check(data, segment.base_offset, end_offset)
+                found += entries(data)
+            except CorruptTransactionIndex:
+                found += built_again(self.disk, self.snapshots, self.segments, segment)
+        return found
 
 
 def built_again(

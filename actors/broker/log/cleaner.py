@@ -9,14 +9,18 @@ sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced.
    before the next group begins. So older values are gone for good before the tombstone behind them is.
 3. What is written is not read by anybody before that. A cleaning that ends early leaves a file that `leftover` names.
 4. Every batch that is read is checked. What is damaged ends the cleaning and changes nothing.
+5. Both passes know every aborted transaction that the log knows when the cleaning begins. The new segment's index has those
+   of which the pass has met data and whose marker is in it. So no entry outlives its marker: a reader that meets one
+   would drop what the producer commits later.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 from actors.broker.log.cleaning import Cleanable, Group, groups
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.segment import CLEANED, Job, Segment
+from actors.broker.log.segment import CLEANED, NO_LIMIT, Job, Segment
+from actors.broker.log.transaction_index import Aborted as Entry
 from actors.ports import File
 from fastpath.records.batch import CorruptBatch
 from fastpath.records.cleaner import Aborted, Cleaner, LastBatch, Transactions, fill
@@ -90,15 +94,15 @@ class LogCleaning:
         limits: Limits,
         seed: bytes,
         now_ms: int,
-        aborted: Iterable[Aborted] = (),
     ) -> None:
-        """`seed`: 16 random bytes. `now_ms`: wall clock. `aborted`: transactions that the log knows to be aborted."""
+        """`seed`: 16 random bytes. `now_ms`: wall clock."""
         self._log = log
         self._found = found
         self._now_ms = now_ms
         self._slice_bytes = max(limits.slice_bytes, SLICE_BYTES_MIN)
         self._output_bytes_max = max(OUTPUT_BYTES_MAX, log.settings.max_message_bytes)
-        self._aborted = list(aborted)
+        self._entries: dict[int, Entry] = {}
+        """Every aborted transaction of the log, by the offset of its marker."""
         self._generation = log.generation
         self._offsets = OffsetMap(
             limits.map_bytes, limits.load_factor, seed, found.first_uncleanable - found.first_dirty
@@ -122,16 +126,21 @@ class LogCleaning:
         return self._log.generation != self._generation
 
     def steps(self) -> Generator[Wish, object, Cleaned]:
-        """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError."""
+        """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
+        an index of aborted transactions is damaged and the log, too."""
         log, found = self._log, self._found
         # What producers write from now on lies behind all that is cleaned.
         last_batches = [
             LastBatch(producer_id, one.epoch, one.batches[-1].last_offset if one.batches else -1)
             for producer_id, one in log.producers.by_id.items()
         ]
+        if log.aborting:
+            entries = yield self._slice(log.all_aborted().__call__)
+            assert isinstance(entries, list)
+            self._entries = {one.last_offset: one for one in _rising(entries)}
         yield from self._fill([one.segments for one in groups(log, found.first_uncleanable)])
         end_offset = found.first_uncleanable if self._whole else self._offsets.latest_offset + 1
-        transactions = Transactions(self._aborted)
+        transactions = self._transactions()
         cleaner = Cleaner(
             self._offsets,
             transactions,
@@ -141,7 +150,7 @@ class LogCleaning:
             output_bytes_max=self._output_bytes_max,
         )
         for group in groups(log, end_offset):
-            yield from self._clean(group, cleaner)
+            yield from self._clean(group, cleaner, transactions)
         return Cleaned(
             end_offset,
             cleaner.records_read,
@@ -155,7 +164,7 @@ class LogCleaning:
     # ---- the map
 
     def _fill(self, wanted: Sequence[Sequence[Segment]]) -> Generator[Wish, object, None]:
-        transactions, start = Transactions(self._aborted), self._found.first_dirty
+        transactions, start = self._transactions(), self._found.first_dirty
         segments = [segment for group in wanted for segment in group]
         behind = [segment.base_offset for segment in segments[1:]] + [self._found.first_uncleanable]
         for segment, end in zip(segments, behind, strict=True):
@@ -188,8 +197,8 @@ class LogCleaning:
 
     # ---- the segments
 
-    def _clean(self, group: Group, cleaner: Cleaner) -> Generator[Wish, object, None]:
-        log, first = self._log, group.segments[0]
+    def _clean(self, group: Group, cleaner: Cleaner, transactions: Transactions) -> Generator[Wish, object, None]:
+        log, first, before = self._log, group.segments[0], len(transactions.kept)
         cleaned = Segment(
             log.disk, log.directory, first.base_offset, log.settings.index_interval_bytes, first.created_ms, CLEANED
         )
@@ -210,7 +219,12 @@ class LogCleaning:
                 position = stop
         cleaned.appended_ms = group.segments[-1].appended_ms
         cleaned.seal()
-        yield Durable(cleaned.write_index())
+        for one in transactions.kept[before:]:
+            cleaned.aborted.append(self._entries[one.last_offset])
+        files = cleaned.write_index()
+        if cleaned.aborted.exists:
+            files += cleaned.aborted.write(sealed=True)
+        yield Durable(files)
         jobs = log.replace(group.segments, cleaned)
         self.leftover = None
         yield Durable([cleaned.log])
@@ -226,6 +240,9 @@ class LogCleaning:
         return left, position + stop
 
     # ---- inside
+
+    def _transactions(self) -> Transactions:
+        return Transactions(Aborted(*one[:3]) for one in self._entries.values())
 
     def _slice(self, job: Job) -> Slice:
         spent, self._bytes = self._bytes, 0
@@ -245,6 +262,16 @@ class LogCleaning:
             if size <= len(data):
                 return data
         raise DamagedSegment(f"{segment.log.path} ends inside the batch at byte {position}")
+
+
+def _rising(entries: Sequence[Entry]) -> list[Entry]:
+    """Indexes of several segments as one, in which last stable offsets do not fall. They would where an index was built
+    again after data of a transaction had gone. The lower one is right for both: a reader looks at more entries."""
+    found, stable = list[Entry](), NO_LIMIT
+    for one in reversed(entries):
+        stable = min(stable, one.last_stable_offset)
+        found.append(one._replace(last_stable_offset=stable))
+    return found[::-1]
 
 
 def _damaged(segment: Segment, position: int, error: CorruptBatch) -> DamagedSegment:

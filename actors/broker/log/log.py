@@ -14,14 +14,14 @@ This file alone decides in which segment an offset lies and when a new segment b
 5. Leader epochs, producers and indexes of aborted transactions always describe exactly the batches in the log.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from actors.broker.log import markers
-from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, Part, built_again
+from actors.broker.log.aborted_search import AbortedFound, AbortedSearch, AllAborted, Content, Part, built_again
 from actors.broker.log.checkpoints import LEADER_EPOCHS
 from actors.broker.log.cutting import INSIDE_BYTES_MAX, Preparation, Prepared
 from actors.broker.log.directory import PARTITION_METADATA, write_topic_id
@@ -368,12 +368,15 @@ class PartitionLog:
         """`cleaned`, which is durable, takes the place of the neighbours `old`; jobs that unlink. Readers of those go on.
 
         A crash leaves either all of the old ones or `cleaned` under a name that says what is to be done. Raises
-        SegmentsChanged, DiskFailed.
+        SegmentsChanged, also while a flush is to replace an old index of aborted transactions, which would come over the
+        new one; DiskFailed.
         """
         bases = [segment.base_offset for segment in self.segments]
         place = bases.index(old[0].base_offset) if old[0].base_offset in bases else 0
         if self.segments[place : place + len(old)] != list(old) or old[-1] is self.active:
             raise SegmentsChanged(f"{self.directory} has other segments than those that were cleaned")
+        if any(segment in self.rebuilt for segment in old):
+            raise SegmentsChanged(f"{self.directory} has an index that the next flush replaces")
         cleaned.rename(SWAP)
         jobs = []
         for segment in old:
@@ -381,6 +384,9 @@ class PartitionLog:
             jobs.append(segment.delete(close=False))
         cleaned.rename("")
         self.segments[place : place + len(old)] = [cleaned]
+        self.aborting = [segment for segment in self.aborting if segment not in old]
+        if cleaned.aborted.exists:
+            insort(self.aborting, cleaned, key=_base_offset)
         self.indexes.touch(cleaned)
         self._hints.clear()
         self.layout += 1
@@ -519,11 +525,21 @@ class PartitionLog:
             known = index.candidates(offset, upper_offset, end, cold=False) if index.in_memory else None
             parts.append(Part(one, end, known))
         segments, snapshots = tuple(self.segments), self._snapshot_paths()
-        return AbortedSearch(tuple(parts), segments, snapshots, self.disk, self._generation, offset, upper_offset)
+        return AbortedSearch(
+            tuple(parts), segments, snapshots, self.disk, self._generation, self.layout, offset, upper_offset
+        )
+
+    def all_aborted(self) -> AllAborted:
+        """The job that reads every entry of the log."""
+        contents = []
+        for one in self.aborting:
+            known = one.aborted.read(cold=False) if one.aborted.in_memory else None
+            contents.append(Content(one, self._end_of(one), None if known is None else bytes(known)))
+        return AllAborted(tuple(contents), tuple(self.segments), self._snapshot_paths(), self.disk)
 
     def take_rebuilt(self, search: AbortedFound) -> bool:
         """Keep the indexes that a search has built again; whether the log is still what it was when the search began."""
-        if search.generation != self._generation:
+        if (search.generation, search.layout) != (self._generation, self.layout):
             return False
         for segment, entries, _ in search.rebuilt:
             if segment in self.aborting and segment not in self.rebuilt:
@@ -615,6 +631,7 @@ class PartitionLog:
             return
         self._durable_generation = flush.generation
         self.shortened.clear()
+        self._came_late(flush)
         for segment, content in flush.indexes:
             segment.aborted.replaced(content)
         if self.rebuilt:
@@ -632,6 +649,10 @@ class PartitionLog:
         for offset in flush.snapshots:
             if offset not in self._pending and offset not in self.snapshots:
                 self.disk.remove(self._snapshot_path(offset))
+        self._came_late(flush)
+
+    def _came_late(self, flush: Flush) -> None:
+        """Indexes that the sync has replaced may be those of segments that have gone, or been replaced, since."""
         for segment, _ in flush.indexes:
             here = next((one for one in self.segments if one.base_offset == segment.base_offset), None)
             if here is None:
@@ -640,7 +661,10 @@ class PartitionLog:
                 if not here.aborted.in_memory:
                     here.aborted.rebuild(self.built_again(here))
                 here.aborted.rewrite()
-                self.rebuilt.append(here)
+                if here not in self.rebuilt:
+                    self.rebuilt.append(here)
+                if here not in self.aborting:
+                    insort(self.aborting, here, key=_base_offset)
 
     def mark_flushed_to(self, offset: int) -> None:
         """At the start: everything below `offset` is durable already."""

@@ -11,7 +11,7 @@ This file alone decides what is believed. Rules:
 4. An index that is missing, damaged or does not agree with its log is built again. On a full disk it stays in memory until
    the next flush: no log needs room to be opened.
 5. A segment under the name `.swap` is whole, and takes the place of all that begin inside it. One under `.cleaned` is not,
-   and goes.
+   and goes. A `.txnindex.swap` whose log has its name already is that log's.
 6. The index of aborted transactions of a segment behind the recovery point, and of the last one, is built again. Of the
    others a file that is not sound is.
 7. Epochs and producers come from their files as far as these reach, and from the batches after that. State that claims
@@ -120,9 +120,17 @@ def _finish_swaps(log: PartitionLog) -> None:
     whole = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG + SWAP}
     # Apache Kafka may split one segment into several: then all of them count, or none.
     whole = {base for base in whole if not cleaned or base < min(cleaned)}
+    # The index of aborted transactions gets its name behind the log file: with that done, it alone is left to be renamed.
+    named = {int(one[:20]) for one in names if one[:20].isdecimal() and one[20:] == LOG}
+    named = {base for base in named - whole if not cleaned or base < min(cleaned)}
     for name in names:
-        if name.endswith(SWAP) and (not name[:20].isdecimal() or int(name[:20]) not in whole):
-            log.disk.remove(f"{log.directory}/{name}")
+        if not name.endswith(SWAP) or (name[:20].isdecimal() and int(name[:20]) in whole):
+            continue
+        path = f"{log.directory}/{name}"
+        if name[20:] == TRANSACTION_INDEX + SWAP and name[:20].isdecimal() and int(name[:20]) in named:
+            log.disk.rename(path, path.removesuffix(SWAP))
+        else:
+            log.disk.remove(path)
     for base in sorted(whole):
         swap = Segment(log.disk, log.directory, base, log.settings.index_interval_bytes, 0, SWAP)
         end = swap.scan(SegmentIndex(base), 0, base, check_from=NO_LIMIT).next_offset

@@ -370,12 +370,18 @@ class Segment:
         return file
 
     def rename(self, suffix: str) -> None:
-        """Give its files other names, the log file last: where that has its name the indexes have theirs."""
-        for one in (INDEX, TIME_INDEX, LOG):
+        """Give its files other names, the indexes before the log file: where that has its name they have theirs.
+
+        Only when the segment becomes part of the log the index of aborted transactions comes last: a start cannot tell one
+        beside a `.swap` log from that of a segment that goes, and has no other place to learn what is in it.
+        """
+        order = (INDEX, TIME_INDEX, TRANSACTION_INDEX, LOG) if suffix else (INDEX, TIME_INDEX, LOG, TRANSACTION_INDEX)
+        for one in order:
             path = self.path(one)
             if one == LOG or self.disk.exists(path):
                 self.disk.rename(path, path.removesuffix(self.suffix) + suffix)
         self.suffix = suffix
+        self.aborted.renamed(self.path(TRANSACTION_INDEX))
 
     def delete(self, *, close: bool = True) -> Job:
         """Take the files out of the log by renaming them; the job unlinks them. Without `close` those who read go on."""
@@ -385,7 +391,7 @@ class Segment:
             if self.disk.exists(path):
                 self.disk.rename(path, path + DELETED)
                 paths.append(path + DELETED)
-        index = self.aborted.delete(DELETED)
+        index = self.aborted.delete(DELETED, close=close)
         if index is not None:
             paths.append(index)
         self.suffix += DELETED

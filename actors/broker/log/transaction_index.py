@@ -300,9 +300,14 @@ class TransactionIndex:
             self.rebuilt = False
             self.close()
 
-    def delete(self, suffix: str) -> str | None:
-        """Rename the file; its new name, None: there is none."""
-        self.close()
+    def renamed(self, path: str) -> None:
+        """The file, if there is one, has that name now."""
+        self.path = path
+
+    def delete(self, suffix: str, *, close: bool = True) -> str | None:
+        """Rename the file; its new name, None: there is none. Without `close` a sync that has the handle goes on."""
+        if close:
+            self.close()
         if not self.exists or not self._disk.exists(self.path):
             return None
         self._disk.rename(self.path, self.path + suffix)

@@ -325,7 +325,7 @@ class _Fetch:
             if isinstance(result, FileNotFoundError) and log.layout != layout:
                 return self.attempt(expired)  # the cleaner was
             if isinstance(result, AbortedFound):
-                for one in result.rebuilt:
+                for one in result.rebuilt if log.layout == layout else ():  # else the cleaner may have taken the file
                     where = one.segment.aborted.path
                     self._context.runtime.log.warning(f"{where} is damaged, and is built again: {one.reason}")
                 entry.aborted = result

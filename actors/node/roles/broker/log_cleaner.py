@@ -109,7 +109,7 @@ class LogCleaner:
             log = partition.log
             if not log.settings.compact or len(log.segments) < 2:
                 continue
-            if log.aborting:  # its indexes of aborted transactions would have to be written anew with the segments
+            if log.rebuilt:  # a flush is to replace an index of aborted transactions: it would come over the new one
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
