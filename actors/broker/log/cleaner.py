@@ -1,6 +1,6 @@
 """One cleaning of one log, in slices.
 
-This file alone decides in which order a cleaning reads, writes and syncs. It is a generator of what it wants done, and is
+This file alone decides in which order a cleaning reads, writes and syncs. It is a generator of effects, and is
 sent the result: `Slice`, a job for a thread, and `Durable`, files to be synced. Rules:
 
 1. The dirty part is read into the offset map, as far as that has room. Then all segments up to there are written anew,
@@ -81,7 +81,7 @@ class Cleaned(NamedTuple):
     map_capacity: int
 
 
-Wish = Slice | Durable | Retired
+Effect = Slice | Durable | Retired
 
 
 class LogCleaning:
@@ -125,7 +125,7 @@ class LogCleaning:
         """The log was cut since this began: what was read may not be there any more."""
         return self._log.generation != self._generation
 
-    def steps(self) -> Generator[Wish, object, Cleaned]:
+    def steps(self) -> Generator[Effect, object, Cleaned]:
         """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
         an index of aborted transactions is damaged and the log, too."""
         log, found = self._log, self._found
@@ -163,7 +163,7 @@ class LogCleaning:
 
     # ---- the map
 
-    def _fill(self, wanted: Sequence[Sequence[Segment]]) -> Generator[Wish, object, None]:
+    def _fill(self, wanted: Sequence[Sequence[Segment]]) -> Generator[Effect, object, None]:
         transactions, start = self._transactions(), self._found.first_dirty
         segments = [segment for group in wanted for segment in group]
         behind = [segment.base_offset for segment in segments[1:]] + [self._found.first_uncleanable]
@@ -197,7 +197,7 @@ class LogCleaning:
 
     # ---- the segments
 
-    def _clean(self, group: Group, cleaner: Cleaner, transactions: Transactions) -> Generator[Wish, object, None]:
+    def _clean(self, group: Group, cleaner: Cleaner, transactions: Transactions) -> Generator[Effect, object, None]:
         log, first, before = self._log, group.segments[0], len(transactions.kept)
         cleaned = Segment(
             log.disk, log.directory, first.base_offset, log.settings.index_interval_bytes, first.created_ms, CLEANED

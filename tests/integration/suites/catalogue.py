@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".tools"
 FETCH_SECONDS_MAX = 300
 
-TRANSACTIONS = "transactions"
 ACLS = "ACLs"
 SCRAM = "SCRAM credentials"
 
@@ -41,9 +40,6 @@ class Suite(NamedTuple):
     """Settings of all brokers that a new cluster of Apache Kafka makes by itself; here they are set on rayft."""
 
 
-_KP_PRODUCER = "test.integration.test_producer_integration."
-_CK_TRANSACTIONS = "tests.integration.producer.test_transactions."
-
 KAFKA_PYTHON = Suite(
     name="kafka-python",
     repository="https://github.com/dpkp/kafka-python.git",
@@ -54,8 +50,6 @@ KAFKA_PYTHON = Suite(
     config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"},
     brokers=1,
     excluded={
-        _KP_PRODUCER + "test_transactional_producer_messages": TRANSACTIONS,
-        _KP_PRODUCER + "test_transactional_producer_offsets": TRANSACTIONS,
         "test.integration.test_admin_integration.test_create_describe_delete_acls": ACLS,
     },
     directories=("servers/4.3.0/kafka-bin",),
@@ -71,10 +65,6 @@ CONFLUENT = Suite(
     config={"group.initial.rebalance.delay.ms": "0"},
     brokers=3,
     excluded={
-        _CK_TRANSACTIONS + "test_commit_transaction": TRANSACTIONS,
-        _CK_TRANSACTIONS + "test_abort_transaction": TRANSACTIONS,
-        _CK_TRANSACTIONS + "test_abort_retry_commit_transaction": TRANSACTIONS,
-        _CK_TRANSACTIONS + "test_send_offsets_committed_transaction": TRANSACTIONS,
         "tests.integration.admin.test_basic_operations.test_basic_operations": ACLS,
         "tests.integration.admin.test_user_scram_credentials.test_user_scram_credentials": SCRAM,
     },

@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterable
 from functools import partial as bound
 from typing import NamedTuple
 
-from actors.broker.log.cleaner import Cleaned, DamagedSegment, Durable, Limits, LogCleaning, Slice, Wish
+from actors.broker.log.cleaner import Cleaned, DamagedSegment, Durable, Effect, Limits, LogCleaning, Slice
 from actors.broker.log.cleaning import Cleanable, cleanable, due
 from actors.broker.log.log import PartitionLog, SegmentsChanged
 from actors.broker.log.segment import Job
@@ -40,7 +40,7 @@ class Running(NamedTuple):
     partition: Partition
     log: PartitionLog
     cleaning: LogCleaning
-    steps: Generator[Wish, object, Cleaned]
+    steps: Generator[Effect, object, Cleaned]
     began_ms: int
     """Monotonic."""
 
@@ -163,7 +163,7 @@ class LogCleaner:
         try:
             if isinstance(result, Exception):
                 raise result
-            wish = running.steps.send(result)
+            effect = running.steps.send(result)
         except StopIteration as end:
             self._cleaned(running, end.value)
         except SegmentsChanged:
@@ -179,7 +179,7 @@ class LogCleaner:
             self._end(running)
             self._set_aside(running.partition, str(error) or repr(error))
         else:
-            self._carry_out(running, wish)
+            self._carry_out(running, effect)
 
     def _wanted(self, running: Running) -> bool:
         partition, log = running.partition, running.log
@@ -193,19 +193,19 @@ class LogCleaner:
             or self._storage.failed(log.disk)
         )
 
-    def _carry_out(self, running: Running, wish: Wish) -> None:
+    def _carry_out(self, running: Running, effect: Effect) -> None:
         runtime = self._runtime
-        if isinstance(wish, Slice):
-            self._spend(wish.bytes)
-            begin = bound(runtime.work, wish.job, bound(self._go_on, running), WorkKind.CLEANING)
+        if isinstance(effect, Slice):
+            self._spend(effect.bytes)
+            begin = bound(runtime.work, effect.job, bound(self._go_on, running), WorkKind.CLEANING)
             if self._free_ms > runtime.now.mono_ms:
                 runtime.waiting.timers.at(self._free_ms, begin)
             else:
                 begin()
-        elif isinstance(wish, Durable):
-            runtime.sync(wish.files, [], bound(self._go_on, running))
+        elif isinstance(effect, Durable):
+            runtime.sync(effect.files, [], bound(self._go_on, running))
         else:
-            self._storage.retire_segments(running.partition, wish.segments, wish.jobs)
+            self._storage.retire_segments(running.partition, effect.segments, effect.jobs)
             self._go_on(running, None)
 
     def _spend(self, size: int) -> None:
