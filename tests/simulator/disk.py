@@ -85,6 +85,8 @@ class VirtualFile:
         if self.disk.unreadable is not None and self.disk.unreadable(self.path, position, size):
             self.disk.refused += 1
             raise DiskFailed(errno.EIO, f"read failed at byte {position}", self.path)
+        if self.closed and self.disk.files.get(self.path) is not self.inode:
+            raise FileNotFoundError(errno.ENOENT, "closed and removed", self.path)
         return self._bytes(position, size)
 
     def _bytes(self, position: int, size: int) -> memoryview:

@@ -153,6 +153,22 @@ def test_a_cut_ends_a_cleaning_and_the_next_one_goes_on() -> None:
     t.until(lambda: t.log(2).cleaned_offset > 0)
 
 
+def test_retention_ends_a_cleaning_and_sets_nothing_aside() -> None:
+    """With compact,delete the oldest segments may go while the cleaner reads them."""
+    config = CONFIG | {"log.cleaner.io.max.bytes.per.second": "3000", "log.retention.check.interval.ms": "1000"}
+    t = OneTopic(settings=COMPACT | {"cleanup.policy": "compact,delete"}, config=config)
+    write(t, 120, keys=120)
+    t.until(lambda: bool(cleaner(t, 1)._running) and bool(temporary(t, 1)))
+    slow(t, 100)
+    change(t, 2, "t", retention_bytes="500")
+    t.until(lambda: t.log(1).log_start_offset == t.log(1).segments[-1].base_offset > 0)
+    slow(t, 1_000_000)
+    change(t, 2, "t", retention_bytes="-1")
+    write(t, 120, keys=120)
+    t.until(lambda: t.log(1).cleaned_offset >= 120, 200_000)
+    assert not t.world.errors and not any(cleaner(t, broker).uncleanable for broker in t.cluster.brokers)
+
+
 def test_what_is_damaged_is_set_aside_and_told_once() -> None:
     t = OneTopic(settings=COMPACT, config=CONFIG | {"log.cleaner.enable": "false"})
     write(t, 60)

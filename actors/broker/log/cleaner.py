@@ -104,6 +104,8 @@ class LogCleaning:
         self._entries: dict[int, Entry] = {}
         """Every aborted transaction of the log, by the offset of its marker."""
         self._generation = log.generation
+        self._layout = log.layout
+        """As the log's, but for what this cleaning itself has replaced."""
         self._offsets = OffsetMap(
             limits.map_bytes, limits.load_factor, seed, found.first_uncleanable - found.first_dirty
         )
@@ -122,8 +124,8 @@ class LogCleaning:
 
     @property
     def outdated(self) -> bool:
-        """The log was cut since this began: what was read may not be there any more."""
-        return self._log.generation != self._generation
+        """The log was cut since this began, or has lost segments to retention: what was read may not be there any more."""
+        return self._log.generation != self._generation or self._log.layout != self._layout
 
     def steps(self) -> Generator[Effect, object, Cleaned]:
         """Raises DamagedSegment, SegmentsChanged, DiskFull, DiskFailed, FileNotFoundError, MemoryError; CorruptBatch where
@@ -226,7 +228,7 @@ class LogCleaning:
             files += cleaned.aborted.write(sealed=True)
         yield Durable(files)
         jobs = log.replace(group.segments, cleaned)
-        self.leftover = None
+        self.leftover, self._layout = None, log.layout
         yield Durable([cleaned.log])
         yield Retired(group.segments, jobs)
 

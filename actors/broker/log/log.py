@@ -147,7 +147,7 @@ class PartitionLog:
         """The recovery point that a checkpoint on the disk has. What is below is never scanned again: the batches there need
         not tell where leader epochs began. Invariant: at most the recovery point."""
         self.layout = 0
-        """Rises whenever segments take the place of others: who has read the old ones must not mix them with these."""
+        """Rises whenever segments go or take the place of others: whoever has read the old ones must not go on with them."""
         self.epochs = EpochCache()
         self.producers = Producers()
         self.snapshots: list[int] = []
@@ -400,6 +400,7 @@ class PartitionLog:
         return jobs
 
     def _retire(self, segment: Segment) -> Job:
+        self.layout += 1
         self.indexes.forget(segment)
         for some in (self.aborting, self.rebuilt):
             if segment in some:
