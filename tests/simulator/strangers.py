@@ -35,6 +35,8 @@ EFFECTIVE = frozenset({
     "BrokerHeartbeat", "AllocateProducerIds",
 })  # fmt: skip
 """Requests that any client, or any new broker, may send."""
+PREFERRED, UNCLEAN = 0, 1
+"""Election types of ElectLeaders."""
 
 
 class Connection:
@@ -262,6 +264,8 @@ class Strangers:
         version = self.choose.choice(api.versions)
         kind = message(f"v28:{api.name}Request" if framing.is_draft(api.name) else f"{api.name}Request")
         body = random_message(kind, version, self.choose)
+        if api.name == "ElectLeaders" and body.election_type == UNCLEAN:
+            body.election_type = PREFERRED  # any client may ask for the election that loses records
         with contextlib.suppress(WireError):  # a value that this version cannot carry
             framing.encode_request(api.name, version, 1, "stranger", body)
             yield api.name, version, body
