@@ -382,8 +382,8 @@ class Coordinator:
 
     def tick(self, now: Now) -> None:
         """Transactions that are over their time, ids that have expired, completions to write again."""
-        due = [ending for due_ms, ending in self._retries if due_ms <= now.mono_ms]
-        if due:
+        if self._retries:  # every turn of every broker comes by here
+            due = [ending for due_ms, ending in self._retries if due_ms <= now.mono_ms]
             self._retries = [one for one in self._retries if one[0] > now.mono_ms]
             for ending in due:
                 self.marked(ending, now)
@@ -408,7 +408,7 @@ class Coordinator:
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
-        due_ms = min((due_ms for due_ms, _ in self._retries), default=FAR_MS)
+        due_ms = min(due_ms for due_ms, _ in self._retries) if self._retries else FAR_MS
         if self._held:
             due_ms = min(due_ms, self._held[0][0])
         if self._suspects:

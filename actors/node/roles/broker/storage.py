@@ -216,7 +216,7 @@ class BrokerStorage:
             )
         except DiskFailed as error:
             self._runtime.log.error(
-                f"{found.name} in {self._path(directory.disk)} is offline, it cannot be opened: {error}"
+                f"{found.name} in {self.path(directory.disk)} is offline, it cannot be opened: {error}"
             )
             self._unopened.add(directory.disk)
             self._failing(directory.disk, error)
@@ -263,7 +263,7 @@ class BrokerStorage:
         for partition in here:
             self._take_offline(replicas, partition, Offline.FAILED)
         self._runtime.log.error(
-            f"log directory {self._path(disk)} is offline with {len(here)} partitions: {error}. Repair or replace the disk "
+            f"log directory {self.path(disk)} is offline with {len(here)} partitions: {error}. Repair or replace the disk "
             f"and start this broker again; the other directories are served"
         )
         return True
@@ -423,7 +423,7 @@ class BrokerStorage:
         image: until then they are not here, and the checkpoints would forget them."""
         if self._full_disks.lacks:
             for disk in self._full_disks.over(now.mono_ms):
-                self._runtime.log.info(f"there is room in {self._path(disk)} again: appends are taken")
+                self._runtime.log.info(f"there is room in {self.path(disk)} again: appends are taken")
         if now.mono_ms >= self._checkpoint_ms:
             self._checkpoint_ms = now.mono_ms + self._checkpoint_interval_ms
             self._look(replicas)
@@ -451,11 +451,11 @@ class BrokerStorage:
                 self._listed_ids[partition.topic, partition.number] = partition.topic_id
                 self._take_offline(replicas, partition, Offline.REMOVED)
                 self._runtime.log.error(
-                    f"{partition!r} is offline: {missing} was removed from {self._path(log.disk)} under the running broker. "
+                    f"{partition!r} is offline: {missing} was removed from {self.path(log.disk)} under the running broker. "
                     f"What was in it is gone, unless another replica has it"
                 )
             elif not self.fail(replicas, log.disk, gone):
-                self._runtime.stop(1, f"log directory {self._path(log.disk)} cannot be used: {gone}")
+                self._runtime.stop(1, f"log directory {self.path(log.disk)} cannot be used: {gone}")
                 return
 
     def _gone(self, disk: Disk) -> DiskFailed | None:
@@ -484,7 +484,7 @@ class BrokerStorage:
     def unlink(self, disk: Disk, jobs: list[Job]) -> None:
         """Run unlinking in a thread."""
         if jobs:
-            self._runtime.work(lambda: _each(jobs), lambda result: self._done(disk, result))
+            self._runtime.work(lambda: _each(jobs), lambda result: self.job_done(disk, result))
 
     # ---- inside
 
@@ -494,7 +494,7 @@ class BrokerStorage:
             if found.topic_id is not None and found.topic_id == same.topic_id:
                 self._runtime.stop(
                     1,
-                    f"{found.name} is in {self._path(other.disk)} and in {self._path(directory.disk)}: take the copy away "
+                    f"{found.name} is in {self.path(other.disk)} and in {self.path(directory.disk)}: take the copy away "
                     f"that is out of date",
                 )
                 return
@@ -503,13 +503,14 @@ class BrokerStorage:
     def _tell_of_room(self, refusals: dict[Disk, DiskFull]) -> None:
         for disk, why in refusals.items():
             if self._full_disks.refused(disk, self._runtime.now.mono_ms):
-                self._runtime.log.error(f"no append to {self._path(disk)} is taken until there is room: {why}")
+                self._runtime.log.error(f"no append to {self.path(disk)} is taken until there is room: {why}")
         refusals.clear()
 
-    def _path(self, disk: Disk) -> str:
+    def path(self, disk: Disk) -> str:
+        """Of a log directory, for sentences and metrics."""
         return next(path for path, mine in self.paths() if mine is disk)
 
-    def _done(self, disk: Disk, result: object) -> None:
+    def job_done(self, disk: Disk, result: object) -> None:
         """A job in one directory has ended."""
         self._noted(result)
         self._failing(disk, result)
@@ -517,14 +518,6 @@ class BrokerStorage:
     def _note_compacted(self, log: PartitionLog) -> None:
         if log.settings.compact and len(log.segments) > 1:
             self.compacted = True
-
-    def path(self, disk: Disk) -> str:
-        """Of a log directory, for sentences and metrics."""
-        return self._path(disk)
-
-    def job_done(self, disk: Disk, result: object) -> None:
-        """A job of the cleaner in one directory has ended."""
-        self._done(disk, result)
 
     def _failing(self, disk: Disk, result: object) -> None:
         if isinstance(result, DiskFailed) and result.errno in DEVICE_ERRORS:
@@ -615,7 +608,7 @@ class BrokerStorage:
             self._runtime.work(lambda: [job() for job in retained.warm], lambda result: self._retry(partition, result))
 
     def _retry(self, partition: Partition, result: object) -> None:
-        self._done(partition.log.disk, result)
+        self.job_done(partition.log.disk, result)
         if not isinstance(result, Exception) and not partition.removed:
             self._retain(partition, self._runtime.now)
 
@@ -646,12 +639,12 @@ class BrokerStorage:
         try:
             disk.rename(name, to)
         except DiskFailed as error:
-            self._done(disk, error)
+            self.job_done(disk, error)
             return False
         return True
 
     def _remove(self, disk: Disk, name: str) -> None:
-        self._runtime.work(lambda: disk.remove(name), lambda result: self._done(disk, result))
+        self._runtime.work(lambda: disk.remove(name), lambda result: self.job_done(disk, result))
 
 
 def _each(jobs: list[Job]) -> None:
