@@ -50,8 +50,11 @@ class Rate:
 
     def covered_ms(self, now_ms: int) -> int:
         """The time over which the sum is taken."""
-        self._purge(now_ms)
-        elapsed = now_ms - min(self._starts, default=now_ms)
+        if self._starts:
+            self._purge(now_ms)
+        else:
+            self._begin(0, now_ms)
+        elapsed = now_ms - min(self._starts)
         missing = self.window.samples - 1 - elapsed // self.window.sample_ms
         return max(1, elapsed + max(0, missing) * self.window.sample_ms)
 
