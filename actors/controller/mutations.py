@@ -11,12 +11,12 @@ This file alone decides what is charged, and when a request is refused. Rules:
 4. The tokens are soft state: with a new active controller every bucket is full again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from actors.metadata.ops import EntitySet
 from actors.quotas.accounts import Account, Accounts
 from actors.quotas.buckets import TokenBucket
-from actors.quotas.levels import MUTATION, Limits, user_of
+from actors.quotas.levels import MUTATION, Charged, Limits, user_of
 from actors.quotas.rates import Window
 
 Charge = Callable[[int], bool]
@@ -34,6 +34,10 @@ class Mutations:
     def __init__(self) -> None:
         self._limits: Limits | None = None
         self._accounts: Accounts[TokenBucket] | None = None
+
+    def newest(self, most: int, now_ms: int) -> Iterator[tuple[Charged, Account[TokenBucket]]]:
+        """Who was charged last."""
+        return iter(()) if self._accounts is None else self._accounts.newest(most, now_ms)
 
     def changed(self) -> None:
         """Quotas are others now."""

@@ -9,9 +9,10 @@ This file alone decides how much of this there is. Rules:
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from actors.quotas.levels import Charged
 from actors.quotas.rates import Average
 
 ACCOUNTS_MAX = 10_000
@@ -41,12 +42,12 @@ class Accounts(Generic[M]):
     def __init__(self, begin: Callable[[], M]) -> None:
         """`begin`: what a new account measures with."""
         self._begin = begin
-        self._by_name: OrderedDict[Hashable, Account[M]] = OrderedDict()
+        self._by_name: OrderedDict[Charged, Account[M]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def get(self, name: Hashable, bound: float, now_ms: int) -> Account[M]:
+    def get(self, name: Charged, bound: float, now_ms: int) -> Account[M]:
         """The account of that name, which is charged now."""
         account = self._by_name.get(name)
         if account is None:
@@ -57,7 +58,7 @@ class Accounts(Generic[M]):
         account.bound, account.charged_ms = bound, now_ms
         return account
 
-    def newest(self, most: int, now_ms: int) -> Iterator[tuple[Hashable, Account[M]]]:
+    def newest(self, most: int, now_ms: int) -> Iterator[tuple[Charged, Account[M]]]:
         """(name, account) of those charged last, without those that are idle."""
         for count, (name, account) in enumerate(reversed(self._by_name.items())):
             if count == most or now_ms - account.charged_ms >= IDLE_MS:

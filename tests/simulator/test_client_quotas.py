@@ -369,3 +369,23 @@ def test_without_an_address_quota_nobody_is_turned_away() -> None:
         assert node.requests.connections.get(conn) is not None
     scene.alter("connection_creation_rate", None, ip="10.1.2.3")
     assert node.requests.delay_of is None
+
+
+def test_metrics_show_who_was_charged_last_and_how_long_they_waited() -> None:
+    scene = Scene()
+    scene.alter("producer_byte_rate", RATE, client_id=None)
+    scene.alter("controller_mutation_rate", 1.0, client_id="a,b=c")
+    throttle_ms, _ = scene.produce("a,b=c", 300_000)
+    made(scene, "a,b=c", 7, "many", 30)
+    for number in range(150):
+        scene.produce(f"other-{number}", 10)
+    leader, active = scene.t.cluster.brokers[scene.t.leader].node, scene.t.cluster.active()
+    assert leader is not None and active is not None and active.node is not None
+    found = {(one.mbean, one.attribute): one.value for one in (*leader.metrics(), *active.node.metrics())}
+    produce = {mbean for mbean, _ in found if mbean.startswith("kafka.server:type=Produce,user=,client-id=")}
+    assert len(produce) == 100 and "kafka.server:type=Produce,user=,client-id=other-149" in produce
+    assert found["kafka.server:type=ControllerMutation,user=,client-id=a%2Cb%3Dc", "tokens"] < 0
+    scene.produce("a,b=c", 10)
+    found = {(one.mbean, one.attribute): one.value for one in leader.metrics()}
+    mbean = "kafka.server:type=Produce,user=,client-id=a%2Cb%3Dc"
+    assert found[mbean, "byte-rate"] > 0 and 0 < found[mbean, "throttle-time"] <= throttle_ms

@@ -96,18 +96,18 @@ def test_names_of_principals_and_the_order_of_entities() -> None:
 
 def test_a_million_client_ids_leave_as_many_accounts_as_there_may_be() -> None:
     accounts = Accounts(lambda: Rate(Window(11, 1000)))
-    honest = accounts.get("honest", 1.0, 0)
+    honest = accounts.get(Charged("honest", ""), 1.0, 0)
     for n in range(3 * ACCOUNTS_MAX):
-        accounts.get(n, 1.0, 0)
+        accounts.get(Charged("", str(n)), 1.0, 0)
         if n % 1000 == 0:
-            assert accounts.get("honest", 1.0, 0) is honest, "who is charged now and then stays"
+            assert accounts.get(Charged("honest", ""), 1.0, 0) is honest, "who is charged now and then stays"
     assert len(accounts) == ACCOUNTS_MAX
 
 
 def test_accounts_that_are_idle_for_an_hour_are_forgotten() -> None:
     accounts = Accounts(lambda: Rate(Window(11, 1000)))
-    old = accounts.get("old", 1.0, 0)
-    assert accounts.get("old", 2.0, IDLE_MS - 1) is old and old.bound == 2.0
-    accounts.get("new", 1.0, 3 * IDLE_MS)
+    old = accounts.get(Charged("old", ""), 1.0, 0)
+    assert accounts.get(Charged("old", ""), 2.0, IDLE_MS - 1) is old and old.bound == 2.0
+    accounts.get(Charged("new", ""), 1.0, 3 * IDLE_MS)
     assert len(accounts) == 1
-    assert [name for name, _ in accounts.newest(5, 3 * IDLE_MS)] == ["new"]
+    assert [name for name, _ in accounts.newest(5, 3 * IDLE_MS)] == [Charged("new", "")]

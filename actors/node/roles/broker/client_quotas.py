@@ -21,7 +21,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
 from actors.quotas.accounts import Account, Accounts
-from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Limits, user_of
+from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged, Limits, user_of
 from actors.quotas.rates import Rate, Window
 
 PERCENT_A_NS = 100 / 1_000_000_000
@@ -107,7 +107,7 @@ class ClientQuotas:
         if bound is None:
             return 0
         now_ms = self._runtime.now.mono_ms
-        rate = self._addresses.get(host, bound, now_ms).measure
+        rate = self._addresses.get(Charged("", host), bound, now_ms).measure
         rate.record(1, now_ms)
         throttle_ms = min(rate.throttle_ms(int(bound), now_ms), self.window.sample_ms)
         if throttle_ms:
