@@ -841,6 +841,19 @@ def quotas(d: Dialogue, t: str) -> None:
     d.quotas_shown([(user, set()), (both, set()), *((one, set[str]()) for one, _ in defaults)])
 
 
+def credentials(d: Dialogue, t: str) -> None:
+    """SCRAM credentials, of which there are none."""
+    users: dict[str, list[dict[str, str]] | None] = {
+        "all": None,
+        "no user": [],
+        "unknown": [{"name": f"{t}-none"}],
+        "twice": [{"name": t}, {"name": t}],
+        "two": [{"name": t}, {"name": ""}],
+    }
+    for title, wanted in users.items():
+        d.ask(f"credentials: {title}", "DescribeUserScramCredentials", 0, users=wanted)
+
+
 def changes_limited(d: Dialogue, t: str) -> None:
     """What a client may have made and deleted a second (KIP-599), by versions."""
     client = {"client-id": "answers"}
@@ -933,6 +946,6 @@ STORIES: dict[str, Story] = {
     for story in (
         topics_made, topics_deleted, partitions_added, metadata, settings, settings_altered, produced, idempotent, offsets,
         fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, quotas,
-        changes_limited, brokers,
+        changes_limited, credentials, brokers,
     )
 }  # fmt: skip
