@@ -213,8 +213,8 @@ def decode_response(name: str, version: int, frame: Buffer) -> Any:
 
 def throttle_time_place(name: str, version: int, frame: Buffer) -> int:
     """Where in a response, without its length, the throttle time is; 0: the API has none in front. Raises WireError."""
-    cls, _ = _response(name, version)
-    if cls.__layout__.names[0] != "throttle_time_ms":
+    first = _response(name, version)[0].__struct__.fields[0]
+    if first.attribute != "throttle_time_ms" or version not in first.versions:
         return 0
     _, position = response_header(frame, name, version)
     return position if position + 4 <= len(frame) else 0

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from actors.metadata.ops import EntitySet
 from actors.node.net.request_channel import MUTE_LOOK_MS
 from actors.wire.messages import message
 from fastpath.records import batch as batches
 from tests.simulator.cluster import Client
 from tests.simulator.one_topic import OneTopic
+from tests.unit.node.test_lanes import Lab, versions
 
 RATE = 10_000
 LATER_MS = 1500
@@ -389,3 +391,20 @@ def test_metrics_show_who_was_charged_last_and_how_long_they_waited() -> None:
     found = {(one.mbean, one.attribute): one.value for one in leader.metrics()}
     mbean = "kafka.server:type=Produce,user=,client-id=a%2Cb%3Dc"
     assert found[mbean, "byte-rate"] > 0 and 0 < found[mbean, "throttle-time"] <= throttle_ms
+
+
+def test_a_control_plane_is_not_charged() -> None:
+    lab = Lab()
+    node = lab.node
+    everybody, key, image = (("user", None),), "request_percentage", node.broker.cache.image
+    fields = (("entity", everybody), ("key", key), ("value", 1e-9), ("remove", False))
+    image.replay(image.next_offset, EntitySet("quota", (everybody, key), fields))
+    node.broker.quotas.changed()
+    node.broker.quotas.refresh()
+    assert node.broker.quotas.active
+    control, client = lab.connect("CP"), lab.connect("PLAINTEXT")
+    for conn in (control, client):
+        for _ in range(5):
+            lab.send(conn, "ApiVersions", 3, versions())
+    answered = lab.answered(lab.turn())
+    assert answered.count(control) == 5 and answered.count(client) < 5

@@ -13,7 +13,7 @@ from actors.node.api.perform import perform
 from actors.node.api.table import CLIENTS_OWN
 from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
-from actors.node.net.connections import Connection, Slot
+from actors.node.net.connections import DATA_KINDS, Connection, Slot
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.client_quotas import ClientQuotas
@@ -109,7 +109,7 @@ class Dispatch:
             requests.close(connection, f"unreadable {api.name} request: {error}")
             return
         quotas = self._quotas
-        if quotas is not None and quotas.active and connection.kind is not CONTROLLER:
+        if quotas is not None and quotas.active and connection.kind in DATA_KINDS:
             _ChargedRun(self, slot, api, version, header.correlation_id, request, call, quotas).start()
         else:
             _Run(self, slot, api, version, header.correlation_id, request, call).start()

@@ -5,7 +5,7 @@ This file alone decides which requests are charged, and when. Rules:
 1. A request is charged when its answer is known. The answer leaves at once and says how long to wait; for so long nothing
    of its connection is read or handled. A client that does not know throttle times waits all the same.
 2. Of two quotas that a request exceeds, the longer time counts.
-3. Brokers are not charged: neither the Fetch of a replica nor `EXEMPT`.
+3. Brokers are not charged: neither the Fetch of a replica nor `BROKERS_FROM`; and nobody is on a control plane.
 4. A Produce with acks=0 has no answer. Its bytes count and mute its connection; its time counts for later requests.
 5. A request that the controller has answered waits for whatever is longer: what the controller says or this broker.
 """
