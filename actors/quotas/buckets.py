@@ -7,6 +7,9 @@ them. So one large request goes through, and the next one waits.
 
 from actors.quotas.rates import THROTTLE_MS_MAX, Window
 
+TOKENS_MIN = 1e-9
+"""Less than this is owed to rounding alone: who has waited as long as told owes nothing."""
+
 
 class TokenBucket:
     """Tokens that come back with time. `tokens` is below zero while more was taken than there was."""
@@ -30,6 +33,8 @@ class TokenBucket:
             self.tokens = most
         else:
             self.tokens = min(most, self.tokens + bound * (now_ms - self._at_ms) / 1000)
+            if -TOKENS_MIN < self.tokens < 0:
+                self.tokens = 0.0
         self._at_ms = now_ms
         return self.tokens
 
