@@ -841,6 +841,25 @@ def quotas(d: Dialogue, t: str) -> None:
     d.quotas_shown([(user, set()), (both, set()), *((one, set[str]()) for one, _ in defaults)])
 
 
+def throttled(d: Dialogue, t: str) -> None:
+    """How long a client is told to wait: exactly, for what it sends first."""
+    create(d, t, 1, 1)
+    parts = [{"entity_type": "client-id", "entity_name": "answers"}]
+
+    def limit(rate: float | None) -> None:
+        op = {"key": "producer_byte_rate", "value": rate or 0.0, "remove": rate is None}
+        d.raw("AlterClientQuotas", 1, entries=[{"entity": parts, "ops": [op]}])
+        d.quotas_shown([({"client-id": "answers"}, set() if rate is None else {"producer_byte_rate"})])
+
+    limit(1000.0)
+    try:
+        reply = d.raw("Produce", 12, d.leader(t), **produce(d, t, batch(bytes(40_000))))
+        d.answers["throttled: 40000 bytes [Produce v12]"] = reply.throttle_time_ms
+        d.renew()
+    finally:
+        limit(None)
+
+
 def credentials(d: Dialogue, t: str) -> None:
     """SCRAM credentials, of which there are none."""
     users: dict[str, list[dict[str, str]] | None] = {
@@ -946,6 +965,6 @@ STORIES: dict[str, Story] = {
     for story in (
         topics_made, topics_deleted, partitions_added, metadata, settings, settings_altered, produced, idempotent, offsets,
         fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, quotas,
-        changes_limited, credentials, brokers,
+        changes_limited, throttled, credentials, brokers,
     )
 }  # fmt: skip

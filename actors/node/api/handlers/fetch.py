@@ -36,7 +36,7 @@ from fastpath.records.batch import CorruptBatch
 IDS_FROM = 13
 RACK_FROM = 11
 READ_COMMITTED = 1
-ANSWER_BYTES, PARTITION_BYTES = 25, 60
+ANSWER_BYTES, PARTITION_BYTES = 16, 58
 """About how long an answer is beside its partitions, and what a partition takes beside its records."""
 MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 _RESPONSE = message("FetchResponse")
