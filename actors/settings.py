@@ -368,6 +368,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("max.incremental.fetch.session.cache.slots", INT, 1000, at_least(0), "Fetch sessions kept."),
         _key("max.request.partition.size.limit", INT, 2000, at_least(1),
              "Partitions in a DescribeTopicPartitions answer."),
+        # --- client quotas
+        _key("quota.window.num", INT, 11, at_least(1), "Samples over which the rates of client quotas are taken."),
+        _key("quota.window.size.seconds", INT, 1, at_least(1), "How long each of these samples lasts."),
+        _key("controller.quota.window.num", INT, 11, at_least(1),
+             "Samples for which a client may save up changes of the controller that its quota allows."),
+        _key("controller.quota.window.size.seconds", INT, 1, at_least(1), "How long each of these samples lasts."),
         _idle("num.network.threads", INT, 3, at_least(1), _ONE_THREAD),
         _idle("num.io.threads", INT, 8, at_least(1), _ONE_THREAD),
         _idle("background.threads", INT, 10, at_least(1), _ONE_THREAD),

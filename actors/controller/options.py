@@ -7,6 +7,7 @@ branch elsewhere.
 from typing import Any, NamedTuple
 
 from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
+from actors.quotas.rates import Window
 
 INITIAL, FENCED = 1, 2
 
@@ -49,6 +50,8 @@ class Options(NamedTuple):
     snapshot_bytes: tuple[int, int] = (20 << 20, 200 << 20)
     """Bytes of log between two snapshots: normally, and while the quorum is degraded (A44, A45)."""
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
+    mutation_window: Window = Window(11, 1000)
+    """For how long a client may save up changes that its quota allows."""
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
@@ -95,5 +98,8 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         else 0,
         snapshot_bytes=(config.value(bytes_name), config.value(bytes_name + ".degraded")),
         snapshot_interval_ms=(config.value(interval_name), config.value(interval_name + ".degraded")),
+        mutation_window=Window(
+            config.value("controller.quota.window.num"), 1000 * config.value("controller.quota.window.size.seconds")
+        ),
         topic_defaults=tuple(defaults),
     )

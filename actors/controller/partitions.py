@@ -5,17 +5,19 @@ from collections import Counter
 from typing import Any
 
 from actors.controller.configs import Refused
+from actors.controller.mutations import Charge, free
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
-from actors.controller.topics import PARTITIONS_MAX, Assignment, check_count, manual_assignment, whole
+from actors.controller.topics import PARTITIONS_MAX, Assignment, check_charge, check_count, manual_assignment, whole
 from actors.metadata.ops import PartitionsSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
-def create_partitions(state: State, request: Any, now: Now, random: Random) -> Result:
-    """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS."""
+def create_partitions(state: State, request: Any, now: Now, random: Random, charge: Charge = free) -> Result:
+    """CreatePartitionsRequest. Errors by topic: 3, 37 INVALID_PARTITIONS, 38, 39, 42, 44, 60 REASSIGNMENT_IN_PROGRESS, 89
+    THROTTLING_QUOTA_EXCEEDED."""
     reply = message("CreatePartitionsResponse")()
     times = Counter(topic.name for topic in request.topics)
     placement = Placement(state.soft.usable(state.image), random)
@@ -26,7 +28,7 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
         try:
             if times[topic.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            grown = _grow(state, topic, PARTITIONS_MAX - partitions, placement)
+            grown = _grow(state, topic, PARTITIONS_MAX - partitions, placement, charge)
             partitions += len(grown.numbers)
             groups.append([grown])
         except Refused as refused:
@@ -39,7 +41,7 @@ def create_partitions(state: State, request: Any, now: Now, random: Random) -> R
     return Result(() if request.validate_only else groups, reply, atomic=False)
 
 
-def _grow(state: State, topic: Any, partitions_max: int, placement: Placement) -> PartitionsSet:
+def _grow(state: State, topic: Any, partitions_max: int, placement: Placement, charge: Charge) -> PartitionsSet:
     image = state.image
     row = image.topic(topic.name)
     if row < 0:
@@ -68,6 +70,7 @@ def _grow(state: State, topic: Any, partitions_max: int, placement: Placement) -
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error}"
             ) from None
         assignment = Assignment(replicas, replicas)
+    check_charge(charge, added)
     return whole(image.topic_id(row) or b"", present, assignment)
 
 

@@ -172,6 +172,9 @@ TOPICS_GONE = Flat(
     ("topics", "topic_names"), "responses", lambda one: one if isinstance(one, str) else (one.name, one.topic_id)
 )
 CONFIGS = Flat(("resources",), "responses", lambda resource: (resource.resource_type, resource.resource_name))
+QUOTAS = Flat(
+    ("entries",), "entries", lambda entry: frozenset((part.entity_type, part.entity_name) for part in entry.entity)
+)
 REASSIGNED = Nested(
     "topics", "name", "partitions", lambda entry: entry.partition_index, "responses", "name", "partitions"
 )

@@ -77,8 +77,25 @@ def _alter_configs(name: str) -> Refusal:
     return reply
 
 
+def _alter_client_quotas(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("AlterClientQuotasResponse")
+    return kind(
+        entries=[
+            kind.EntryData(
+                error_code=int(code),
+                error_message=code.text,
+                entity=[
+                    kind.EntityData(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
+    )
+
+
 REFUSALS: dict[str, Refusal] = {
     "AllocateProducerIds": _top("AllocateProducerIds"),
+    "AlterClientQuotas": _alter_client_quotas,
     "AlterConfigs": _alter_configs("AlterConfigs"),
     "AlterIsr": _top("AlterIsr"),
     "AlterPartitionReassignments": _top("AlterPartitionReassignments"),

@@ -2,12 +2,13 @@
 
 All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing
 leadership throws it away. These files may change it: `leases.py` (leases), `registration.py` and `fencing.py`
-(departures, shutdowns), `snapshots.py` (the slot).
+(departures, shutdowns), `snapshots.py` (the slot), `mutations.py` (tokens of clients).
 """
 
 from collections import deque
 from typing import Any, NamedTuple
 
+from actors.controller.mutations import Mutations
 from actors.metadata.image import Image
 
 
@@ -163,6 +164,8 @@ class Soft:
         """Brokers that an UnregisterBroker waits for, until the end of the turn in which they are gone."""
         self.isr_connections: dict[int, int] = {}
         """Broker -> the newest connection on which it has sent AlterIsr (R497-52)."""
+        self.mutations = Mutations()
+        """What clients have left of their quotas of changes."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
         self._usable: Usable | None = None

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from actors.controller.configs import TOPIC, Refused, effective_topic_configs, topic_config_error
+from actors.controller.mutations import Charge, free
 from actors.controller.placement import Placement, TooFewBrokers
 from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet, PartitionsSet, TopicGone, TopicSet
@@ -37,9 +38,15 @@ class Assignment(NamedTuple):
 
 
 def create_topics(
-    state: State, request: Any, now: Now, random: Random, accepted: dict[str, str] | None = None
+    state: State,
+    request: Any,
+    now: Now,
+    random: Random,
+    accepted: dict[str, str] | None = None,
+    charge: Charge = free,
 ) -> Result:
-    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION.
+    """CreateTopicsRequest. Errors by topic: 17 INVALID_TOPIC_EXCEPTION, 36, 37, 38, 39, 40, 42, 44 POLICY_VIOLATION, 89
+    THROTTLING_QUOTA_EXCEEDED.
 
     `accepted`: names that earlier portions of the same request have accepted, by the name with '_' for '.'. The names
     of this portion are added. A portion that is only validated leaves nothing in the image, where the next one would
@@ -61,7 +68,7 @@ def create_topics(
             continue
         try:
             _check_neighbours(topic.name, accepted)
-            group, result = _create(state, topic, PARTITIONS_MAX - partitions, placement, random)
+            group, result = _create(state, topic, PARTITIONS_MAX - partitions, placement, random, charge)
         except Refused as refused:
             reply.topics.append(_refusal(topic.name, refused.code, refused.text))
             continue
@@ -94,8 +101,14 @@ def refuse_topics(state: State, request: Any, now: Now, random: Random) -> Resul
     )
 
 
+def check_charge(charge: Charge, partitions: int) -> None:
+    """Charge the client for new or deleted partitions. Raises Refused."""
+    if not charge(partitions):
+        raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+
+
 def _create(
-    state: State, topic: Any, partitions_max: int, placement: Placement, random: Random
+    state: State, topic: Any, partitions_max: int, placement: Placement, random: Random, charge: Charge
 ) -> tuple[list[Any], Any]:
     """Ops and result of one topic. Raises Refused."""
     name = topic.name
@@ -103,8 +116,9 @@ def _create(
     configs = {config.name: config.value for config in topic.configs}
     _check_configs(state, topic.configs, configs)
     assignment = _assignment(state, topic, partitions_max, placement)
-    topic_id = _new_id(state, random)
     count = len(assignment.replicas)
+    check_charge(charge, count)
+    topic_id = _new_id(state, random)
     group: list[Any] = [TopicSet(name, topic_id)]
     group.append(whole(topic_id, 0, assignment))
     group += [ConfigSet(TOPIC, name, key, value) for key, value in configs.items()]
@@ -281,9 +295,9 @@ def _refusal(name: str, code: ErrorCode, text: str) -> Any:
 # ---- deletion
 
 
-def delete_topics(state: State, request: Any, now: Now, random: Random) -> Result:
-    """DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73 TOPIC_DELETION_DISABLED,
-    100 UNKNOWN_TOPIC_ID."""
+def delete_topics(state: State, request: Any, now: Now, random: Random, charge: Charge = free) -> Result:
+    """DeleteTopicsRequest, by name (v1-5) or by name or id (v6). Errors by topic: 3, 42, 73 TOPIC_DELETION_DISABLED, 89
+    THROTTLING_QUOTA_EXCEEDED, 100 UNKNOWN_TOPIC_ID."""
     wanted = [(topic.name, topic.topic_id) for topic in request.topics or ()]
     wanted += [(name, NO_ID) for name in request.topic_names or ()]
     reply = message("DeleteTopicsResponse")()
@@ -302,6 +316,7 @@ def delete_topics(state: State, request: Any, now: Now, random: Random) -> Resul
                     "This cluster does not delete topics (delete.topic.enable=false).",
                 )
             _check_deletion(name, topic_id, row, times[key])
+            check_charge(charge, state.image.partition_count(row))
         except Refused as refused:
             reply.responses.append(_deleted(name, topic_id, refused.code, refused.text))
             continue

@@ -32,7 +32,7 @@ def named(sample: Sample) -> tuple[str, dict[str, str]]:
     domain, _, rest = sample.mbean.partition(":")
     properties = [pair.partition("=")[::2] for pair in rest.split(",")]
     name = _ILLEGAL.sub("_", "_".join((domain, properties[0][1], sample.attribute)))
-    return name, {key: value for key, value in properties[1:]}
+    return name, {_ILLEGAL.sub("_", key): value for key, value in properties[1:]}
 
 
 class Endpoint:

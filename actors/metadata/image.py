@@ -69,6 +69,8 @@ class Delta(NamedTuple):
     features: tuple[str, ...] = ()
     removed: tuple[tuple[str, bytes], ...] = ()
     """(name, id) of topics that were deleted"""
+    entities: tuple[str, ...] = ()
+    """kinds of which an entity was set or is gone"""
 
 
 class TopicName(NamedTuple):
@@ -218,6 +220,10 @@ class Image(Columns):
     def entities_of(self, kind: str) -> list[EntitySet]:
         """All entities of a kind, ordered by key."""
         return sorted((op for (of, _), op in self.entities.items() if of == kind), key=lambda op: repr(op.key))
+
+    def every(self, kind: str) -> Iterator[EntitySet]:
+        """The same in no order. Nothing may be replayed meanwhile."""
+        return (op for (of, _), op in self.entities.items() if of == kind)
 
     def pin(self) -> Pin:
         """Fix the state as it is now. It costs one reference for each page of 4,096 rows."""
@@ -408,11 +414,11 @@ class Image(Columns):
 
     def _entity_set(self, offset: int, op: EntitySet) -> Delta:
         self._set(offset, self.entities, (op.kind, op.key), op)
-        return Delta()
+        return Delta(entities=(op.kind,))
 
     def _entity_gone(self, offset: int, op: EntityGone) -> Delta:
         self._set(offset, self.entities, (op.kind, op.key), None)
-        return Delta()
+        return Delta(entities=(op.kind,))
 
     def _elr_cleared(self, offset: int, op: ElrCleared) -> Delta:
         topics = [self.topic(op.topic_name)] if op.topic_name else list(self.topics())

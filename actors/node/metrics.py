@@ -11,7 +11,8 @@ Rules:
 3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from actors.broker.lifecycle import State
 from actors.node.net.request_channel import RequestChannel
@@ -21,6 +22,8 @@ from actors.node.roles.controller.role import ControllerRole
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.meters import Histogram, Meter
 from actors.node.runtime.runtime import Runtime
+from actors.quotas.accounts import Account
+from actors.quotas.levels import CONSUMER, PRODUCER, REQUEST, Charged
 
 CONTROLLER = "kafka.controller:type=KafkaController,name="
 BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
@@ -34,6 +37,10 @@ HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
 RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUTDOWN: 7}
 STOPPING = 6
+QUOTAS = {PRODUCER: ("Produce", "byte-rate"), CONSUMER: ("Fetch", "byte-rate"), REQUEST: ("Request", "request-time")}
+"""Key -> (type of the MBean, attribute)."""
+ACCOUNTS_SHOWN_MAX = 100
+"""Of each key, those charged last: clients choose their ids, so there may be many."""
 
 
 class Sample(NamedTuple):
@@ -107,6 +114,7 @@ def _controller(role: ControllerRole, runtime: Runtime, quorum: Quorum) -> list[
         found += meter(CONTROLLER + "MetadataCommitRate", role.commits, now_ms)
         found += gauge(CONTROLLER + "ActiveBrokerCount", len(role.soft.leases))
         found += gauge(CONTROLLER + "GlobalTopicCount", role.image.topic_count)
+        found += _mutations(role, now_ms)
         for controller, report in sorted(role.soft.controllers.items()):
             found += gauge(f"{CONTROLLER}LastSnapshotOffset,controller={controller}", report.snapshot_offset)
     return found
@@ -127,10 +135,38 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += _cleaner(role, now_ms)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
+    found += _quotas(role, now_ms)
     stages = [partition.isr.stage for partition in led]
     for stage in sorted({stage.value for stage in stages}):
         found += gauge(f"{REPLICAS}IsrProposals,stage={stage}", sum(one.value == stage for one in stages))
     return found
+
+
+def _quotas(role: BrokerRole, now_ms: int) -> list[Sample]:
+    found: list[Sample] = []
+    for key, (type, attribute) in QUOTAS.items():
+        for name, account in role.quotas.accounts[key].newest(ACCOUNTS_SHOWN_MAX, now_ms):
+            found.append(Sample(_of_client(type, name), attribute, account.measure.measure(now_ms)))
+            found.append(_throttled(type, name, account, now_ms))
+    return found
+
+
+def _mutations(role: ControllerRole, now_ms: int) -> list[Sample]:
+    found: list[Sample] = []
+    for name, account in role.soft.mutations.newest(ACCOUNTS_SHOWN_MAX, now_ms):
+        tokens = account.measure.refill(account.bound, now_ms)
+        found.append(Sample(_of_client("ControllerMutation", name), "tokens", tokens))
+        found.append(_throttled("ControllerMutation", name, account, now_ms))
+    return found
+
+
+def _throttled(type: str, name: Charged, account: Account[Any], now_ms: int) -> Sample:
+    return Sample(_of_client(type, name), "throttle-time", account.throttled.measure(now_ms))
+
+
+def _of_client(type: str, name: Charged) -> str:
+    """The MBean of those who share a quota. Signs that mean something in such a name are written as in a URL."""
+    return f"kafka.server:type={type},user={quote(name.user)},client-id={quote(name.client_id)}"
 
 
 def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:

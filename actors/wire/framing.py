@@ -211,6 +211,15 @@ def decode_response(name: str, version: int, frame: Buffer) -> Any:
     return decode_exact(kind, version, frame, position)
 
 
+def throttle_time_place(name: str, version: int, frame: Buffer) -> int:
+    """Where in a response, without its length, the throttle time is; 0: the API has none in front. Raises WireError."""
+    first = _response(name, version)[0].__struct__.fields[0]
+    if first.attribute != "throttle_time_ms" or version not in first.versions:
+        return 0
+    _, position = response_header(frame, name, version)
+    return position if position + 4 <= len(frame) else 0
+
+
 @cache
 def _response(name: str, version: int) -> tuple[type[Any], bool]:
     """The message of a response, and whether its header has a tag section."""

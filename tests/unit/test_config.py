@@ -494,6 +494,16 @@ def test_settings_without_effect_are_named_in_the_log(name: str) -> None:
     assert any(notice.startswith(f"{name} has no effect") for notice in node_config(BROKER | {name: "3"}).notices)
 
 
+def test_a_callback_for_quotas_is_refused_and_the_windows_are_read() -> None:
+    with pytest.raises(ConfigError, match=r"client.quota.callback.class.*kafka-configs"):
+        node_config(BROKER | {"client.quota.callback.class": "com.example.Quotas"})
+    with pytest.raises(ConfigError, match=r"quota.window.num=0 is not allowed"):
+        node_config(BROKER | {"quota.window.num": "0"}).value("quota.window.num")
+    config = node_config(BROKER | {"quota.window.num": "3", "controller.quota.window.size.seconds": "5"})
+    assert config.value("quota.window.num") == 3 and config.value("controller.quota.window.size.seconds") == 5
+    assert not config.notices
+
+
 @pytest.mark.parametrize("name", ["ssl.keystore.location", "sasl.enabled.mechanisms", "authorizer.class.name"])
 def test_security_is_refused_rather_than_ignored(name: str) -> None:
     with pytest.raises(ConfigError, match="without authentication"):

@@ -21,12 +21,12 @@ WORLD = frozenset(
 """What only a host may use. `open` is a builtin and is looked for as a call."""
 
 FAST = {"fastpath", "numpy"}
-MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata", "actors.wire"} | FAST
+MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata", "actors.quotas", "actors.wire"} | FAST
 RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
 NET = RUNTIME | {"actors.node.net", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
-CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller"}
-BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker"}
+CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller", "actors.quotas"}
+BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas"}
 API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings"}
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
     "actors.metadata": {"actors.metadata", "actors.ports", "actors.wire"} | FAST,
+    "actors.quotas": {"actors.quotas", "actors.metadata"},
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
     "actors.node": set(),

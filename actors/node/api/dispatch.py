@@ -11,13 +11,16 @@ from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.forwarding import Forwarder
 from actors.node.api.perform import perform
 from actors.node.api.table import CLIENTS_OWN
+from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
-from actors.node.net.connections import Connection, Slot
+from actors.node.net.connections import DATA_KINDS, Connection, Slot
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
+from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Later, Parked, Sliced
 from actors.node.runtime.calls import Api, Call, Listener, Subject
 from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer
 from actors.wire import framing
 from actors.wire.errors import WireError
 
@@ -44,6 +47,7 @@ class Dispatch:
         self.quorum = quorum
         self.broker = broker
         self.controller = controller
+        self._quotas = None if broker is None else broker.quotas
         self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
@@ -104,7 +108,11 @@ class Dispatch:
         except WireError as error:
             requests.close(connection, f"unreadable {api.name} request: {error}")
             return
-        _Run(self, slot, api, version, header.correlation_id, request, call).start()
+        quotas = self._quotas
+        if quotas is not None and quotas.active and connection.kind in DATA_KINDS:
+            _ChargedRun(self, slot, api, version, header.correlation_id, request, call, quotas).start()
+        else:
+            _Run(self, slot, api, version, header.correlation_id, request, call).start()
 
 
 class _Run:
@@ -181,7 +189,7 @@ class _Run:
             self._slot.sliced = lambda: self._again(answer.again)
             self._dispatch.requests.go_on_later(self._slot, self._call.frame)
         elif kind is Forward:
-            self._dispatch.forwarder.forward(self._slot, self._call)
+            self._dispatch.forwarder.forward(self._slot, self._call, self._forwarded)
         elif kind is Later:
             assert isinstance(answer, Later)
             self._later(answer)
@@ -205,6 +213,10 @@ class _Run:
         else:
             self.start()
 
+    def _forwarded(self, data: Buffer) -> Buffer:
+        """What leaves of the controller's answer."""
+        return data
+
     def _reply(self, reply: Any) -> None:
         if reply is None:
             self._dispatch.requests.answer(self._slot, [])
@@ -215,6 +227,62 @@ class _Run:
             self._dispatch.failed(self._slot.connection, self._api.name, error)
             return
         self._dispatch.requests.answer(self._slot, parts)
+
+
+class _ChargedRun(_Run):
+    """The same while clients have quotas: the time that the handler takes is counted, and the answer may mute its
+    connection."""
+
+    __slots__ = ("_began_ns", "_quotas", "_spent_ns")
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        slot: Slot,
+        api: Api,
+        version: int,
+        correlation: int,
+        request: Any,
+        call: Call,
+        quotas: ClientQuotas,
+    ) -> None:
+        super().__init__(dispatch, slot, api, version, correlation, request, call)
+        self._quotas = quotas
+        self._spent_ns = 0
+        """In its earlier turns."""
+        self._began_ns = 0
+
+    def start(self) -> None:
+        self._begin()
+        super().start()
+        self._end()
+
+    def _again(self, function: Any, *arguments: Any) -> None:
+        self._begin()
+        super()._again(function, *arguments)
+        self._end()
+
+    def _begin(self) -> None:
+        self._began_ns = self._dispatch.runtime.stopwatch()
+        self._quotas.spent_ns = self._spent
+
+    def _end(self) -> None:
+        self._spent_ns = self._spent()
+
+    def _spent(self) -> int:
+        return self._spent_ns + self._dispatch.runtime.stopwatch() - self._began_ns
+
+    def _reply(self, reply: Any) -> None:
+        connection = self._slot.connection
+        throttle_ms = charge(self._quotas, connection, self._api, self._call, self._request, reply)
+        super()._reply(reply)
+        mute(self._dispatch.requests, connection, throttle_ms)
+
+    def _forwarded(self, data: Buffer) -> Buffer:
+        self._quotas.spent_ns = lambda: self._spent_ns
+        throttle_ms, data = charge_forwarded(self._quotas, self._api, self._call, data)
+        mute(self._dispatch.requests, self._slot.connection, throttle_ms)
+        return data
 
 
 def _span(versions: range) -> str:

@@ -15,6 +15,7 @@ from actors.node.net.connections import Connection, Slot
 from actors.node.net.request_channel import RequestChannel
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
+from actors.ports import Buffer
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import encode, message
 
@@ -25,6 +26,9 @@ CONTROLLER_REQUEST_BYTES_MAX = 8 << 20
 ENVELOPE_BYTES = 1024
 """More than an Envelope adds to a request."""
 PRINCIPAL_VERSION = b"\x00\x00"
+
+Finish = Callable[[Buffer], Buffer]
+"""What leaves of an answer, header and body."""
 
 
 def principal_bytes(principal: str) -> bytes:
@@ -58,8 +62,9 @@ class Forwarder:
         self._channels = channels
         self._admitted = admitted
 
-    def forward(self, slot: Slot, call: Call) -> None:
-        """Pass one request on; its slot is answered, or its connection closed, in the end."""
+    def forward(self, slot: Slot, call: Call, finish: Finish) -> None:
+        """Pass one request on; its slot is answered, or its connection closed, in the end. `finish` is given the answer,
+        and says what of it leaves."""
         most = (
             min(CONTROLLER_REQUEST_BYTES_MAX, self._runtime.config.value("socket.request.max.bytes")) - ENVELOPE_BYTES
         )
@@ -74,9 +79,9 @@ class Forwarder:
             request_principal=principal_bytes(call.principal),
             client_host_address=address_bytes(call.client_host),
         )
-        self._try(slot, call.api_key, envelope, self._runtime.now.mono_ms + FORWARD_MS_MAX)
+        self._try(slot, call.api_key, envelope, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish)
 
-    def _try(self, slot: Slot, api_key: int, envelope: Any, until_ms: int) -> None:
+    def _try(self, slot: Slot, api_key: int, envelope: Any, until_ms: int, finish: Finish) -> None:
         if slot.connection.closed:
             return
         left_ms = until_ms - self._runtime.now.mono_ms
@@ -86,16 +91,16 @@ class Forwarder:
         self._channels.controller(
             "Envelope",
             envelope,
-            lambda reply: self._answered(slot, api_key, envelope, until_ms, reply),
+            lambda reply: self._answered(slot, api_key, envelope, until_ms, finish, reply),
             left_ms,
             purpose="forwarding",
         )
 
-    def _answered(self, slot: Slot, api_key: int, envelope: Any, until_ms: int, reply: Any) -> None:
+    def _answered(self, slot: Slot, api_key: int, envelope: Any, until_ms: int, finish: Finish, reply: Any) -> None:
         if isinstance(reply, ChannelError) or reply.error_code == ErrorCode.NOT_CONTROLLER:
             again_ms = self._runtime.now.mono_ms + RETRY_MS
             self._runtime.waiting.park(
-                (), again_ms, lambda expired: self._try(slot, api_key, envelope, until_ms), slot.connection
+                (), again_ms, lambda expired: self._try(slot, api_key, envelope, until_ms, finish), slot.connection
             )
             return
         if reply.error_code != ErrorCode.NONE or reply.response_data is None:
@@ -103,5 +108,5 @@ class Forwarder:
             return
         if not self._admitted(slot.connection, api_key):
             return
-        data = reply.response_data
+        data = finish(reply.response_data)
         self._requests.answer(slot, [len(data).to_bytes(4, "big"), data])

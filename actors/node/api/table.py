@@ -35,13 +35,16 @@ def rpc(
     reads: Subject = Subject.NOTHING,
     writes: Subject = Subject.NOTHING,
     pipelined: bool = False,
+    beside: bool = True,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
-    `CreateTopicsRequest` and `CreateTopicsResponse`. Registering a place twice is a mistake in the source: ValueError."""
+    `CreateTopicsRequest` and `CreateTopicsResponse`. `beside`: a separate inter-broker listener serves it too, to clients
+    that live beside the brokers; not where the drafts use the number there. Registering a place twice is a mistake in the
+    source: ValueError."""
 
     def register(handler: H) -> H:
         row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined)
-        clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners
+        clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners and beside
         if clients_own:
             CLIENTS_OWN.add(key)
         for family in families:

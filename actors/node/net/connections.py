@@ -4,7 +4,8 @@ Requests of a connection start in arrival order and are answered in request orde
 one is still writing starts when that is answered, by the rows of the table in `api/table.py`: Apache Kafka, which takes one
 request of a connection at a time, answers a ListOffsets behind a Produce with what was produced. At most `IN_FLIGHT_MAX`
 may be under way (queued, parked, held, forwarded) at once; the next frame waits in the connection until one is answered,
-and what is behind it stays in the socket.
+and what is behind it stays in the socket. A connection that is muted, because its client is over a quota, is not read, and
+what it has sent is not handled.
 
 When too many requests are queued, a connection is read only while it has none under way. Bytes are
 budgeted over all connections: above the budget data connections are not read until it falls below three quarters.
@@ -75,6 +76,8 @@ class Connection:
         "id",
         "kind",
         "listener_name",
+        "muted",
+        "muted_until_ms",
         "paused",
         "peer_host",
         "principal",
@@ -83,6 +86,7 @@ class Connection:
         "slots",
         "unread",
         "waiting",
+        "waits",
         "when_closed",
         "writing",
     )
@@ -107,6 +111,11 @@ class Connection:
         self.closed = False
         self.congested = False
         """Whether the host says that the peer does not take what is sent."""
+        self.muted = False
+        """Whether its client is over a quota."""
+        self.muted_until_ms = 0
+        self.waits = False
+        """Whether it is congested or muted: its requests are not handled."""
         self.unread = 0
         """Bytes of answers with records that the peer cannot have read: promised, not sent yet, or among `sent`."""
         self.sent = 0
@@ -194,7 +203,17 @@ class Connections:
         connection = self._by_id.get(id)
         if connection is not None:
             connection.congested = congested
+            connection.waits = congested or connection.muted
             self._taken(connection)
+
+    def mute(self, connection: Connection, muted: bool) -> None:
+        """Nothing of a connection is read or handled; or that is over. Its answers leave all the same."""
+        connection.muted = muted
+        connection.waits = muted or connection.congested
+        if muted:
+            self._pause(connection)
+        else:
+            self._read_on(connection)
 
     def begin_turn(self) -> None:
         """What was sent before and did not congest its connection is on its way."""
@@ -342,8 +361,10 @@ class Connections:
 
     def _read_on(self, connection: Connection) -> bool:
         """Resume the reading of a connection if it may be read; whether it may."""
-        if connection.waiting or (
-            _limited(connection) and (self._throttled or (self._crowded and len(connection.slots) > 0))
+        if (
+            connection.waiting
+            or connection.muted
+            or (_limited(connection) and (self._throttled or (self._crowded and len(connection.slots) > 0)))
         ):
             return False
         if connection.paused:

@@ -7,6 +7,7 @@ This file alone decides where a frame waits, and when a connection is forgotten.
    first served; a peer that does not read its answers gives its places back.
 2. A request waits with those behind it while its peer does not read, or while an earlier one writes what it reads.
 3. A connection that its peer has closed stays until what `farewell.py` keeps of it is handled.
+4. A connection of an address that opens too many (KIP-612) is closed after a while, and nothing of it is read.
 """
 
 from collections import deque
@@ -22,6 +23,8 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
 
 REQUEST_BYTES_MAX = 256 << 20
+MUTE_LOOK_MS = 60_000
+"""How often it is looked whether a connection that is muted for longer is still there."""
 CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 NOTE_EVERY_MS = 1000
@@ -61,6 +64,11 @@ class RequestChannel:
         self._outside: dict[int, None] = {}
         """Connections of the control-plane listener whose requests wait for a place in its queue, and whose peers read
         their answers."""
+        self.delay_of: Callable[[str], int] | None = None
+        """Charges a connection to its address: after how many milliseconds it is closed, 0: it is served. None: no address
+        has a limit."""
+        self._delayed: dict[int, None] = {}
+        """Connections that will be closed, and that their peers have not closed yet."""
         self._listens: dict[str, bool] = {}
         """Listeners about which this turn decided last: keep what arrives, or turn it away."""
 
@@ -69,6 +77,10 @@ class RequestChannel:
     def connected(self, conn: int, listener: str, peer_host: str) -> None:
         """A peer has connected to `listener`."""
         kind = self._kinds[listener]
+        if self.delay_of is not None and kind is Listener.CLIENT and (delay_ms := self.delay_of(peer_host)):
+            self._delayed[conn] = None
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self._close_delayed(conn))
+            return
         self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind]))
 
     def closed(self, conn: int, refused: bool) -> None:
@@ -146,6 +158,8 @@ class RequestChannel:
             if conn < 0:
                 self.mailbox.drop(conn)
                 lost(conn, refused)
+            elif self._delayed and conn in self._delayed:
+                del self._delayed[conn]
             elif not self.farewell.stays(conn):
                 self._forget(conn)
         if self._outside:  # a connection that was closed leaves its places to others
@@ -194,6 +208,16 @@ class RequestChannel:
             self.mailbox.drop(connection.id)
             self.connections.close(connection)
 
+    def mute(self, connection: Connection, ms: int) -> None:
+        """Read and handle nothing of a connection for so long; answers leave all the same (KIP-219)."""
+        until_ms = self._runtime.now.mono_ms + ms
+        if connection.closed or until_ms <= connection.muted_until_ms:
+            return
+        connection.muted_until_ms = until_ms
+        if not connection.muted:
+            self.connections.mute(connection, True)
+            self._look_at_muted(connection)
+
     def when_closed(self, conn: int, name: str, function: Callable[[], None]) -> None:
         """Call `function` once when that inbound connection is gone; a later one of the same name replaces it."""
         connection = self.connections.get(conn)
@@ -216,10 +240,27 @@ class RequestChannel:
         elif slot.sliced is not None:
             go_on, slot.sliced = slot.sliced, None
             go_on()
-        elif slot.connection.congested or (slot.connection.writing and self.connections.behind(slot)):
+        elif slot.connection.waits or (slot.connection.writing and self.connections.behind(slot)):
             self._set_aside(frame, slot)
         elif not slot.connection.closed:
             run(slot.connection, slot, frame)
+
+    def _look_at_muted(self, connection: Connection) -> None:
+        """End the mute if it is over, else look again."""
+        now_ms = self._runtime.now.mono_ms
+        if connection.closed:
+            return
+        if now_ms < connection.muted_until_ms:
+            again_ms = min(connection.muted_until_ms, now_ms + MUTE_LOOK_MS)
+            self._runtime.waiting.timers.at(again_ms, lambda: self._look_at_muted(connection))
+            return
+        self.connections.mute(connection, False)
+        self.mailbox.go_on(connection.id)
+
+    def _close_delayed(self, conn: int) -> None:
+        if conn in self._delayed:
+            del self._delayed[conn]
+            self.connections.closes.append(conn)
 
     def _set_aside(self, frame: memoryview, slot: Slot) -> None:
         """A request cannot run yet, and those behind it on its connection wait with it.

@@ -52,6 +52,8 @@ class Call(NamedTuple):
     """`User:ANONYMOUS` on a listener without authentication."""
     frame: memoryview
     """The request as it came, header included, without the length: what `Forward` puts into an Envelope."""
+    forwarded: bool = False
+    """Whether it came in an Envelope: a client's request that a broker has passed on."""
 
 
 Handler = Callable[[Any, Any, Call], Answer]

@@ -31,8 +31,11 @@ LEFT_OUT = frozenset(("error_message", "record_errors", "log_append_time_ms", "t
 ELIGIBLE = "min.insync.replicas"
 """With eligible leader replicas (KIP-966) Apache Kafka writes this setting for all brokers by itself."""
 SORTED = frozenset(
-    ("topics", "responses", "results", "groups", "partitions", "resources", "brokers", "configs", "coordinators")
-)
+    (
+        "topics", "responses", "results", "groups", "partitions", "resources", "brokers", "configs", "coordinators",
+        "entries", "entity", "values",
+    )
+)  # fmt: skip
 EMPTY: tuple[Any, ...] = (None, "", 0, -1, b"", bytes(16), [])
 PATIENCE = frozenset((ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,))
 
@@ -212,6 +215,14 @@ class Dialogue:
         """Wait until every broker lists a resource that has settings."""
         self._until(lambda: all(self._lists(id, kind, name) for id in self._by_id) or None)
 
+    def quotas_shown(self, wanted: list[tuple[dict[str, str | None], set[str]]]) -> None:
+        """Wait until every broker shows exactly these keys for each entity."""
+        self._until(lambda: all(self._shows(id, *one) for id in self._by_id for one in wanted) or None)
+
+    def renew(self) -> None:
+        """Go on with new connections: the old ones may be muted."""
+        self.close()
+
     def close(self) -> None:
         """Close all connections."""
         for broker in (*self._brokers, *self._by_id.values()):
@@ -219,6 +230,11 @@ class Dialogue:
 
     def _loaded(self, group: str) -> bool:
         return bool(self.raw("OffsetFetch", 7, self.coordinator(group), group_id=group, topics=[]).error_code == 0)
+
+    def _shows(self, id: int, entity: dict[str, str | None], keys: set[str]) -> bool:
+        parts = [{"entity_type": type, "match_type": int(name is None), "match": name} for type, name in entity.items()]
+        found = self.raw("DescribeClientQuotas", 1, id, components=parts, strict=True).entries
+        return {value.key for entry in found for value in entry.values} == keys
 
     def _lists(self, id: int, kind: int, name: str) -> bool:
         found = self.raw("ListConfigResources", 1, id, resource_types=[kind]).config_resources

@@ -731,6 +731,202 @@ def metrics_subscribed(d: Dialogue, t: str) -> None:
           resources=[{"resource_type": 16, "resource_name": t, "configs": configs}])  # fmt: skip
 
 
+def quotas(d: Dialogue, t: str) -> None:
+    """Quotas of users, client ids and addresses: what is legal, and which entities a filter finds."""
+    user, client, both = {"user": t}, {"client-id": t}, {"user": t, "client-id": t}
+    set_one = [("producer_byte_rate", 1024.0)]
+    Case = tuple[dict[str, str | None], list[tuple[str, float | None]]]
+    cases: dict[str, Case] = {
+        "a user": (user, set_one),
+        "a client id": (client, set_one),
+        "both": (both, set_one),
+        "a default user": ({"user": None}, set_one),
+        "an address": ({"ip": "10.9.8.7"}, [("connection_creation_rate", 5.0)]),
+        "no entity": ({}, set_one),
+        "a strange type": ({"group": t}, set_one),
+        "an empty name": ({"user": ""}, set_one),
+        "an empty type": ({"": t}, set_one),
+        "an address with a user": ({"ip": "10.9.8.7", "user": t}, set_one),
+        "not an address": ({"ip": "10.9.8.777"}, [("connection_creation_rate", 5.0)]),
+        "bytes of an address": ({"ip": "10.9.8.7"}, set_one),
+        "connections of a user": (user, [("connection_creation_rate", 5.0)]),
+        "a strange key": (user, [("no_such", 1.0)]),
+        "an empty key": (user, [("", 1.0)]),
+        "zero": (user, [("producer_byte_rate", 0.0)]),
+        "below zero": (user, [("request_percentage", -1.0)]),
+        "a fraction of a byte": (user, [("consumer_byte_rate", 1.5)]),
+        "nearly whole": (user, [("consumer_byte_rate", 2.0000001)]),
+        "a fraction of a percent": (user, [("request_percentage", 0.5)]),
+        "a fraction of a change": (user, [("controller_mutation_rate", 0.5)]),
+        "a fraction of a connection": ({"ip": None}, [("connection_creation_rate", 0.5)]),
+        "more than a long": (user, [("producer_byte_rate", 1e19)]),
+        "more than an int": ({"ip": None}, [("connection_creation_rate", 3e9)]),
+        "much time": (user, [("request_percentage", 1e9)]),
+        "a key twice": (user, [*set_one, *set_one]),
+        "remove what is not set": (user, [("consumer_byte_rate", None)]),
+        "remove a strange key": (user, [("no_such", None)]),
+        "nothing": (user, []),
+        "good and bad": (user, [*set_one, ("no_such", 1.0)]),
+        "a long name": ({"user": "x" * 500}, set_one),
+        "a name with signs": ({"user": "CN=a/b, O=c*<default>"}, set_one),
+    }
+
+    def entry(entity: dict[str, str | None], ops: list[tuple[str, float | None]]) -> dict[str, Any]:
+        return {
+            "entity": [{"entity_type": type, "entity_name": name} for type, name in entity.items()],
+            "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in ops],
+        }
+
+    for title, case in cases.items():
+        for version in (0, 1):
+            d.ask(
+                f"quota, validate only: {title}",
+                "AlterClientQuotas",
+                version,
+                entries=[entry(*case)],
+                validate_only=True,
+            )
+    d.ask("quota: no entries", "AlterClientQuotas", 1, entries=[])
+    d.ask("quota: an entity twice", "AlterClientQuotas", 1, entries=[entry(*cases["a user"])] * 2, validate_only=True)
+    for title in ("a user", "a client id", "both", "a fraction of a percent", "remove what is not set", "good and bad"):
+        d.ask(f"quota: {title}", "AlterClientQuotas", 1, entries=[entry(*cases[title])])
+    defaults = [
+        ({"user": None, "client-id": t}, [("consumer_byte_rate", 1e12)]),
+        ({"user": t, "client-id": None}, [("consumer_byte_rate", 1e12)]),
+        ({"ip": "10.9.8.7"}, [("connection_creation_rate", 1e6)]),
+    ]
+    d.ask("quota: defaults", "AlterClientQuotas", 1, entries=[entry(*one) for one in defaults])
+    EXACT, DEFAULT, ANY_NAME = range(3)
+    d.quotas_shown(
+        [(user, {"producer_byte_rate", "request_percentage"}), *((one, set(dict(ops))) for one, ops in defaults)]
+    )
+    filters: dict[str, list[tuple[str, int, str | None]]] = {
+        "the user": [("user", EXACT, t)],
+        "the client id": [("client-id", EXACT, t)],
+        "both": [("user", EXACT, t), ("client-id", EXACT, t)],
+        "any client id of the user": [("user", EXACT, t), ("client-id", ANY_NAME, None)],
+        "the user by default": [("user", EXACT, t), ("client-id", DEFAULT, None)],
+        "the client id of any user": [("client-id", EXACT, t), ("user", ANY_NAME, None)],
+        "the client id of the default user": [("client-id", EXACT, t), ("user", DEFAULT, None)],
+        "an address": [("ip", EXACT, "10.9.8.7")],
+        "unknown": [("user", EXACT, f"{t}-none")],
+        "a type twice": [("user", EXACT, t), ("user", ANY_NAME, None)],
+        "an empty type": [("", EXACT, t)],
+        "a strange type": [("group", EXACT, t)],
+        "a strange match": [("user", 7, t)],
+        "exact without a name": [("user", EXACT, None)],
+        "default with a name": [("user", DEFAULT, t)],
+        "any with a name": [("user", ANY_NAME, t)],
+        "an address and a user": [("ip", EXACT, "10.9.8.7"), ("user", EXACT, t)],
+        "an empty name": [("user", EXACT, "")],
+    }
+    for title, components in filters.items():
+        parts = [{"entity_type": type, "match_type": how, "match": match} for type, how, match in components]
+        for strict in (False, True):
+            for version in (0, 1):
+                d.ask(
+                    f"quotas, {'strict' if strict else 'not strict'}: {title}",
+                    "DescribeClientQuotas",
+                    version,
+                    components=parts,
+                    strict=strict,
+                )
+    gone = [
+        entry(user, [("producer_byte_rate", None), ("request_percentage", None)]),
+        entry(client, [("producer_byte_rate", None)]),
+        entry(both, [("producer_byte_rate", None)]),
+        *(entry(one, [(key, None) for key, _ in ops]) for one, ops in defaults),
+    ]
+    d.ask("quota: removed", "AlterClientQuotas", 1, entries=gone)
+    d.quotas_shown([(user, set()), (both, set()), *((one, set[str]()) for one, _ in defaults)])
+
+
+def throttled(d: Dialogue, t: str) -> None:
+    """How long a client is told to wait: exactly, for what it sends first."""
+    create(d, t, 1, 1)
+    parts = [{"entity_type": "client-id", "entity_name": "answers"}]
+
+    def limit(rate: float | None) -> None:
+        op = {"key": "producer_byte_rate", "value": rate or 0.0, "remove": rate is None}
+        d.raw("AlterClientQuotas", 1, entries=[{"entity": parts, "ops": [op]}])
+        d.quotas_shown([({"client-id": "answers"}, set() if rate is None else {"producer_byte_rate"})])
+
+    limit(1000.0)
+    try:
+        reply = d.raw("Produce", 12, d.leader(t), **produce(d, t, batch(bytes(40_000))))
+        d.answers["throttled: 40000 bytes [Produce v12]"] = reply.throttle_time_ms
+        d.renew()
+    finally:
+        limit(None)
+
+
+def credentials(d: Dialogue, t: str) -> None:
+    """SCRAM credentials, of which there are none."""
+    users: dict[str, list[dict[str, str]] | None] = {
+        "all": None,
+        "no user": [],
+        "unknown": [{"name": f"{t}-none"}],
+        "twice": [{"name": t}, {"name": t}],
+        "two": [{"name": t}, {"name": ""}],
+    }
+    for title, wanted in users.items():
+        d.ask(f"credentials: {title}", "DescribeUserScramCredentials", 0, users=wanted)
+
+
+def changes_limited(d: Dialogue, t: str) -> None:
+    """What a client may have made and deleted a second (KIP-599), by versions."""
+    client = {"client-id": "answers"}
+
+    def limit(rate: float | None) -> None:
+        d.raw(
+            "AlterClientQuotas",
+            1,
+            entries=[
+                {
+                    "entity": [{"entity_type": "client-id", "entity_name": "answers"}],
+                    "ops": [{"key": "controller_mutation_rate", "value": rate or 0.0, "remove": rate is None}],
+                }
+            ],
+        )
+        d.quotas_shown([(client, set() if rate is None else {"controller_mutation_rate"})])
+
+    def made(name: str, partitions: int) -> dict[str, Any]:
+        return {"name": f"{t}-{name}", "num_partitions": partitions, "replication_factor": 1}
+
+    create(d, t, 2)
+    limit(0.001)  # what is used up does not come back before the end
+    try:
+        d.ask("limited: one of two", "CreateTopics", 7, topics=[made("a", 3), made("b", 3)], timeout_ms=10_000)
+        d.renew()
+        d.ask("limited: validated", "CreateTopics", 7, topics=[made("c", 1)], validate_only=True, timeout_ms=10_000)
+        d.renew()
+        d.ask(
+            "limited: an error comes first",
+            "CreateTopics",
+            6,
+            topics=[{"name": "a b"}, made("c", 0)],
+            timeout_ms=10_000,
+        )
+        for version in (2, 3):
+            d.renew()
+            d.ask(
+                "limited: more partitions",
+                "CreatePartitions",
+                version,
+                topics=[{"name": t, "count": version + 2, "assignments": None}],
+                timeout_ms=10_000,
+            )
+        d.renew()
+        d.ask("limited: deleted", "DeleteTopics", 5, topic_names=[t], timeout_ms=10_000)
+        d.renew()
+        d.ask("limited: deleted all the same", "DeleteTopics", 4, topic_names=[t, f"{t}-a"], timeout_ms=10_000)
+        d.renew()
+        d.ask("limited: made all the same", "CreateTopics", 5, topics=[made("c", 1)], timeout_ms=10_000)
+    finally:
+        d.renew()
+        limit(None)
+
+
 def brokers(d: Dialogue, t: str) -> None:
     create(d, t)
     d.ask("unregister: unknown", "UnregisterBroker", 0, broker_id=77)
@@ -768,6 +964,7 @@ STORIES: dict[str, Story] = {
     story.__name__: story
     for story in (
         topics_made, topics_deleted, partitions_added, metadata, settings, settings_altered, produced, idempotent, offsets,
-        fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, brokers,
+        fetched, records_deleted, groups, groups_in_doubt, coordinators, leaders, metrics_subscribed, quotas,
+        changes_limited, throttled, credentials, brokers,
     )
 }  # fmt: skip

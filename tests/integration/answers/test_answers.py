@@ -1,4 +1,4 @@
-"""rayft's answers to nearly nine hundred requests beside Apache Kafka's, field by field.
+"""rayft's answers to more than a thousand requests beside Apache Kafka's, field by field.
 
 Apache Kafka's answers are recorded in tests/golden/kafka-4.3.1/answers.json, so that no Java is needed. `python -m
 tests.integration.answers.test_answers` records them again from a cluster. Where rayft answers differently, on purpose

@@ -21,6 +21,10 @@ def test_names_are_those_of_the_jmx_exporter() -> None:
         "kafka_server_A_50thPercentile",
         {"name": "B", "stage": "Q"},
     )
+    assert named(Sample("kafka.server:type=Produce,user=a%2Cb,client-id=", "byte-rate", 0)) == (
+        "kafka_server_Produce_byte_rate",
+        {"user": "a%2Cb", "client_id": ""},
+    )
 
 
 def test_whoever_asks_gets_the_numbers_of_that_moment() -> None:

@@ -37,7 +37,9 @@ def forward(size: int) -> Broker:
     connection = Connection(1, Listener.CLIENT, "PLAINTEXT", "::1")
     call = Call(1, Listener.CLIENT, "PLAINTEXT", 19, 7, None, "::1", "User:ANONYMOUS", memoryview(bytes(size)))
     anything: Any = broker
-    Forwarder(anything, anything, anything, lambda connection, key: True).forward(Slot(connection, size), call)
+    Forwarder(anything, anything, anything, lambda connection, key: True).forward(
+        Slot(connection, size), call, lambda data: data
+    )
     return broker
 
 

@@ -1,7 +1,7 @@
 """CreatePartitions 0-3: more partitions for topics that exist.
 
 Brokers pass it on; the active controller does it (`controller/partitions.py`).
-Errors: 3, 37, 38, 39, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
+Errors: 3, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import Any
@@ -9,15 +9,19 @@ from typing import Any
 from actors.controller.partitions import create_partitions
 from actors.controller.portions import TOPICS_GROWN
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
+
+STRICT_FROM = 3
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER])
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
-    return context.role.submit(create_partitions, request, call, TOPICS_GROWN)
+    return charged(context.role, create_partitions, request, call, TOPICS_GROWN, STRICT_FROM)
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)

@@ -1,7 +1,7 @@
 """CreateTopics 2-7: topics with their partitions and settings.
 
 Brokers pass it on; the active controller does it (`controller/topics.py`). v5 answers partitions and settings, v7 topic ids.
-Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic; 41 NOT_CONTROLLER on a standby.
+Errors: 17, 36, 37, 38, 39, 40, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from functools import partial
@@ -10,9 +10,13 @@ from typing import Any
 from actors.controller.portions import TOPICS_MADE
 from actors.controller.topics import PARTITIONS_MAX, create_topics, partitions_asked, refuse_topics
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
+
+STRICT_FROM = 6
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER])
@@ -20,8 +24,9 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     role = context.role
     fits = partitions_asked(request, role.options.partitions_default) <= PARTITIONS_MAX
-    operation = partial(create_topics, accepted={}) if fits else refuse_topics
-    return role.submit(operation, request, call, TOPICS_MADE)
+    if not fits:
+        return role.submit(refuse_topics, request, call, TOPICS_MADE)
+    return charged(role, partial(create_topics, accepted={}), request, call, TOPICS_MADE, STRICT_FROM)
 
 
 @rpc(

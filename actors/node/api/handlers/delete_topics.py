@@ -1,7 +1,7 @@
 """DeleteTopics 1-6: topics go, with partitions and settings.
 
 Brokers pass it on; the active controller does it (`controller/topics.py`). v6 takes topic ids.
-Errors: 3, 42, 73, 100 by topic; 41 NOT_CONTROLLER on a standby.
+Errors: 3, 42, 73, 100 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import Any
@@ -9,15 +9,19 @@ from typing import Any
 from actors.controller.portions import TOPICS_GONE
 from actors.controller.topics import delete_topics
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
+
+STRICT_FROM = 5
+"""The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 @rpc(20, "DeleteTopics", range(1, 7), listeners=[Listener.CONTROLLER])
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
-    return context.role.submit(delete_topics, request, call, TOPICS_GONE)
+    return charged(context.role, delete_topics, request, call, TOPICS_GONE, STRICT_FROM)
 
 
 @rpc(

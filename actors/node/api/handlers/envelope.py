@@ -59,6 +59,7 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
             client_host=host,
             principal=principal,
             frame=frame,
+            forwarded=True,
         ),
     )
     if isinstance(answer, Close):

@@ -7,7 +7,8 @@ isolation_level=1 a consumer gets what is below the last stable offset, and whic
 Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
 
-Skipped: quotas.
+Over a quota (KIP-13, KIP-219) the answer has no records, and the session is as before it; a session that would begin does
+not.
 
 Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
 OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
@@ -35,6 +36,8 @@ from fastpath.records.batch import CorruptBatch
 IDS_FROM = 13
 RACK_FROM = 11
 READ_COMMITTED = 1
+ANSWER_BYTES, PARTITION_BYTES = 16, 58
+"""About how long an answer is beside its partitions, and what a partition takes beside its records."""
 MOVED = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH))
 _RESPONSE = message("FetchResponse")
 
@@ -73,6 +76,8 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     leader_only = replica >= 0 or call.api_version < RACK_FROM
     reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
+    if context.quotas.active and not registered:
+        attempt.limit(call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
     if _taken_in(context, opened.session, request, uses_ids):
@@ -191,6 +196,7 @@ class _Fetch:
     __slots__ = (
         "_bytes_max",
         "_bytes_min",
+        "_call",
         "_committed_only",
         "_connection",
         "_context",
@@ -201,6 +207,7 @@ class _Fetch:
         "_listener",
         "_reader",
         "_session",
+        "_throttle_ms",
         "_uses_ids",
     )
 
@@ -230,6 +237,18 @@ class _Fetch:
         # A replica's new session is answered at once: until it has one it cannot name what changes meanwhile.
         wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
         self._deadline_ms = context.runtime.now.mono_ms + wait_ms
+
+        self._call: Call | None = None
+        """What is charged; None: nothing is."""
+        self._throttle_ms = 0
+
+    def limit(self, call: Call) -> None:
+        """Its client may have a quota: then it asks for no more than the quota allows at once."""
+        self._call = call
+        room = self._context.quotas.room(call)
+        if room < self._bytes_max:
+            self._bytes_max = int(room)
+            self._bytes_min = min(self._bytes_min, self._bytes_max)
 
     def first(self, request: Any) -> Steps:
         """Take in what the request says, then look for the first time."""
@@ -279,6 +298,12 @@ class _Fetch:
             if clean:
                 _soil(session, looks[:clean])
             return Parked(self._keys(), self._deadline_ms, self.attempt)
+        if self._call is not None:
+            verdict = self._context.quotas.fetched(self._call, total + self._overhead(looks))
+            self._throttle_ms = verdict.throttle_ms
+            if verdict.withheld:
+                _soil(session, looks[:clean])
+                return self._withheld()
         _clean(session, looks[clean:] if clean else looks)
         reply = _Reply()
         if len(looks) < ENTRIES_A_SLICE:
@@ -298,6 +323,20 @@ class _Fetch:
                     return Done(_RESPONSE(session_id=session.id))
                 data.aborted_transactions += _aborted(aborted[begin : begin + ENTRIES_A_SLICE])
         return self._done(reply)
+
+    def _overhead(self, looks: Sequence[Look]) -> int:
+        """About how many bytes an answer has beside the records."""
+        told = len(looks) if not self._incremental else sum(found.news for found in looks)
+        return ANSWER_BYTES + PARTITION_BYTES * told
+
+    def _withheld(self) -> Answer:
+        """An answer without partitions. Its client asks again, as if it had not asked."""
+        session = self._session
+        if not self._incremental and session.id:
+            self._context.sessions.close(session)
+            self._context.replicas.end_session(session)
+        session_id = session.id if self._incremental else 0
+        return Done(_RESPONSE(session_id=session_id, throttle_time_ms=self._throttle_ms))
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
@@ -374,7 +413,9 @@ class _Fetch:
         session = self._session
         for entry in reply.sent:
             session.dirty[entry] = None
-        response = _RESPONSE(session_id=session.id, responses=list(reply.topics.values()))
+        response = _RESPONSE(
+            throttle_time_ms=self._throttle_ms, session_id=session.id, responses=list(reply.topics.values())
+        )
         if reply.moved:
             response.node_endpoints = self._context.cache.node_endpoints(
                 reply.moved, _RESPONSE.NodeEndpoint, self._listener

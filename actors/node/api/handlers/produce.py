@@ -11,7 +11,7 @@ transaction (`roles/broker/transaction_verification.py`); later Produce requests
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader
 adds the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
 
-Skipped: a broker-side change of the compression type, quotas.
+Skipped: a broker-side change of the compression type.
 
 Errors: INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
 NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, INVALID_TOPIC_EXCEPTION, CORRUPT_MESSAGE, INVALID_RECORD,

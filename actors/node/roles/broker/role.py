@@ -24,6 +24,7 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.alter_isr import AlterIsr
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
+from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
@@ -81,6 +82,7 @@ class BrokerRole:
         self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
         self.suspected_leaders = SuspectedLeaders(self.cluster.unfenced)
         self.recently_fenced = RecentlyFenced()
+        self.quotas = ClientQuotas(runtime, requests, self.cache)
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
@@ -146,6 +148,7 @@ class BrokerRole:
         """Replace the image by a snapshot and compare everything."""
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
+        self.quotas.changed()
         self.groups.count_partitions()
         self.transactions.count_partitions()
         self.applier.loaded(self._image_deltas.whole)
@@ -159,6 +162,8 @@ class BrokerRole:
             which = (image.feature(FORMAT) or self._family) if self._family == "drafts" else self._family
             for offset, op in dialect(which).decode(batch):
                 touched = image.replay(offset, op)
+                if touched.entities:
+                    self.quotas.changed()
                 if self.applier.caught_up:
                     self.applier.apply(self._image_deltas.of(touched))
         if image.next_offset <= batch.last_offset:
@@ -169,6 +174,7 @@ class BrokerRole:
     def committed(self, high_watermark: int) -> None:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
+        self.quotas.refresh()
         self.groups.count_partitions()
         self.transactions.count_partitions()
         if self._started and not self.applier.caught_up:

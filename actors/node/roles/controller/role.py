@@ -18,6 +18,7 @@ from typing import Any
 
 from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN, without_effect
+from actors.controller.mutations import MutationQuota
 from actors.controller.options import options
 from actors.controller.portions import Cut
 from actors.controller.refusals import refusal
@@ -261,6 +262,20 @@ class ControllerRole:
         seen = self.image.next_offset if result.seen is None else result.seen
         return Held(seen - 1, result.reply)
 
+    def mutation_quota(self, call: Call, strict_from: int) -> MutationQuota | None:
+        """What a client may have made and deleted; None: whatever it likes. `strict_from`: the first version of the API that
+        knows THROTTLING_QUOTA_EXCEEDED."""
+        if not (self.active and call.forwarded):
+            return None
+        return self.soft.mutations.quota(
+            lambda: self.image.every("quota"),
+            self.options.mutation_window,
+            call.principal,
+            call.client_id,
+            self._runtime.now.mono_ms,
+            strict=call.api_version >= strict_from,
+        )
+
     def _in_portions(self, operation: Operation, request: Any, call: Call, cut: Cut) -> Steps:
         """Run an operation portion by portion. When leadership was lost in between, the request is asked anew: what the
         earlier portions did may be undone."""
@@ -433,6 +448,8 @@ class ControllerRole:
             touched = image.replay(image.next_offset, op)
             if touched.brokers:
                 self.soft.changed()
+            if touched.entities:
+                self.soft.mutations.changed()
             if METADATA_FORMAT in touched.features:
                 self._level_offset = image.next_offset
                 self._note_level(level)
