@@ -13,9 +13,11 @@ Rules:
 3. The default of a topic setting is the node's own setting of `synonyms`; the first one that is given counts.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -176,9 +178,10 @@ _CLEANUP = Check(
     lambda value: all(part in ("delete", "compact") for part in value),
 )
 _RETAINED = Check("a number of at least 1, or -1 to keep all", lambda value: value != 0)
+_PAIR = re.compile("([0-9]+:[0-9]+)?")
 _THROTTLED = Check(
     "* or partition:broker pairs separated by commas",
-    lambda value: value == ("*",) or all(p.count(":") == 1 and all(n.isdigit() for n in p.split(":")) for p in value),
+    lambda value: value == ("*",) or all(map(_PAIR.fullmatch, value)),
 )
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
 
@@ -343,6 +346,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("replica.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another broker."),
         _key("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, at_least(1),
              "How often they are written down."),
+        _key("leader.replication.throttled.rate", LONG, MAX_LONG, at_least(0),
+             "Bytes a second that this broker sends to listed replicas that are not in sync (KIP-73).", CLUSTER),
+        _key("follower.replication.throttled.rate", LONG, MAX_LONG, at_least(0),
+             "Bytes a second that listed replicas here that are not in sync take in (KIP-73).", CLUSTER),
+        _key("replication.quota.window.num", INT, 11, at_least(1), "Windows over which these rates are taken."),
+        _key("replication.quota.window.size.seconds", INT, 1, at_least(1), "The length of such a window."),
         _idle("replica.socket.receive.buffer.bytes", INT, 65536, None, "the system sizes the buffer"),
         _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker"),
         # --- requests and connections
@@ -453,9 +462,11 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
         _topic("flush.messages", "log.flush.interval.messages"),
         _key("flush.ms", LONG, MAX_LONG, at_least(0), "Time between two syncs.", "topic", _FLUSH_MS),
         _key("follower.replication.throttled.replicas", LIST, (), _THROTTLED,
-             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+             "Replicas that fetch at follower.replication.throttled.rate while out of sync: * or partition:broker pairs.",
+             "topic"),
         _key("leader.replication.throttled.replicas", LIST, (), _THROTTLED,
-             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+             "Leaders that send at leader.replication.throttled.rate to replicas not in sync: * or partition:broker pairs.",
+             "topic"),
         _topic("index.interval.bytes", "log.index.interval.bytes"),
         _topic("local.retention.bytes", "log.local.retention.bytes"),
         _topic("local.retention.ms", "log.local.retention.ms"),
@@ -485,6 +496,10 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
     ]
 )  # fmt: skip
 
+
+UNSHOWN = frozenset({"leader.replication.throttled.rate", "follower.replication.throttled.rate"})
+"""Settings of a broker that are shown only where somebody has set them: kafka-reassign-partitions.sh takes one that is shown
+for a throttle that is still there."""
 
 CLIENT_METRICS = "client metrics"
 _MATCHES = (
@@ -517,7 +532,9 @@ class TopicSettings:
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
+    follower_replication_throttled_replicas: tuple[str, ...]
     index_interval_bytes: int
+    leader_replication_throttled_replicas: tuple[str, ...]
     max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
@@ -557,12 +574,18 @@ def topic_settings(overrides: Mapping[str, str], node: Callable[[str], tuple[boo
     values: dict[str, Any] = {}
     for name, key in TOPIC_CONFIGS.items():
         if name in overrides:
-            values[name] = key.parse(overrides[name])
+            values[name] = _parsed(name, overrides[name])
         else:
             values[name] = inherited(key, node)
     if (small := values.pop("internal.segment.bytes")) is not None:
         values["segment.bytes"] = small
     return TopicSettings(**{n.replace(".", "_"): v for n, v in values.items() if TOPIC_CONFIGS[n].effect})
+
+
+@lru_cache(maxsize=512)
+def _parsed(name: str, text: str) -> Any:
+    """The typed value of a topic's setting. All partitions of a topic ask for the same one, and a list may be long."""
+    return TOPIC_CONFIGS[name].parse(text)
 
 
 def inherited(key: ConfigKey, node: Callable[[str], tuple[bool, Any]]) -> Any:

@@ -35,6 +35,8 @@ class Reader(NamedTuple):
     mono_ms: int
     committed_only: bool = False
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
+    rack: str = ""
+    """Of a consumer that is to be sent to the closest replica; empty: nobody is."""
 
 
 class Look(NamedTuple):
@@ -54,7 +56,7 @@ class Look(NamedTuple):
     cold: Any = None
     """A job that reads the bytes into memory; `look` must be repeated after it."""
     left_out: bool = False
-    """There is something to read, but no room for it in this answer."""
+    """There is something to read, but no room for it in this answer, or the follower is held back (KIP-73)."""
     last_stable: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
@@ -122,9 +124,11 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     return Slice(start, warm.data)
 
 
-def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool) -> Look:
+def look(
+    replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool, over_rate: bool = False
+) -> Look:
     """Look at one partition. `first`: no records were found before, so one batch is given even if it is larger than the
-    limits."""
+    limits. `over_rate`: throttled partitions give nothing to followers that are not in sync."""
     partition = entry.partition
     assert partition is not None
     try:
@@ -138,7 +142,8 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
             diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
             if diverging is None:
                 partition.check_offset(entry.fetch_offset)
-        return _read(partition, entry, reader, bytes_max, diverging, first)
+        held_back = over_rate and partition.throttled_as_leader and reader.replica not in partition.isr.isr
+        return _read(partition, entry, reader, bytes_max, diverging, first, held_back)
     except Refused as refused:
         return _refusal(partition, entry, refused.code, reader)
     except DiskFailed as error:
@@ -168,7 +173,13 @@ def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader
 
 
 def _read(
-    partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None, first: bool
+    partition: Partition,
+    entry: Entry,
+    reader: Reader,
+    bytes_max: int,
+    diverging: tuple[int, int] | None,
+    first: bool,
+    held_back: bool,
 ) -> Look:
     log = partition.log
     last_stable = end = partition.high_watermark
@@ -193,7 +204,7 @@ def _read(
     if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
         # The result of an earlier read is used once. The log may have changed meanwhile, so it is checked.
         _, below, records = warm
-    elif readable and (limit > 0 or first):
+    elif readable and (limit > 0 or first) and not held_back:
         try:
             found = log.read(entry.fetch_offset, limit, end, first, passes)
         except CorruptBatch as error:

@@ -257,7 +257,9 @@ class Replicas:
         """The fetcher of a source broker, made on first use."""
         fetcher = self.fetchers.get(source)
         if fetcher is None:
-            fetcher = self.fetchers[source] = Fetcher(source, self.cluster.me, self.limits)
+            fetcher = self.fetchers[source] = Fetcher(
+                source, self.cluster.me, self.limits, self.cluster.follower_throttle
+            )
         return fetcher
 
     def replicated(self, outcome: Outcome) -> None:

@@ -252,8 +252,9 @@ class _Fetch:
         """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
         bytes_max = self._context.connections.room(self._connection, self._bytes_max)
+        over_rate = self._reader.replica >= 0 and self._over_rate()
         for entry in list(session.dirty):
-            found = self._look(entry, bytes_max - total, first=total == 0)
+            found = self._look(entry, bytes_max - total, total == 0, over_rate)
             if found.cold is not None:
                 _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
@@ -278,7 +279,7 @@ class _Fetch:
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
             if clean:
                 _soil(session, looks[:clean])
-            return Parked(self._keys(), self._deadline_ms, self.attempt)
+            return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt)
         _clean(session, looks[clean:] if clean else looks)
         reply = _Reply()
         if len(looks) < ENTRIES_A_SLICE:
@@ -299,14 +300,25 @@ class _Fetch:
                 data.aborted_transactions += _aborted(aborted[begin : begin + ENTRIES_A_SLICE])
         return self._done(reply)
 
-    def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
+    def _over_rate(self) -> bool:
+        context = self._context
+        return context.cluster.leader_throttle.over(context.runtime.now.mono_ms)
+
+    def _due_ms(self, over_rate: bool, looks: Iterable[Look]) -> int:
+        """When to answer at the latest: whoever is held back need not wait longer than that lasts."""
+        if not over_rate or not any(found.left_out for found in looks):
+            return self._deadline_ms
+        now_ms = self._context.runtime.now.mono_ms
+        return min(self._deadline_ms, self._context.cluster.leader_throttle.due_ms(now_ms))
+
+    def _look(self, entry: Entry, bytes_max: int, first: bool, over_rate: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
             self._context.replicas.attach(entry)
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
-        return look(self._context.replicas, entry, self._reader, bytes_max, first=first)
+        return look(self._context.replicas, entry, self._reader, bytes_max, first=first, over_rate=over_rate)
 
     def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
@@ -350,8 +362,11 @@ class _Fetch:
     def _tell(self, looks: Iterable[Look], reply: "_Reply") -> None:
         """Put into the answer what was found."""
         session, topics = self._session, reply.topics
+        replica = self._reader.replica >= 0
         for found in looks:
             entry = found.entry
+            if replica and found.size and entry.partition is not None and entry.partition.throttled_as_leader:
+                self._context.cluster.leader_throttle.count(found.size, self._context.runtime.now.mono_ms)
             if not self._incremental or found.news:
                 topic = topics.get(entry.topic)
                 if topic is None:
