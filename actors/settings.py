@@ -183,6 +183,11 @@ _THROTTLED = Check(
     "* or partition:broker pairs separated by commas",
     lambda value: value == ("*",) or all(map(_PAIR.fullmatch, value)),
 )
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_SELECTOR = Check(
+    f"{RACK_AWARE}, or nothing to serve consumers from leaders; classes of your own cannot be loaded here",
+    lambda value: value in ("", RACK_AWARE),
+)
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
 
 
@@ -352,6 +357,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "Bytes a second that listed replicas here that are not in sync take in (KIP-73).", CLUSTER),
         _key("replication.quota.window.num", INT, 11, at_least(1), "Windows over which these rates are taken."),
         _key("replication.quota.window.size.seconds", INT, 1, at_least(1), "The length of such a window."),
+        _key("replica.selector.class", ConfigType.CLASS, None, _SELECTOR,
+             "Sends consumers that name their rack to a replica in it; empty: to the leader (KIP-392)."),
         _idle("replica.socket.receive.buffer.bytes", INT, 65536, None, "the system sizes the buffer"),
         _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker"),
         # --- requests and connections

@@ -62,7 +62,16 @@ class Became(enum.Enum):
 class Cluster:
     """What every partition of a broker looks at. Written by the broker's role."""
 
-    __slots__ = ("follower_throttle", "heard_ms", "lag_ms_max", "leader_throttle", "me", "unfenced", "without_room")
+    __slots__ = (
+        "follower_throttle",
+        "heard_ms",
+        "lag_ms_max",
+        "leader_throttle",
+        "me",
+        "rack_aware",
+        "unfenced",
+        "without_room",
+    )
 
     def __init__(self, me: int, lag_ms_max: int, throttle_windows: int = 11, throttle_window_ms: int = 1_000) -> None:
         self.me = me
@@ -77,6 +86,8 @@ class Cluster:
         """Of what this broker sends to followers."""
         self.follower_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
         """Of what it takes in from leaders."""
+        self.rack_aware = False
+        """Whether consumers are sent to the closest replica (KIP-392), so followers should soon know what is committed."""
 
 
 class Waiting(Protocol):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.admission import Refused
+from actors.broker.closest_replica import LEADER, Near, closest
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.log import ColdRead
 from actors.broker.partition import NO_LEADER, Partition
@@ -35,8 +36,8 @@ class Reader(NamedTuple):
     mono_ms: int
     committed_only: bool = False
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
-    rack: str = ""
-    """Of a consumer that is to be sent to the closest replica; empty: nobody is."""
+    near: Near | None = None
+    """Of a consumer that is sent to the closest replica; None: it is not."""
 
 
 class Look(NamedTuple):
@@ -60,11 +61,13 @@ class Look(NamedTuple):
     last_stable: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
+    preferred: int = LEADER
+    """Another broker that a consumer should fetch from; then there are no records."""
 
     @property
     def urgent(self) -> bool:
         """A reason to answer whatever the byte count."""
-        return self.error != NONE or self.diverging is not None
+        return self.error != NONE or self.diverging is not None or self.preferred != LEADER
 
     @property
     def news(self) -> bool:
@@ -139,6 +142,10 @@ def look(
                 partition.check_offset(entry.fetch_offset)
                 _note(replicas, partition, entry, reader)
         else:
+            if reader.near is not None and partition.leads:
+                preferred = closest(partition, entry.fetch_offset, reader.near)
+                if preferred != LEADER:
+                    return _elsewhere(partition, entry, preferred)
             diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
             if diverging is None:
                 partition.check_offset(entry.fetch_offset)
@@ -153,6 +160,20 @@ def look(
             replicas.unreadable[partition] = None
         note_failure(replicas, partition, error)
         return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR, reader)
+
+
+def _elsewhere(partition: Partition, entry: Entry, preferred: int) -> Look:
+    """A consumer is sent to another replica, without data."""
+    return Look(
+        entry,
+        NONE,
+        partition.high_watermark,
+        partition.log.log_start_offset,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        last_stable=partition.last_stable_offset,
+        preferred=preferred,
+    )
 
 
 def note_failure(replicas: Replicas, partition: Partition, error: object) -> None:

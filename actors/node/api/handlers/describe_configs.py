@@ -1,10 +1,11 @@
 """DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
 comes from, and what it does.
 
-Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting, those in `UNSHOWN` only
-where they are set; the empty broker name shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
-shown too: tools remove what they were shown only. Whoever asks for another broker's settings must ask that broker. The same
-name is answered once, however often it stands there: an answer is hundreds of times as long.
+Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting, of `UNSHOWN` only
+what is set; the empty broker name shows what is set for all brokers. Sensitive values are null. Settings that clients keep
+of brokers and nobody reads are shown too: tools remove what they were shown only. Whoever asks for another broker's
+settings must ask that broker. The same name is answered once, however often it stands there: an answer is hundreds of times
+as long.
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 

@@ -1,8 +1,9 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
-Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
-followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only. With
-isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were aborted (KIP-98).
+Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, consumers
+sent to the closest replica (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves
+replicas only. With isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it
+were aborted (KIP-98).
 
 Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
@@ -18,6 +19,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from itertools import islice
 from typing import Any
 
+from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
@@ -71,7 +73,10 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     if committed_only is not opened.session.committed_only:
         opened.session.isolate(committed_only)
     leader_only = replica >= 0 or call.api_version < RACK_FROM
-    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only)
+    near = None
+    if context.cluster.rack_aware and not leader_only and request.rack_id:
+        near = _near(context, request.rack_id, call.listener_name)
+    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only, near)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     # A request that is parked in this session is answered now: this one takes its place.
     context.runtime.waiting.signal(opened.session.key)
@@ -86,6 +91,20 @@ def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool
     client's, as is a broker whose registration has not been heard of yet."""
     broker = context.cache.image.broker(replica)
     return broker is not None and broker.epoch == broker_epoch
+
+
+def _near(context: BrokerContext, rack: str, listener: str) -> Near:
+    """Which brokers are in a consumer's rack, and are reached on the listener that it uses."""
+
+    def near(broker: int) -> bool:
+        registration = context.cache.image.broker(broker)
+        return (
+            registration is not None
+            and registration.rack == rack
+            and context.cache.endpoint(broker, listener) is not None
+        )
+
+    return near
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -197,6 +216,7 @@ class _Fetch:
         "_deadline_ms",
         "_epoch",
         "_found",
+        "_hastens",
         "_incremental",
         "_listener",
         "_reader",
@@ -221,6 +241,8 @@ class _Fetch:
         """What has been read for this answer by the time a job for another partition had to be waited for."""
         self._incremental = incremental
         self._reader = reader
+        self._hastens = reader.replica >= 0 and context.cluster.rack_aware
+        """Whether a high watermark that a follower does not know is a reason to answer (KIP-392)."""
         self._uses_ids = uses_ids
         self._listener = call.listener_name
         self._connection = call.connection
@@ -267,6 +289,8 @@ class _Fetch:
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
+            if self._hastens and found.high_watermark > entry.told_high_watermark:
+                urgent = True
             if not len(looks) % ENTRIES_A_SLICE:
                 _clean(session, looks[clean:])
                 clean = len(looks)
@@ -373,6 +397,7 @@ class _Fetch:
                     topic = topics[entry.topic] = self._topic(entry.topic)
                 data = _partition_data(found, self._committed_only)
                 topic.partitions.append(data)
+                entry.told_high_watermark = found.high_watermark
                 if found.aborted:
                     data.aborted_transactions += _aborted(found.aborted[:ENTRIES_A_SLICE])
                     if len(found.aborted) > ENTRIES_A_SLICE:
@@ -426,6 +451,8 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
     )
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
+    if found.preferred != LEADER:
+        data.preferred_read_replica = found.preferred
     if found.error in MOVED:
         data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
     return data

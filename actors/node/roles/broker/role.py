@@ -67,6 +67,7 @@ class BrokerRole:
             value("replication.quota.window.num"),
             1_000 * value("replication.quota.window.size.seconds"),
         )
+        self.cluster.rack_aware = bool(value("replica.selector.class"))
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(runtime, storage, self.cache)
         self.replicas = Replicas(
