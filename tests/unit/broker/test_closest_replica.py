@@ -120,7 +120,7 @@ def test_a_replica_that_leaves_the_isr_or_is_fenced_is_not_preferred() -> None:
     assert lab.partition(1).isr.isr == {1, 3}
     assert told(ask(lab, 1, 1)) == (0, LEADER, 3)
     lab.commit(ops.BrokerGone(3))
-    assert told(ask(lab, 1, 1, "r3")) == (0, LEADER, 2)
+    assert told(ask(lab, 1, 1, "r3")) == (0, LEADER, 3)
 
 
 def test_a_leader_refuses_what_is_in_nobodys_log() -> None:
