@@ -171,7 +171,9 @@ _PORT_LIST = Check(
     "NAME:PROTOCOL pairs separated by commas", lambda value: all(":" in p for p in value.split(",") if p)
 )
 _GZIP = Check("-1 or a number from 1 to 9", lambda value: value == -1 or 1 <= value <= 9)
-_CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+AS_PRODUCED = "producer"
+"""The compression.type that keeps a batch's own codec."""
+_CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", AS_PRODUCED)
 _TIME_TYPE = one_of("CreateTime", "LogAppendTime")
 _CLEANUP = Check(
     "delete, compact or both, or nothing to keep every record",
@@ -214,7 +216,6 @@ _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
 _CLASSIC = "there are classic groups only"
-_AS_SENT = "batches keep the codec that they came with"
 
 BROKER_CONFIGS: dict[str, ConfigKey] = dict(
     [
@@ -286,10 +287,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("auto.leader.rebalance.enable", BOOLEAN, True, None, "Give leadership back to preferred replicas."),
         _key("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), "How often leadership is given back."),
         _key("message.max.bytes", INT, 1048588, at_least(0), "Largest record batch.", CLUSTER),
-        _idle("compression.type", STRING, "producer", _CODEC, _AS_SENT, CLUSTER),
-        _idle("compression.gzip.level", INT, -1, _GZIP, _AS_SENT, CLUSTER),
-        _idle("compression.lz4.level", INT, 9, between(1, 17), _AS_SENT, CLUSTER),
-        _idle("compression.zstd.level", INT, 3, between(-131072, 22), _AS_SENT, CLUSTER),
+        _key("compression.type", STRING, "producer", _CODEC,
+             "Codec that produced batches are stored in; producer keeps the one that they came with.", CLUSTER),
+        _key("compression.gzip.level", INT, -1, _GZIP, "Level at which the broker compresses with gzip.", CLUSTER),
+        _key("compression.lz4.level", INT, 9, between(1, 17), "Level at which the broker compresses with lz4.", CLUSTER),
+        _key("compression.zstd.level", INT, 3, between(-131072, 22),
+             "Level at which the broker compresses with zstd.", CLUSTER),
         _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP,
              "What happens to old segments: delete them, compact them to the last record of each key, or both.",
              CLUSTER),
@@ -535,6 +538,10 @@ class TopicSettings:
     """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for all rows with an effect."""
 
     cleanup_policy: tuple[str, ...]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
     delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int

@@ -31,6 +31,7 @@ from actors.broker.log.segment import Job
 from actors.broker.replication_throttle import ReplicationThrottle, lists
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull
+from actors.settings import AS_PRODUCED
 from actors.wire.errors import ErrorCode
 
 CODES = {int(code): code for code in ErrorCode}
@@ -69,6 +70,7 @@ class Cluster:
         "leader_throttle",
         "me",
         "rack_aware",
+        "recompresses",
         "unfenced",
         "without_room",
     )
@@ -86,6 +88,8 @@ class Cluster:
         """Of what this broker sends to followers."""
         self.follower_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
         """Of what it takes in from leaders."""
+        self.recompresses = False
+        """Whether a topic here asks for a codec of its own, or has since the start."""
         self.rack_aware = False
         """Whether consumers are sent to the closest replica (KIP-392), so followers should soon know what is committed."""
 
@@ -196,6 +200,8 @@ class Partition:
     def configure(self, settings: TopicSettings) -> None:
         """The topic's settings from now on."""
         self.settings = settings
+        if settings.compression_type != AS_PRODUCED:
+            self.cluster.recompresses = True
         me = self.cluster.me
         self.throttled_as_leader = lists(settings.leader_replication_throttled_replicas, self.number, me)
         """Whether what is sent to followers counts against this broker's rate, and may be held back (KIP-73)."""
