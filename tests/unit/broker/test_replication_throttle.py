@@ -8,6 +8,7 @@ from actors.broker.replication_throttle import NO_LIMIT, RECHECK_MS, Replication
 from actors.metadata import ops
 from actors.settings import TOPIC_CONFIGS, ConfigError
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
 from tests.unit.broker.lab import TOPIC_ID, Lab, code
 from tests.unit.broker.test_replication import content, isr_of
 
@@ -160,3 +161,19 @@ def test_windows_of_the_rate_are_those_of_the_settings() -> None:
     throttle = lab.broker(1).cluster.leader_throttle
     throttle.count(6_000, 0)
     assert throttle.rate(1_000) == 2_000 and throttle.rate(5_999) > 1_000 and throttle.rate(6_000) == 0
+
+
+def test_a_rate_is_shown_where_it_is_set() -> None:
+    """kafka-reassign-partitions.sh takes any value that it is shown for a throttle that is still there."""
+    lab = Lab(1)
+    kind: Any = message("DescribeConfigsRequest")
+    resource = kind.DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+
+    def shown() -> dict[str, str | None]:
+        reply = lab.call(1, "DescribeConfigs", 4, kind(resources=[resource])).reply
+        return {one.name: one.value for one in reply.results[0].configs if "throttled" in one.name}
+
+    assert shown() == {}
+    rate(lab, "leader", 10, "1")
+    rate(lab, "follower", 20)
+    assert shown() == {"leader.replication.throttled.rate": "10", "follower.replication.throttled.rate": "20"}
