@@ -76,7 +76,7 @@ RACKS = {
     "broker.rack": "r{id}", "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }  # fmt: skip
 """Each broker has a rack of its own, so a consumer reads from one broker as long as it can."""
-RATES = {"leader.replication.throttled.rate": "20000", "follower.replication.throttled.rate": "20000"}
+RATES = {"leader.replication.throttled.rate": "40000", "follower.replication.throttled.rate": "40000"}
 THROTTLED = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"}
 CLEANER = {
     "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",

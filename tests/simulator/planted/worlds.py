@@ -154,7 +154,7 @@ _read_nearby = _shape(
         _topic("t0", 1, 3, 1, 2_000, **{"compression.type": "zstd", "compression.zstd.level": "15"}),
         _topic("t1", 2, 2, 1, 2_000, **{"compression.type": "gzip"}, **simulation.THROTTLED),
     ],
-    BY_HALF | simulation.RACKS | simulation.RATES,
+    BY_HALF | simulation.RACKS | simulation.RATES | {"replica.fetch.max.bytes": "2000"},
     brokers=4,
     churn=True,
 )
@@ -166,8 +166,10 @@ def _racked(seed: int) -> Shape:
 
 
 async def _moving_slowly(client: Client, pause_ms: int, factor: int) -> None:
-    """Throttled partitions move all the time."""
+    """Throttled partitions move, and the last moves have to come to their end."""
     client.spawn(move(client, ["t1"], pause_ms // 4))
+    await client.sleep(15_000)
+    client.stopping = True
 
 
 def _away(seed: int) -> Shape:
