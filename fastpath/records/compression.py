@@ -205,10 +205,10 @@ class _Lz4Frame:
         self._begun = False
 
     def compress(self, data: Bytes) -> Bytes:
-        return self._begin() + self._frame.compress(data)
+        return self._begin() + bytes(self._frame.compress(data))
 
     def flush(self) -> Bytes:
-        return self._begin() + self._frame.flush()
+        return self._begin() + bytes(self._frame.flush())
 
     def _begin(self) -> bytes:
         if self._begun:
