@@ -13,9 +13,11 @@ Rules:
 3. The default of a topic setting is the node's own setting of `synonyms`; the first one that is given counts.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -169,16 +171,24 @@ _PORT_LIST = Check(
     "NAME:PROTOCOL pairs separated by commas", lambda value: all(":" in p for p in value.split(",") if p)
 )
 _GZIP = Check("-1 or a number from 1 to 9", lambda value: value == -1 or 1 <= value <= 9)
-_CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+AS_PRODUCED = "producer"
+"""The compression.type that keeps a batch's own codec."""
+_CODEC = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", AS_PRODUCED)
 _TIME_TYPE = one_of("CreateTime", "LogAppendTime")
 _CLEANUP = Check(
     "delete, compact or both, or nothing to keep every record",
     lambda value: all(part in ("delete", "compact") for part in value),
 )
 _RETAINED = Check("a number of at least 1, or -1 to keep all", lambda value: value != 0)
+_PAIR = re.compile("([0-9]+:[0-9]+)?")
 _THROTTLED = Check(
     "* or partition:broker pairs separated by commas",
-    lambda value: value == ("*",) or all(p.count(":") == 1 and all(n.isdigit() for n in p.split(":")) for p in value),
+    lambda value: value == ("*",) or all(map(_PAIR.fullmatch, value)),
+)
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_SELECTOR = Check(
+    f"{RACK_AWARE}, or nothing to serve consumers from leaders; classes of your own cannot be loaded here",
+    lambda value: value in ("", RACK_AWARE),
 )
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
 
@@ -206,7 +216,6 @@ _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
 _CLASSIC = "there are classic groups only"
-_AS_SENT = "batches keep the codec that they came with"
 
 BROKER_CONFIGS: dict[str, ConfigKey] = dict(
     [
@@ -278,10 +287,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("auto.leader.rebalance.enable", BOOLEAN, True, None, "Give leadership back to preferred replicas."),
         _key("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), "How often leadership is given back."),
         _key("message.max.bytes", INT, 1048588, at_least(0), "Largest record batch.", CLUSTER),
-        _idle("compression.type", STRING, "producer", _CODEC, _AS_SENT, CLUSTER),
-        _idle("compression.gzip.level", INT, -1, _GZIP, _AS_SENT, CLUSTER),
-        _idle("compression.lz4.level", INT, 9, between(1, 17), _AS_SENT, CLUSTER),
-        _idle("compression.zstd.level", INT, 3, between(-131072, 22), _AS_SENT, CLUSTER),
+        _key("compression.type", STRING, "producer", _CODEC,
+             "Codec that produced batches are stored in; producer keeps the one that they came with.", CLUSTER),
+        _key("compression.gzip.level", INT, -1, _GZIP, "Level at which the broker compresses with gzip.", CLUSTER),
+        _key("compression.lz4.level", INT, 9, between(1, 17), "Level at which the broker compresses with lz4.", CLUSTER),
+        _key("compression.zstd.level", INT, 3, between(-131072, 22),
+             "Level at which the broker compresses with zstd.", CLUSTER),
         _key("log.cleanup.policy", LIST, ("delete",), _CLEANUP,
              "What happens to old segments: delete them, compact them to the last record of each key, or both.",
              CLUSTER),
@@ -343,6 +354,14 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("replica.socket.timeout.ms", INT, 30000, at_least(1), "Longest wait for an answer of another broker."),
         _key("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, at_least(1),
              "How often they are written down."),
+        _key("leader.replication.throttled.rate", LONG, MAX_LONG, at_least(0),
+             "Bytes a second that this broker sends to listed replicas that are not in sync (KIP-73).", CLUSTER),
+        _key("follower.replication.throttled.rate", LONG, MAX_LONG, at_least(0),
+             "Bytes a second that listed replicas here that are not in sync take in (KIP-73).", CLUSTER),
+        _key("replication.quota.window.num", INT, 11, at_least(1), "Windows over which these rates are taken."),
+        _key("replication.quota.window.size.seconds", INT, 1, at_least(1), "The length of such a window."),
+        _key("replica.selector.class", ConfigType.CLASS, None, _SELECTOR,
+             "Sends consumers that name their rack to a replica in it; empty: to the leader (KIP-392)."),
         _idle("replica.socket.receive.buffer.bytes", INT, 65536, None, "the system sizes the buffer"),
         _idle("num.replica.fetchers", INT, 1, at_least(1), "one connection a broker"),
         # --- requests and connections
@@ -459,9 +478,11 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
         _topic("flush.messages", "log.flush.interval.messages"),
         _key("flush.ms", LONG, MAX_LONG, at_least(0), "Time between two syncs.", "topic", _FLUSH_MS),
         _key("follower.replication.throttled.replicas", LIST, (), _THROTTLED,
-             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+             "Replicas that fetch at follower.replication.throttled.rate while out of sync: * or partition:broker pairs.",
+             "topic"),
         _key("leader.replication.throttled.replicas", LIST, (), _THROTTLED,
-             "Accepted, does nothing here: replication is not throttled.", "topic", (), False),
+             "Leaders that send at leader.replication.throttled.rate to replicas not in sync: * or partition:broker pairs.",
+             "topic"),
         _topic("index.interval.bytes", "log.index.interval.bytes"),
         _topic("local.retention.bytes", "log.local.retention.bytes"),
         _topic("local.retention.ms", "log.local.retention.ms"),
@@ -492,6 +513,10 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
 )  # fmt: skip
 
 
+UNSHOWN = frozenset({"leader.replication.throttled.rate", "follower.replication.throttled.rate"})
+"""Settings of a broker that are shown only where somebody has set them: kafka-reassign-partitions.sh takes one that is shown
+for a throttle that is still there."""
+
 CLIENT_METRICS = "client metrics"
 _MATCHES = (
     "client_id", "client_instance_id", "client_software_name", "client_software_version", "client_source_address",
@@ -519,11 +544,17 @@ class TopicSettings:
     """The settings of one topic, typed: `retention.ms` is `.retention_ms`, and so on for all rows with an effect."""
 
     cleanup_policy: tuple[str, ...]
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
     delete_retention_ms: int
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
+    follower_replication_throttled_replicas: tuple[str, ...]
     index_interval_bytes: int
+    leader_replication_throttled_replicas: tuple[str, ...]
     max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int
@@ -563,12 +594,18 @@ def topic_settings(overrides: Mapping[str, str], node: Callable[[str], tuple[boo
     values: dict[str, Any] = {}
     for name, key in TOPIC_CONFIGS.items():
         if name in overrides:
-            values[name] = key.parse(overrides[name])
+            values[name] = _parsed(name, overrides[name])
         else:
             values[name] = inherited(key, node)
     if (small := values.pop("internal.segment.bytes")) is not None:
         values["segment.bytes"] = small
     return TopicSettings(**{n.replace(".", "_"): v for n, v in values.items() if TOPIC_CONFIGS[n].effect})
+
+
+@lru_cache(maxsize=512)
+def _parsed(name: str, text: str) -> Any:
+    """The typed value of a topic's setting. All partitions of a topic ask for the same one, and a list may be long."""
+    return TOPIC_CONFIGS[name].parse(text)
 
 
 def inherited(key: ConfigKey, node: Callable[[str], tuple[bool, Any]]) -> Any:

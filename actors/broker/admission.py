@@ -4,7 +4,9 @@ The order is Apache Kafka's, since the first fault found decides the error of th
 
 1. `check`: form, size and codec, from one look at the header.
 2. `judge`: fields of the header that do not depend on the records.
-3. `believe`: a compressed batch whose records have been inspected before (`roles/broker/inspections.py`).
+3. `believe`: a batch that is or gets compressed, whose records have been inspected before (`roles/broker/inspections.py`).
+   If the topic asks for another codec than it came with (`target`, KIP-390), the log gets the batch in that form, and its
+   size counts once more.
 4. `accept`: every length, checksum, count, key and time of the records, and the offsets that the batch gets (KIP-98,
    KIP-32).
 
@@ -16,16 +18,18 @@ follows on the producer's last one. How much of a compressed batch is looked at 
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from actors.config import TopicSettings
 from actors.ports import Buffer
+from actors.settings import AS_PRODUCED
 from actors.wire.errors import ErrorCode
 from fastpath.records import batch
 from fastpath.records.batch import HEADER_SIZE, OUTPUT_BYTES_MAX, CorruptBatch, Header, InvalidRecord, InvalidRecords
-from fastpath.records.compression import ZSTD
+from fastpath.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from fastpath.records.inspection import AFTER, BEFORE, Rules, record_errors
+from fastpath.records.recompression import Target
 
 APPEND_TIME = "LogAppendTime"
 SIZE_BYTES = 12
@@ -33,6 +37,14 @@ SIZE_BYTES = 12
 MAGIC = 2
 ZSTD_FROM = 7
 CODECS, TRANSACTIONAL = 0x07, 0x10
+FORMS: dict[str, Callable[[TopicSettings], tuple[int, int]]] = {
+    "uncompressed": lambda settings: (NONE, 0),
+    "gzip": lambda settings: (GZIP, settings.compression_gzip_level),
+    "snappy": lambda settings: (SNAPPY, 0),
+    "lz4": lambda settings: (LZ4, settings.compression_lz4_level),
+    "zstd": lambda settings: (ZSTD, settings.compression_zstd_level),
+}
+"""compression.type -> codec and level."""
 _HEADER = struct.Struct(">qi4xb4xh20xqhi4x")
 
 
@@ -102,15 +114,39 @@ def judge(claims: Claims) -> None:
         raise Refused(ErrorCode.INVALID_RECORD, "a transactional batch has a producer id")
 
 
-def believe(records: Any, verdict: int | Refused | None) -> None:
-    """Accept a compressed batch whose records have been inspected, and write their largest timestamp into its header.
-    `verdict`: that timestamp (ms), or why the batch is refused; None: the inspection could not be done. Raises
-    Refused."""
+def target(settings: TopicSettings, attributes: int) -> Target | None:
+    """The form in which the topic wants a batch with these attributes; None: as it came."""
+    if settings.compression_type == AS_PRODUCED:
+        return None
+    codec, level = FORMS[settings.compression_type](settings)
+    if codec == attributes & CODECS:
+        return None
+    return Target(codec, level, min(settings.max_message_bytes, settings.segment_bytes))
+
+
+def outgrown(settings: TopicSettings) -> Refused:
+    """The answer to a batch that is too large in the codec of its topic."""
+    if settings.max_message_bytes <= settings.segment_bytes:
+        limit = f"max.message.bytes={settings.max_message_bytes}"
+        code = ErrorCode.MESSAGE_TOO_LARGE
+    else:
+        limit, code = "a segment", ErrorCode.RECORD_LIST_TOO_LARGE
+    form = f"compression.type={settings.compression_type}"
+    return Refused(code, f"with the topic's {form} the batch is larger than {limit}: send fewer records in a batch")
+
+
+def believe(records: Any, verdict: int | bytearray | Refused | None) -> Any:
+    """The batch to append, once its records have been inspected. `verdict`: their largest timestamp (ms), which is written
+    into its header; or the batch in the codec of its topic; or why it is refused; None: the inspection could not be done.
+    Raises Refused."""
     if verdict is None:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the records of the batch could not be looked at")
     if isinstance(verdict, Refused):
         raise verdict
+    if isinstance(verdict, bytearray):
+        return verdict
     batch.retime(records, 0, verdict)
+    return records
 
 
 def accept(

@@ -15,7 +15,9 @@ This file alone decides what a follower asks for and what it does with the answe
    not fetched and nothing is removed.
 5. A partition that the leader refused leaves the session. It comes back after its next metadata update or after a
    delay.
-6. A new epoch of this broker begins a new session: the leader must learn it for every partition (R497-43).
+6. A partition that is throttled and not in sync is not asked for while this broker is over its rate (KIP-73). It leaves the
+   session meanwhile, since a leader would send what it grows by.
+7. A new epoch of this broker begins a new session: the leader must learn it for every partition (R497-43).
 """
 
 from collections.abc import Iterable
@@ -26,6 +28,7 @@ from actors.broker.log.log import OffsetsOutOfOrder
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
 from actors.broker.partition import Partition
+from actors.broker.replication_throttle import ReplicationThrottle
 from actors.ports import Disk, DiskFailed, DiskFull, Now
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -103,10 +106,12 @@ class Question(NamedTuple):
 class Fetcher:
     """Everything that this broker fetches from one other broker."""
 
-    def __init__(self, source: int, me: int, limits: Limits) -> None:
+    def __init__(self, source: int, me: int, limits: Limits, throttle: ReplicationThrottle | None = None) -> None:
         self.source = source
         self.me = me
         self.limits = limits
+        self._throttle = throttle or ReplicationThrottle()
+        """Of everything that this broker takes in, from this source and others."""
         self.broker_epoch = -1
         self.not_before_ms = 0
         self._asked: dict[Partition, Asked] = {}
@@ -118,7 +123,9 @@ class Fetcher:
         self._gone: dict[Key, None] = {}
         """Partitions in the session that the next request must drop from it."""
         self._delayed: dict[Partition, int] = {}
-        """Refused partitions, with the monotonic time at which to fetch them again."""
+        """Partitions that were refused or are held back, with the monotonic time at which to fetch them again."""
+        self._near: dict[Partition, None] = {}
+        """Throttled partitions that had everything up to the leader's high watermark at its last answer."""
         self._partitions: dict[Key, Partition] = {}
         self._session = 0
         self._epoch = 0
@@ -133,6 +140,7 @@ class Fetcher:
     def follow(self, partition: Partition) -> None:
         """Fetch this partition, or begin again because its leader epoch changed."""
         self._partitions[partition.topic_id, partition.number] = partition
+        self._near.pop(partition, None)
         self._delayed.pop(partition, None)
         self._changed[partition] = None
         self._urgent = True
@@ -140,11 +148,12 @@ class Fetcher:
     def leave(self, partition: Partition) -> None:
         """Stop fetching this partition."""
         self._partitions.pop((partition.topic_id, partition.number), None)
+        self._near.pop(partition, None)
         self._delayed.pop(partition, None)
         self._drop(partition)
 
     def renew(self, broker_epoch: int) -> None:
-        """The registration of this broker changed (rule 6)."""
+        """The registration of this broker changed (rule 7)."""
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
             self._restart()
@@ -167,6 +176,8 @@ class Fetcher:
             del self._delayed[partition]
             self._changed[partition] = None
             self._urgent = True
+        if self._changed and self._throttle.over(mono_ms):
+            self._hold_back(mono_ms)
         if mono_ms < self.not_before_ms or not (self._changed or (self._epoch and self._asked)):
             return None  # a session without partitions is answered at once, so requests would never pause
         if self._in_flight and not (self._urgent and self._epoch and len(self._in_flight) < IN_FLIGHT_MAX):
@@ -275,6 +286,8 @@ class Fetcher:
                 self._changed[partition] = None
                 if partition.settings.flush_messages == 1:
                     outcome.flush[partition] = None
+            if partition.throttled_as_follower:
+                self._counted(partition, len(data.records or b""), data.high_watermark, now.mono_ms)
         except (CorruptBatch, OffsetsOutOfOrder) as error:
             outcome.reports.append(f"broker {self.source} sent unusable data for {partition!r}: {error}")
             self._delay(partition, now.mono_ms + DISK_FULL_MS)
@@ -284,6 +297,20 @@ class Fetcher:
             outcome.advanced.append(partition)
         if log.log_start_offset != start:
             self._changed[partition] = None
+
+    def _counted(self, partition: Partition, size: int, leader_high_watermark: int, mono_ms: int) -> None:
+        if size:
+            self._throttle.count(size, mono_ms)
+        if leader_high_watermark <= partition.log.log_end_offset:
+            self._near[partition] = None
+        else:
+            self._near.pop(partition, None)
+
+    def _hold_back(self, mono_ms: int) -> None:
+        until_ms = self._throttle.due_ms(mono_ms)
+        for partition in list(self._changed):
+            if partition.throttled_as_follower and partition not in self._near:
+                self._delay(partition, until_ms)
 
     def _cut(
         self, partition: Partition, epoch: int, end_offset: int, prepared: Prepared | None, outcome: Outcome

@@ -28,8 +28,10 @@ from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.log import Appended, PartitionLog
 from actors.broker.log.producers import OutOfOrderSequence, ProducerFault
 from actors.broker.log.segment import Job
+from actors.broker.replication_throttle import ReplicationThrottle, lists
 from actors.config import TopicSettings
 from actors.ports import Buffer, Disk, DiskFull
+from actors.settings import AS_PRODUCED
 from actors.wire.errors import ErrorCode
 
 CODES = {int(code): code for code in ErrorCode}
@@ -61,9 +63,19 @@ class Became(enum.Enum):
 class Cluster:
     """What every partition of a broker looks at. Written by the broker's role."""
 
-    __slots__ = ("heard_ms", "lag_ms_max", "me", "unfenced", "without_room")
+    __slots__ = (
+        "follower_throttle",
+        "heard_ms",
+        "lag_ms_max",
+        "leader_throttle",
+        "me",
+        "rack_aware",
+        "recompresses",
+        "unfenced",
+        "without_room",
+    )
 
-    def __init__(self, me: int, lag_ms_max: int) -> None:
+    def __init__(self, me: int, lag_ms_max: int, throttle_windows: int = 11, throttle_window_ms: int = 1_000) -> None:
         self.me = me
         self.unfenced: dict[int, int] = {}
         """Broker epoch of each broker that is registered and not fenced. Who is not in it is fenced or absent."""
@@ -72,6 +84,14 @@ class Cluster:
         self.lag_ms_max = lag_ms_max
         self.without_room: dict[Disk, DiskFull] = {}
         """Why appends of this turn were refused, by directory."""
+        self.leader_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
+        """Of what this broker sends to followers."""
+        self.follower_throttle = ReplicationThrottle(throttle_windows, throttle_window_ms)
+        """Of what it takes in from leaders."""
+        self.recompresses = False
+        """Whether a topic here asks for a codec of its own, or has since the start."""
+        self.rack_aware = False
+        """Whether consumers are sent to the closest replica (KIP-392), so followers should soon know what is committed."""
 
 
 class Waiting(Protocol):
@@ -112,6 +132,8 @@ class Partition:
         "removed",
         "replicas",
         "settings",
+        "throttled_as_follower",
+        "throttled_as_leader",
         "topic",
         "topic_id",
         "unreadable",
@@ -133,7 +155,7 @@ class Partition:
         self.number = number
         self.log = log
         self.cluster = cluster
-        self.settings = settings
+        self.configure(settings)
         self.replicas: tuple[int, ...] = ()
         self.leader = NO_LEADER
         self.leader_epoch = -1
@@ -174,6 +196,17 @@ class Partition:
         return self.leader == self.cluster.me
 
     # ---- metadata
+
+    def configure(self, settings: TopicSettings) -> None:
+        """The topic's settings from now on."""
+        self.settings = settings
+        if settings.compression_type != AS_PRODUCED:
+            self.cluster.recompresses = True
+        me = self.cluster.me
+        self.throttled_as_leader = lists(settings.leader_replication_throttled_replicas, self.number, me)
+        """Whether what is sent to followers counts against this broker's rate, and may be held back (KIP-73)."""
+        self.throttled_as_follower = lists(settings.follower_replication_throttled_replicas, self.number, me)
+        """The same of what this replica takes in."""
 
     def apply(self, assignment: Assignment, mono_ms: int) -> tuple[Became, Row | None]:
         """Take over a committed assignment; what became of the part, and the row of the ISR table that moved."""

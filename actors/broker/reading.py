@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.admission import Refused
+from actors.broker.closest_replica import LEADER, Near, closest
 from actors.broker.log.aborted_search import AbortedSearch
 from actors.broker.log.log import ColdRead
 from actors.broker.partition import NO_LEADER, Partition
@@ -35,6 +36,8 @@ class Reader(NamedTuple):
     mono_ms: int
     committed_only: bool = False
     """A consumer that reads up to the last stable offset, and is told of aborted transactions."""
+    near: Near | None = None
+    """Of a consumer that is sent to the closest replica; None: it is not."""
 
 
 class Look(NamedTuple):
@@ -54,15 +57,17 @@ class Look(NamedTuple):
     cold: Any = None
     """A job that reads the bytes into memory; `look` must be repeated after it."""
     left_out: bool = False
-    """There is something to read, but no room for it in this answer."""
+    """There is something to read, but no room for it in this answer, or the follower is held back (KIP-73)."""
     last_stable: int = -1
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of the aborted transactions with a record in what is read, for `committed_only`."""
+    preferred: int = LEADER
+    """Another broker that a consumer should fetch from; then there are no records."""
 
     @property
     def urgent(self) -> bool:
         """A reason to answer whatever the byte count."""
-        return self.error != NONE or self.diverging is not None
+        return self.error != NONE or self.diverging is not None or self.preferred != LEADER
 
     @property
     def news(self) -> bool:
@@ -122,9 +127,11 @@ def read_internal(replicas: Replicas, partition: Partition, offset: int, bytes_m
     return Slice(start, warm.data)
 
 
-def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool) -> Look:
+def look(
+    replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, first: bool, over_rate: bool = False
+) -> Look:
     """Look at one partition. `first`: no records were found before, so one batch is given even if it is larger than the
-    limits."""
+    limits. `over_rate`: throttled partitions give nothing to followers that are not in sync."""
     partition = entry.partition
     assert partition is not None
     try:
@@ -135,10 +142,15 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
                 partition.check_offset(entry.fetch_offset)
                 _note(replicas, partition, entry, reader)
         else:
+            if reader.near is not None and partition.leads:
+                preferred = closest(partition, entry.fetch_offset, reader.near)
+                if preferred != LEADER:
+                    return _elsewhere(partition, entry, preferred)
             diverging = partition.diverging(entry.fetch_offset, entry.last_fetched_epoch)
             if diverging is None:
                 partition.check_offset(entry.fetch_offset)
-        return _read(partition, entry, reader, bytes_max, diverging, first)
+        held_back = over_rate and partition.throttled_as_leader and reader.replica not in partition.isr.isr
+        return _read(partition, entry, reader, bytes_max, diverging, first, held_back)
     except Refused as refused:
         return _refusal(partition, entry, refused.code, reader)
     except DiskFailed as error:
@@ -148,6 +160,20 @@ def look(replicas: Replicas, entry: Entry, reader: Reader, bytes_max: int, *, fi
             replicas.unreadable[partition] = None
         note_failure(replicas, partition, error)
         return _refusal(partition, entry, ErrorCode.KAFKA_STORAGE_ERROR, reader)
+
+
+def _elsewhere(partition: Partition, entry: Entry, preferred: int) -> Look:
+    """A consumer is sent to another replica, without data."""
+    return Look(
+        entry,
+        NONE,
+        partition.high_watermark,
+        partition.log.log_start_offset,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        last_stable=partition.last_stable_offset,
+        preferred=preferred,
+    )
 
 
 def note_failure(replicas: Replicas, partition: Partition, error: object) -> None:
@@ -168,7 +194,13 @@ def _note(replicas: Replicas, partition: Partition, entry: Entry, reader: Reader
 
 
 def _read(
-    partition: Partition, entry: Entry, reader: Reader, bytes_max: int, diverging: tuple[int, int] | None, first: bool
+    partition: Partition,
+    entry: Entry,
+    reader: Reader,
+    bytes_max: int,
+    diverging: tuple[int, int] | None,
+    first: bool,
+    held_back: bool,
 ) -> Look:
     log = partition.log
     last_stable = end = partition.high_watermark
@@ -193,7 +225,7 @@ def _read(
     if warm is not None and readable and warm[0] == entry.fetch_offset and warm[1] <= end:
         # The result of an earlier read is used once. The log may have changed meanwhile, so it is checked.
         _, below, records = warm
-    elif readable and (limit > 0 or first):
+    elif readable and (limit > 0 or first) and not held_back:
         try:
             found = log.read(entry.fetch_offset, limit, end, first, passes)
         except CorruptBatch as error:

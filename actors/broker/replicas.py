@@ -257,7 +257,9 @@ class Replicas:
         """The fetcher of a source broker, made on first use."""
         fetcher = self.fetchers.get(source)
         if fetcher is None:
-            fetcher = self.fetchers[source] = Fetcher(source, self.cluster.me, self.limits)
+            fetcher = self.fetchers[source] = Fetcher(
+                source, self.cluster.me, self.limits, self.cluster.follower_throttle
+            )
         return fetcher
 
     def replicated(self, outcome: Outcome) -> None:
@@ -299,13 +301,14 @@ class Replicas:
     # ---- inside
 
     def _advanced(self, partition: Partition) -> None:
-        # A follower learns the high watermark with its next answer. A new one alone is no reason to answer a long poll.
+        # A follower learns the high watermark with its next answer. A new one alone is no reason to answer a long poll, save
+        # where consumers read from followers.
         key = partition.committed
         if key not in self.signals or self.signals[key] is not None:
             self.signals[key] = partition.high_watermark
         for entry in partition.watchers:
             session = entry.stir()
-            if session.replica < 0:
+            if session.replica < 0 or self.cluster.rack_aware:
                 self.signals[session.key] = None
 
     def _stir(self, partition: Partition) -> None:

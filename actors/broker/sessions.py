@@ -68,6 +68,7 @@ class Entry:
         "sent_high_watermark",
         "sent_log_start",
         "session",
+        "told_high_watermark",
         "topic",
         "unread",
         "warm",
@@ -84,6 +85,8 @@ class Entry:
         """The same of aborted transactions."""
         self.unread = -1
         """The fetch offset at which a thread could not read; -1: none."""
+        self.told_high_watermark = -1
+        """In the last answer that named the partition; other than `sent_high_watermark` it stays when a request names it."""
         self.fresh = True
         """Whether the fetcher has stated its position since the last look. If so, the position must be noted."""
         self.ask(wanted)

@@ -1,19 +1,25 @@
 """Long jobs in slices: a generator that yields the cost of each step becomes a job that pauses in time.
 
-This code has no clock, so cost is counted in bytes of output. zlib needs about four times the time of the other codecs
-for a byte, and each batch has a fixed cost besides.
+This code has no clock, so cost is counted in decompressed bytes. zlib needs about four times the time of the other codecs
+for a byte, and each batch has a fixed cost besides. Compression costs more than that, and the more the higher its level.
 """
 
 from collections.abc import Generator
 from typing import Generic, NamedTuple, TypeVar
 
 from actors.ports import More
-from fastpath.records.compression import GZIP
+from fastpath.records.compression import GZIP, LZ4, LZ4_DEFAULT_LEVEL, SNAPPY, ZSTD
 
 SLICE_COST = 4 << 20
 """The cost of one slice: about 5 ms."""
 BATCH_COST = 16 << 10
 GZIP_FACTOR = 4
+GZIP_LEVEL_FACTORS = (8, 12, 16)
+"""Of compression at levels 1 to 3, 4 to 6 (and -1), 7 to 9."""
+ZSTD_LEVEL_FACTORS = ((1, 4), (4, 8), (9, 40), (15, 400), (22, 1_000))
+"""(up to this level, factor)."""
+LZ4_LEVEL_FACTORS = ((10, 12), (17, 50))
+LZ4_FACTOR = SNAPPY_FACTOR = 2
 
 Result = TypeVar("Result")
 
@@ -31,6 +37,17 @@ Steps = Generator[Step, None, Result]
 def cost(codec: int, output_bytes: int) -> int:
     """The cost of this many bytes of output."""
     return output_bytes * GZIP_FACTOR if codec == GZIP else output_bytes
+
+
+def compression_factor(codec: int, level: int) -> int:
+    """What compressing a byte costs at one of Apache Kafka's levels."""
+    if codec == GZIP:
+        return GZIP_LEVEL_FACTORS[1 if level < 1 else (level - 1) // 3]
+    if codec == ZSTD:
+        return next(factor for highest, factor in ZSTD_LEVEL_FACTORS if level <= highest)
+    if codec == LZ4 and level != LZ4_DEFAULT_LEVEL:
+        return next(factor for highest, factor in LZ4_LEVEL_FACTORS if level <= highest)
+    return {LZ4: LZ4_FACTOR, SNAPPY: SNAPPY_FACTOR}.get(codec, 0)
 
 
 class Sliced(Generic[Result]):

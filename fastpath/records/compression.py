@@ -15,7 +15,7 @@ The codecs themselves come from zlib, cramjam, lz4 and zstandard.
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import cramjam
 import lz4.frame
@@ -25,6 +25,7 @@ import zstandard
 from fastpath.records import zstd_frames
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+LZ4_DEFAULT_LEVEL = 9
 PIECE_BYTES = 128 * 1024
 STREAM_BYTES = 64 * 1024
 """The memory of a decoder beside its window or block."""
@@ -38,6 +39,9 @@ _STREAM_MAGIC = b"\x82SNAPPY\0"
 _STREAM_HEADER = _STREAM_MAGIC + b"\0\0\0\1\0\0\0\1"  # version, oldest version that can read it
 _STREAM_BLOCK_BYTES = 32 * 1024
 _SNAPPY_GROWTH = 22  # the longest copy is 64 bytes for 3
+_ZSTD_SOURCE_BYTES = 8 << 20
+_COMPRESSOR_BYTES = 512 * 1024  # window, tables and one block of zlib, lz4 or snappy
+_LZ4_SEARCH_FROM = 3  # the lowest level at which the library does more than its fast compressor
 _SPARE_MAX, _SPARE_WINDOW_BYTES = 8, 8 << 20
 _SPARE: list[zstandard.ZstdDecompressor] = []
 """Decoders that nobody uses now: a new one costs more than a small batch. Taken out and put back in one step each, so that
@@ -151,6 +155,95 @@ _COMPRESS: Mapping[int, Callable[[Any], Any]] = {
     LZ4: _frame,
     ZSTD: cramjam.zstd.compress,
 }
+
+
+class Compressor(Protocol):
+    """Bytes go in piece by piece, and what comes out is one body in the codec's form."""
+
+    def compress(self, data: Bytes) -> Bytes:
+        """What is ready after these bytes; it may be nothing."""
+
+    def flush(self) -> Bytes:
+        """The rest. Nothing goes in after that."""
+
+
+class _Plain:
+    def compress(self, data: Bytes) -> Bytes:
+        return bytes(data)
+
+    def flush(self) -> Bytes:
+        return b""
+
+
+class _SnappyStream:
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._begun = False
+
+    def compress(self, data: Bytes) -> Bytes:
+        self._rest += data
+        whole = len(self._rest) - len(self._rest) % _STREAM_BLOCK_BYTES
+        return self._blocks(whole)
+
+    def flush(self) -> Bytes:
+        return self._blocks(len(self._rest))
+
+    def _blocks(self, size: int) -> Bytes:
+        parts = [] if self._begun else [_STREAM_HEADER]
+        self._begun = True
+        data = bytes(self._rest[:size])
+        del self._rest[:size]
+        for pos in range(0, size, _STREAM_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(data[pos : pos + _STREAM_BLOCK_BYTES]))
+            parts += (len(block).to_bytes(4, "big"), block)
+        return b"".join(parts)
+
+
+class _Lz4Frame:
+    def __init__(self, level: int) -> None:
+        self._frame = lz4.frame.LZ4FrameCompressor(block_linked=False, compression_level=level)
+        self._begun = False
+
+    def compress(self, data: Bytes) -> Bytes:
+        return self._begin() + bytes(self._frame.compress(data))
+
+    def flush(self) -> Bytes:
+        return self._begin() + bytes(self._frame.flush())
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        return bytes(self._frame.begin())
+
+
+def _zstd_parameters(level: int) -> Any:
+    # Tables for 8 MiB: nearly every batch is smaller, and the highest levels would otherwise take 800 MiB.
+    return zstandard.ZstdCompressionParameters.from_level(
+        level, source_size=_ZSTD_SOURCE_BYTES, write_content_size=False
+    )
+
+
+def compressor(codec: int, level: int) -> Compressor:
+    """A compressor of that codec, 0 for none, at one of Apache Kafka's levels (KIP-390): gzip -1 or 1 to 9, lz4 1 to 17,
+    zstd -131072 to 22; snappy has none. lz4's 9, its default there, means the fast compressor; all others search longer."""
+    if codec == GZIP:
+        return zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
+    if codec == SNAPPY:
+        return _SnappyStream()
+    if codec == LZ4:
+        return _Lz4Frame(0 if level == LZ4_DEFAULT_LEVEL else max(level, _LZ4_SEARCH_FROM))
+    if codec == ZSTD:
+        made: Compressor = zstandard.ZstdCompressor(compression_params=_zstd_parameters(level)).compressobj()
+        return made
+    return _Plain()
+
+
+def compressor_bytes(codec: int, level: int) -> int:
+    """Memory that a compressor holds, in bytes."""
+    if codec == ZSTD:
+        return int(_zstd_parameters(level).estimated_compression_context_size()) + PIECE_BYTES
+    return _COMPRESSOR_BYTES
 
 
 def held_bytes(codec: int, data: Bytes) -> int:

@@ -1,14 +1,15 @@
-"""Checks a client's compressed batch against its own header: CRC, codec, and every record in it.
+"""Checks a client's batch against its own header, as far as a broker has to take it apart: CRC, codec, every record in it.
 
 This file alone decides in which steps that is done. A batch of a few kilobytes can hold a hundred megabytes of records.
 So they are read piece by piece, and the caller decides when to go on: `inspect` stops after each piece.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from fastpath.records import compression
 from fastpath.records.batch import HEADER_SIZE, Header, InvalidRecord, InvalidRecords, claimed
+from fastpath.records.compression import Piece
 from fastpath.records.record_stream import Walk
 
 CODEC, LOG_APPEND_TIME = 0x07, 0x08
@@ -31,16 +32,16 @@ class TooLarge(ValueError):
     """The records of a batch have more bytes than are accepted."""
 
 
-def inspect(data: Bytes, rules: Rules) -> Generator[int, None, int]:
-    """Read all records of the compressed batch that fills `data`. Yields the number of bytes of each piece.
+def inspect(data: Bytes, rules: Rules, take: Callable[[Piece], None] | None = None) -> Generator[int, None, int]:
+    """Read all records of the batch that fills `data`, compressed or not. Yields the number of bytes of each piece.
+    `take` gets every piece whose records are sound, decompressed; the next one takes its place in memory.
 
     The generator's value is the largest timestamp (ms) of the records, -1 when none has a time. Raises CorruptBatch,
-    InvalidRecord and
-    InvalidRecords as `batch.accept` does, and TooLarge.
+    InvalidRecord and InvalidRecords as `batch.accept` does, TooLarge, and what `take` raises.
     """
     head = claimed(data)
     walk = _walk(head, rules)
-    pieces = compression.pieces(head.attributes & CODEC, memoryview(data)[HEADER_SIZE:], rules.output_bytes_max)
+    pieces = _pieces(head.attributes & CODEC, memoryview(data)[HEADER_SIZE:], rules.output_bytes_max)
     while True:
         fault = large = None
         try:
@@ -57,12 +58,20 @@ def inspect(data: Bytes, rules: Rules) -> Generator[int, None, int]:
             raise InvalidRecord(0, f"{fault}, at record {walk.index}")
         if piece is None:
             break
+        if take is not None and not walk.errors:
+            take(piece)
         yield len(piece)
     if not walk.whole:
         raise InvalidRecord(0, f"the batch's header tells of {head.count} records, and there are {walk.index}")
     if walk.errors:
         raise _errors(walk, rules)
     return walk.latest
+
+
+def _pieces(codec: int, body: memoryview, bytes_max: int) -> Iterator[Piece]:
+    if codec != compression.NONE:
+        return compression.pieces(codec, body, bytes_max)
+    return (body[pos : pos + compression.PIECE_BYTES] for pos in range(0, len(body), compression.PIECE_BYTES))
 
 
 def record_errors(data: Bytes, rules: Rules) -> InvalidRecord:

@@ -36,7 +36,8 @@ class Cluster:
         directories: int = 1,
         transaction_version: int = 0,
     ) -> None:
-        """`directories`: how many log directories a broker has. `transaction_version`: the cluster begins with it."""
+        """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
+        directories a broker has. `transaction_version`: the cluster begins with it."""
         self.transaction_version = transaction_version
         self.world = world
         self.level = level
@@ -56,7 +57,7 @@ class Cluster:
                 "log.dirs": "data",
                 **(config or {}),
             }
-            process = self._process(f"c{id}", node_config(settings), directory_id(id))
+            process = self._process(f"c{id}", _config(settings, id), directory_id(id))
             process.disk.replace(FIRST_CHECKPOINT, first_checkpoint(voters))
             self.controllers[id] = process
         for id in range(1, brokers + 1):
@@ -70,7 +71,7 @@ class Cluster:
                 "group.initial.rebalance.delay.ms": "0",
                 **(config or {}),
             }
-            process = self.brokers[id] = self._process(f"b{id}", node_config(settings), directory_id(id))
+            process = self.brokers[id] = self._process(f"b{id}", _config(settings, id), directory_id(id))
             for number in range(1, directories):
                 disk = VirtualDisk()
                 disk.id = directory_id(100 * id + number)
@@ -107,6 +108,10 @@ class Cluster:
         process = Process(self.world, name, config, storage)
         self.world.add(process)
         return process
+
+
+def _config(settings: Mapping[str, str], id: int) -> NodeConfig:
+    return node_config({name: value.replace("{id}", str(id)) for name, value in settings.items()})
 
 
 class Client:

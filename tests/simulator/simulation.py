@@ -70,6 +70,14 @@ COMPACTED_FROM = 1 << 33
 """Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
 DELETE_RETENTION_MS = 300_000
 """delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
+RACKED_FROM = 1 << 34
+"""Half of the worlds from this seed on have consumers in racks, topics with a codec, and throttled replicas."""
+RACKS = {
+    "broker.rack": "r{id}", "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}  # fmt: skip
+"""Each broker has a rack of its own, so a consumer reads from one broker as long as it can."""
+RATES = {"leader.replication.throttled.rate": "40000", "follower.replication.throttled.rate": "40000"}
+THROTTLED = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"}
 CLEANER = {
     "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",
     "replica.high.watermark.checkpoint.interval.ms": "200",
@@ -122,6 +130,8 @@ class Shape(NamedTuple):
     """Log directories of a broker; where there are two, the second one fails."""
     compacted: tuple[Topic, ...] = ()
     """Topics that are compacted, and have clients of their own."""
+    racks: bool = False
+    """Whether consumers have racks, and are served by followers in them."""
 
 
 def shape(seed: int) -> Shape:
@@ -154,11 +164,29 @@ def shape(seed: int) -> Shape:
     compacted = _compacted(seed)
     if compacted:
         config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("5000", "100000"))}
-    return Shape(
+    made = Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
         random.Random(f"{seed}-directories").choice((1, 1, 2)), compacted,
     )  # fmt: skip
+    racks = random.Random(f"{seed}-racks")
+    return made if seed < RACKED_FROM or racks.randrange(2) else racked(made, racks)
+
+
+def racked(made: Shape, choose: random.Random) -> Shape:
+    """The same cluster with consumers in racks, topics that are stored in codecs, and throttled replicas."""
+    codecs = ("gzip", "snappy", "lz4", "zstd", "uncompressed", "producer")
+    topics = []
+    for topic in made.topics:
+        configs = {
+            **topic.configs,
+            "compression.type": choose.choice(codecs),
+            **(THROTTLED if choose.randrange(2) else {}),
+        }
+        if not choose.randrange(3):
+            configs["compression.zstd.level"] = "15"  # never in the turn
+        topics.append(topic._replace(configs=configs))
+    return made._replace(config={**made.config, **RACKS, **RATES}, topics=topics, racks=True)
 
 
 def compacted_topic(
@@ -292,6 +320,7 @@ class Simulation:
             producer.client.spawn(producer.run(topics))
         for number in range(self.shape.consumers):
             client = self._client(f"r{number}")
+            self._place(client)
             for topic, partitions in topics.items():
                 for partition in range(partitions):
                     client.spawn(consume(client, topic, partition))
@@ -364,6 +393,7 @@ class Simulation:
 
     def _read_back(self, topics: dict[str, int]) -> None:
         reader = self._client("reader")
+        self._place(reader)
         for topic, partitions in topics.items():
             for partition in range(partitions):
                 reader.spawn(self._read_all(reader, topic, partition))
@@ -401,6 +431,11 @@ class Simulation:
         client = Client(self.world, name, brokers, self.history, random.Random(f"{name} {self.seed}"))
         self.clients.append(client)
         return client
+
+    def _place(self, consumer: Client) -> None:
+        """Put a consumer into a rack, if there are any."""
+        if self.shape.racks:
+            consumer.rack = f"r{random.Random(f'{consumer.name} {self.seed} rack').choice(list(self.cluster.brokers))}"
 
     def _until(self, condition: Callable[[], bool], milliseconds_max: int) -> bool:
         end_us = self.world.time_us + milliseconds_max * 1000

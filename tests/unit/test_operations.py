@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from actors import cli
+from actors.node.roles.broker import throttles
 from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
 ROOT = Path(__file__).parent.parent.parent
@@ -123,12 +124,16 @@ def test_exit_codes_are_those_of_the_source() -> None:
 
 
 def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
-    """A topic's settings are put together anew whenever one of these has changed; the cleaner asks before each slice."""
+    """A topic's settings are put together anew whenever one of these has changed; the cleaner asks before each slice,
+    the throttles whenever a broker's settings change."""
     topics = {synonym for key in TOPIC_CONFIGS.values() for synonym in key.synonyms}
     source = (ROOT / "actors/node/roles/broker/log_cleaner.py").read_text()
     cleaner = set(re.findall(r'value\("(log\.cleaner\.[a-z.]+)"\)', source))
     assert len(cleaner) == 7
-    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic} <= topics | cleaner
+    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic} <= topics | cleaner | {
+        throttles.LEADER,
+        throttles.FOLLOWER,
+    }
 
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:

@@ -1,4 +1,7 @@
-"""A consumer without a group: it reads every partition of a topic from its beginning, again and again."""
+"""A consumer without a group: it reads every partition of a topic from its beginning, again and again.
+
+One with a rack goes where the leader sends it (KIP-392), and back to the leader when it gets no answer there, or an error.
+"""
 
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -17,13 +20,24 @@ async def fetch(
     wanted = kind.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 16)
     request = kind(max_wait_ms=wait_ms, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
                    topics=[kind.FetchTopic(topic_id=topic_id, partitions=[wanted])])  # fmt: skip
+    request.rack_id = client.rack
     leader = client.leaders[topic, partition]
-    reply = await client.ask(leader, "Fetch", FETCH_VERSION, request)
+    follower = client.preferred.pop((topic, partition), None)
+    reply = await client.ask(follower or leader, "Fetch", FETCH_VERSION, request)
     if reply is None:
-        return None, []
+        return (None if follower is None else ErrorCode.NONE), []
     if reply.error_code or not reply.responses:
         return ErrorCode(reply.error_code), []
     data = reply.responses[0].partitions[0]
+    if data.preferred_read_replica >= 0:
+        assert client.rack and follower is None and not data.records
+        client.preferred[topic, partition] = f"b{data.preferred_read_replica}"
+        client.history.counts["sent to a follower"] += 1
+    elif follower is not None:
+        if data.error_code:
+            return ErrorCode.NONE, []
+        client.preferred[topic, partition] = follower
+        client.history.counts["answers of followers"] += 1
     if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
         client.history.unserved(topic_id, partition, offset, leader)
     found: list[batches.Record] = []

@@ -52,6 +52,10 @@ class Client:
         self.stopping = False
         self.running = 0
         self.leaders: dict[tuple[str, int], str] = {}
+        self.rack = ""
+        """Of a consumer that is to be served by a replica in its rack (KIP-392)."""
+        self.preferred: dict[tuple[str, int], str] = {}
+        """The broker, not the leader, that it was sent to."""
         self.topic_ids: dict[str, bytes] = {}
         self._next_conn = 0
         self._correlation = 0

@@ -119,6 +119,10 @@ CLEANED = {
     "kill": 5, "broker loses power": 5, "leader falls behind": 4, "follower freezes": 3, "disk lost": 2,
     "orderly restart": 2, "connections cut": 1,
 }  # fmt: skip
+RACKED = {
+    "follower freezes": 6, "leader falls behind": 5, "kill": 4, "broker loses power": 3, "slow link": 3,
+    "connections cut": 1,
+}  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 PIPELINED = {
     "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
@@ -142,6 +146,30 @@ def _cleaned(seed: int) -> Shape:
     )
     config = {"log.cleaner.dedupe.buffer.size": memory, **simulation.CLEANER}
     return _shape("cleaned", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)._replace(compacted=topics)
+
+
+_read_nearby = _shape(
+    "racked",
+    [
+        _topic("t0", 1, 3, 1, 2_000, **{"compression.type": "zstd", "compression.zstd.level": "15"}),
+        _topic("t1", 2, 2, 1, 2_000, **{"compression.type": "gzip"}, **simulation.THROTTLED),
+    ],
+    BY_HALF | simulation.RACKS | simulation.RATES | {"replica.fetch.max.bytes": "2000"},
+    brokers=4,
+    churn=True,
+)
+
+
+def _racked(seed: int) -> Shape:
+    """Consumers in racks, two topics that are stored in a codec, one of which moves under a throttle."""
+    return _read_nearby(seed)._replace(racks=True, consumers=3)
+
+
+async def _moving_slowly(client: Client, pause_ms: int, factor: int) -> None:
+    """Throttled partitions move, and the last moves have to come to their end."""
+    client.spawn(move(client, ["t1"], pause_ms // 4))
+    await client.sleep(15_000)
+    client.stopping = True
 
 
 def _away(seed: int) -> Shape:
@@ -229,6 +257,12 @@ WORLDS: dict[str, Kind] = {
         _away,
         partial(AwayFaults, menu=MOVING),
         faulty_ms=15_000,
+    ),
+    "racked": Kind(
+        _racked,
+        partial(AimedFaults, menu=RACKED),
+        faulty_ms=15_000,
+        operator=_moving_slowly,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

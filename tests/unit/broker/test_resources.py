@@ -64,7 +64,7 @@ def test_a_recorded_value_that_is_refused_by_now_is_none() -> None:
 def test_a_setting_that_nobody_reads_is_shown_where_it_is_kept() -> None:
     """Apache Kafka's kafka-configs removes nothing that it was not shown. Its value may be a secret."""
     lab = Lab(1)
-    lab.commit(ops.ConfigSet(4, "", "leader.replication.throttled.rate", "1000"))
+    lab.commit(ops.ConfigSet(4, "", "a.setting.of.ones.own", "1000"))
     lab.commit(ops.ConfigSet(4, "1", "some.plugin.password", "x"))
     kind: Any = message("DescribeConfigsRequest")
     resources = [
@@ -79,8 +79,8 @@ def test_a_setting_that_nobody_reads_is_shown_where_it_is_kept() -> None:
         }
         for result in reply.results
     )
-    assert brokers == {"leader.replication.throttled.rate": (None, 3, True, [3])}
-    assert one["leader.replication.throttled.rate"] == (None, 3, True, [3])
+    assert brokers == {"a.setting.of.ones.own": (None, 3, True, [3])}
+    assert one["a.setting.of.ones.own"] == (None, 3, True, [3])
     assert one["some.plugin.password"] == (None, 2, True, [2])
 
 

@@ -1,10 +1,11 @@
 """DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
 comes from, and what it does.
 
-Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting; the empty broker name
-shows what is set for all brokers. Sensitive values are null. Settings that clients keep of brokers and nobody reads are
-shown too: tools remove what they were shown only. Whoever asks for another broker's settings must ask that broker. The same
-name is answered once, however often it stands there: an answer is hundreds of times as long.
+Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting, of `UNSHOWN` only
+what is set; the empty broker name shows what is set for all brokers. Sensitive values are null. Settings that clients keep
+of brokers and nobody reads are shown too: tools remove what they were shown only. Whoever asks for another broker's
+settings must ask that broker. The same name is answered once, however often it stands there: an answer is hundreds of times
+as long.
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 
@@ -25,6 +26,7 @@ from actors.settings import (
     CLIENT_METRICS_CONFIGS,
     CLUSTER,
     TOPIC_CONFIGS,
+    UNSHOWN,
     ConfigKey,
     ConfigType,
     inherited,
@@ -104,7 +106,8 @@ def _rows(
             text = f"this is broker {context.cache.me}; ask broker {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
         names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
-        return None, [(key, _broker_values(context, key)) for key in map(_broker_key, sorted(names))]
+        rows = [(key, _broker_values(context, key)) for key in map(_broker_key, sorted(names))]
+        return None, [(key, values) for key, values in rows if key.name not in UNSHOWN or values[0].source != DEFAULT]
     if one.resource_type == CLIENT_METRICS:
         if not one.resource_name:
             return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()

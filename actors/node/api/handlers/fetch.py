@@ -1,8 +1,9 @@
 """Fetch (1), versions 4 to 18: consumers and replicas.
 
-Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, reads from
-followers (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves replicas only. With
-isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it were aborted (KIP-98).
+Behaviour: fetch sessions (KIP-227), long poll, one batch at least whatever the limits, file bytes by reference, consumers
+sent to the closest replica (KIP-392), leader epochs (KIP-320), diverging epochs (KIP-595). A broker that is fenced serves
+replicas only. With isolation_level=1 a consumer gets what is below the last stable offset, and which transactions in it
+were aborted (KIP-98).
 
 Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging epoch, 13 topic ids, 15 replica state tag,
 16 node endpoints, 17 directory id, 18 high watermark tag (read by the quorum only).
@@ -19,6 +20,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, S
 from itertools import islice
 from typing import Any
 
+from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
@@ -74,7 +76,10 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     if committed_only is not opened.session.committed_only:
         opened.session.isolate(committed_only)
     leader_only = replica >= 0 or call.api_version < RACK_FROM
-    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only)
+    near = None
+    if context.cluster.rack_aware and not leader_only and request.rack_id:
+        near = _near(context, request.rack_id, call.listener_name)
+    reader = Reader(replica, broker_epoch, leader_only, now_ms, committed_only, near)
     attempt = _Fetch(context, request, opened.session, opened.incremental, reader, uses_ids, call)
     if context.quotas.active and not registered:
         attempt.limit(call)
@@ -91,6 +96,20 @@ def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool
     client's, as is a broker whose registration has not been heard of yet."""
     broker = context.cache.image.broker(replica)
     return broker is not None and broker.epoch == broker_epoch
+
+
+def _near(context: BrokerContext, rack: str, listener: str) -> Near:
+    """Which brokers are in a consumer's rack, and are reached on the listener that it uses."""
+
+    def near(broker: int) -> bool:
+        registration = context.cache.image.broker(broker)
+        return (
+            registration is not None
+            and registration.rack == rack
+            and context.cache.endpoint(broker, listener) is not None
+        )
+
+    return near
 
 
 def _replica(request: Any, version: int) -> tuple[int, int]:
@@ -203,6 +222,7 @@ class _Fetch:
         "_deadline_ms",
         "_epoch",
         "_found",
+        "_hastens",
         "_incremental",
         "_listener",
         "_reader",
@@ -228,6 +248,8 @@ class _Fetch:
         """What has been read for this answer by the time a job for another partition had to be waited for."""
         self._incremental = incremental
         self._reader = reader
+        self._hastens = reader.replica >= 0 and context.cluster.rack_aware
+        """Whether a high watermark that a follower does not know is a reason to answer (KIP-392)."""
         self._uses_ids = uses_ids
         self._listener = call.listener_name
         self._connection = call.connection
@@ -271,8 +293,9 @@ class _Fetch:
         """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
         bytes_max = self._context.connections.room(self._connection, self._bytes_max)
+        over_rate = self._reader.replica >= 0 and self._over_rate()
         for entry in list(session.dirty):
-            found = self._look(entry, bytes_max - total, first=total == 0)
+            found = self._look(entry, bytes_max - total, total == 0, over_rate)
             if found.cold is not None:
                 _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
@@ -285,6 +308,8 @@ class _Fetch:
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
+            if self._hastens and found.high_watermark > entry.told_high_watermark:
+                urgent = True
             if not len(looks) % ENTRIES_A_SLICE:
                 _clean(session, looks[clean:])
                 clean = len(looks)
@@ -297,7 +322,7 @@ class _Fetch:
         if not (expired or urgent or total >= self._bytes_min or now_ms >= self._deadline_ms or not session.entries):
             if clean:
                 _soil(session, looks[:clean])
-            return Parked(self._keys(), self._deadline_ms, self.attempt)
+            return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt)
         if self._call is not None:
             verdict = self._context.quotas.fetched(self._call, total + self._overhead(looks))
             self._throttle_ms = verdict.throttle_ms
@@ -338,14 +363,25 @@ class _Fetch:
         session_id = session.id if self._incremental else 0
         return Done(_RESPONSE(session_id=session_id, throttle_time_ms=self._throttle_ms))
 
-    def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
+    def _over_rate(self) -> bool:
+        context = self._context
+        return context.cluster.leader_throttle.over(context.runtime.now.mono_ms)
+
+    def _due_ms(self, over_rate: bool, looks: Iterable[Look]) -> int:
+        """When to answer at the latest: whoever is held back need not wait longer than that lasts."""
+        if not over_rate or not any(found.left_out for found in looks):
+            return self._deadline_ms
+        now_ms = self._context.runtime.now.mono_ms
+        return min(self._deadline_ms, self._context.cluster.leader_throttle.due_ms(now_ms))
+
+    def _look(self, entry: Entry, bytes_max: int, first: bool, over_rate: bool) -> Look:
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
             self._context.replicas.attach(entry)
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
-        return look(self._context.replicas, entry, self._reader, bytes_max, first=first)
+        return look(self._context.replicas, entry, self._reader, bytes_max, first=first, over_rate=over_rate)
 
     def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
@@ -389,14 +425,18 @@ class _Fetch:
     def _tell(self, looks: Iterable[Look], reply: "_Reply") -> None:
         """Put into the answer what was found."""
         session, topics = self._session, reply.topics
+        replica = self._reader.replica >= 0
         for found in looks:
             entry = found.entry
+            if replica and found.size and entry.partition is not None and entry.partition.throttled_as_leader:
+                self._context.cluster.leader_throttle.count(found.size, self._context.runtime.now.mono_ms)
             if not self._incremental or found.news:
                 topic = topics.get(entry.topic)
                 if topic is None:
                     topic = topics[entry.topic] = self._topic(entry.topic)
                 data = _partition_data(found, self._committed_only)
                 topic.partitions.append(data)
+                entry.told_high_watermark = found.high_watermark
                 if found.aborted:
                     data.aborted_transactions += _aborted(found.aborted[:ENTRIES_A_SLICE])
                     if len(found.aborted) > ENTRIES_A_SLICE:
@@ -452,6 +492,8 @@ def _partition_data(found: Look, committed_only: bool) -> Any:
     )
     if found.diverging is not None:
         data.diverging_epoch = _RESPONSE.EpochEndOffset(epoch=found.diverging[0], end_offset=found.diverging[1])
+    if found.preferred != LEADER:
+        data.preferred_read_replica = found.preferred
     if found.error in MOVED:
         data.current_leader = _RESPONSE.LeaderIdAndEpoch(leader_id=found.leader, leader_epoch=found.leader_epoch)
     return data

@@ -1,17 +1,16 @@
 """Produce (0), versions 3 to 13, advertised from 0 (librdkafka reads features out of the range).
 
-Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came;
-acks=1 answers then, with flush.messages=1 once they are on this broker's disk; acks=all when the high watermark over the
-maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0 answers nothing, and closes the connection
-on an error. A repeated idempotent batch is answered with the original's offset once that is committed, whatever acks says.
+Behaviour: each partition's bytes are checked, given offsets and the leader epoch in place, and appended as they came, or in
+the codec that the topic asks for (KIP-390); acks=1 answers then, with flush.messages=1 once they are on this broker's disk;
+acks=all when the high watermark over the maximal ISR has passed them, or at the time limit with REQUEST_TIMED_OUT; acks=0
+answers nothing, and closes the connection on an error. A repeated idempotent batch is answered with the original's offset
+once that is committed, whatever acks says.
 
 A batch of a transaction that is the first one in its partition waits until the coordinator has the partition in the
 transaction (`roles/broker/transaction_verification.py`); later Produce requests of the connection wait behind it.
 
 Version notes: 5 log start offset, 8 error messages, 9 flexible, 10 current leader, 11 TRANSACTION_ABORTABLE, 12 the leader
 adds the partition to the transaction (KIP-890), 13 topic ids. zstd needs 7.
-
-Skipped: a broker-side change of the compression type.
 
 Errors: INVALID_REQUIRED_ACKS, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
 NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, INVALID_TOPIC_EXCEPTION, CORRUPT_MESSAGE, INVALID_RECORD,
@@ -30,7 +29,7 @@ from actors.broker.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.roles.broker.inspections import BATCH_COST_MAX, Inspection, rest
+from actors.node.roles.broker.inspections import BATCH_COST_MAX, ROOM, Inspection, Room, rest
 from actors.node.roles.broker.transaction_verification import Check, Client, Question
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -90,7 +89,8 @@ def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
-    if request.transactional_id is None and context.produced.free(call.connection) and _plain(request):
+    order, plain = context.produced, request.transactional_id is None and not context.cluster.recompresses
+    if plain and order.free(call.connection) and _plain(request):
         return go_on(_appended(context, request, call, {}, None))
     return _Request(context, request, call).begin()
 
@@ -117,7 +117,7 @@ class _Request:
         self._request = request
         self._call = call
         self._verdicts: dict[int, Inspection | Refused] = {}
-        """Of each compressed batch, by the id of its part of the request."""
+        """Of each batch that is or gets compressed, by the id of its part of the request."""
         self._check: Check | None = None
         """What the coordinator was asked; None: nothing."""
 
@@ -153,6 +153,9 @@ class _Request:
 
     def _judge(self, left: list[Inspection]) -> Answer:
         if left:
+            size = sum(one.form_bytes for one in self._verdicts.values() if isinstance(one, Inspection))
+            if not self._context.produced.reserve(self._call.connection, size):
+                return Parked([ROOM], FAR_MS, lambda expired: self._judge(left))
             return Later(rest(left), lambda result: self._verified(False), WorkKind.RECORDS)
         return self._verified(False)
 
@@ -192,26 +195,32 @@ class _Request:
         self._check = self._context.verification.begin(request.transactional_id, _client(version), questions)
 
     def _inspect(self) -> Generator[None, None, list[Inspection]]:
-        """Look at every compressed batch, as far as the turn allows; those that a thread has to finish."""
+        """Look at every batch that is or gets compressed, as far as the turn allows; those that a thread has to finish."""
         left: list[Inspection] = []
+        room, recompresses = Room(), self._context.cluster.recompresses
         request, version, pace = self._request, self._call.api_version, Pace()
         for topic in request.topic_data:
             for one in topic.partition_data:
                 if pace.over():
                     yield
                 records = one.records
-                if not admission.compressed(records):
+                if not recompresses and not admission.compressed(records):
                     continue
                 name = topic.topic_id if version >= IDS_FROM else topic.name
                 try:
-                    partition, _ = _admitted(self._context, name, one, request, version)
+                    partition, claims = _admitted(self._context, name, one, request, version)
                 except Refused as refused:
                     self._verdicts[id(one)] = refused
                     continue
-                inspection = Inspection(records, admission.rules(partition.settings, self._context.runtime.now.wall_ms))
+                settings = partition.settings
+                target = admission.target(settings, claims.attributes) if recompresses else None
+                if target is None and not claims.attributes & CODECS:
+                    continue
+                rules = admission.rules(settings, self._context.runtime.now.wall_ms)
+                inspection = Inspection(records, rules, settings, target, room)
                 self._verdicts[id(one)] = inspection
                 order = self._context.produced
-                if (cost_max := min(order.budget(), BATCH_COST_MAX)) > 0:
+                if inspection.in_turn and (cost_max := min(order.budget(), BATCH_COST_MAX)) > 0:
                     order.spend(inspection.go_on(cost_max))
                 if inspection.verdict is None:
                     left.append(inspection)
@@ -291,9 +300,9 @@ def _append(
     log, wall_ms = partition.log, context.runtime.now.wall_ms
     try:
         admission.judge(claims)
-        if claims.attributes & CODECS:
-            found = verdicts[id(one)]
-            admission.believe(records, found.verdict if isinstance(found, Inspection) else found)
+        found = verdicts.get(id(one))
+        if found is not None or claims.attributes & CODECS:
+            records = admission.believe(records, found.verdict if isinstance(found, Inspection) else found)
         if claims.attributes & TRANSACTIONAL:
             context.verification.admit(_question(one, partition, claims), check, _client(version))
         appended = context.appends.append(partition, records, client=True)

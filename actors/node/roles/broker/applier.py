@@ -24,6 +24,7 @@ from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.throttles import Throttles
 from actors.node.runtime.runtime import Runtime
 
 
@@ -41,6 +42,7 @@ class MetadataApplier:
         groups: GroupCoordinator,
         recently_fenced: RecentlyFenced,
         gathered: Gathered,
+        throttles: Throttles,
     ) -> None:
         self._runtime = runtime
         self._me = me
@@ -51,6 +53,7 @@ class MetadataApplier:
         self._groups = groups
         self._recently_fenced = recently_fenced
         self._gathered = gathered
+        self._throttles = throttles
         self._opened = False
         """What was assigned before this process began has been opened."""
         self._registered = False
@@ -66,12 +69,14 @@ class MetadataApplier:
         if not self.caught_up and self._heartbeats.metadata().caught_up:
             self._storage.begin_use()
             self._heartbeats.use_interval()
+            self._throttles.configure()
             self._apply_whole(whole())
             self._opened = True
 
     def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
         """All that was known of the metadata has been replaced by `whole`."""
         if self.caught_up:
+            self._throttles.configure()
             self._apply_whole(whole())
             for partition in self._replicas:
                 self._storage.configure(partition)
@@ -184,5 +189,6 @@ class MetadataApplier:
             for partition in self._replicas.by_name.get(name, {}).values():
                 self._storage.configure(partition)
         elif name in ("", str(self._me)):
+            self._throttles.configure()
             for partition in self._replicas:
                 self._storage.configure(partition)

@@ -37,6 +37,7 @@ from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.roles.broker.throttles import Throttles
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
 from actors.node.roles.broker.transaction_verification import TransactionVerification
@@ -61,7 +62,13 @@ class BrokerRole:
         config, value = runtime.config, runtime.config.value
         lag_ms_max = value("replica.lag.time.max.ms")
         self.cache = MetadataCache(config)
-        self.cluster = Cluster(config.broker_id, lag_ms_max)
+        self.cluster = Cluster(
+            config.broker_id,
+            lag_ms_max,
+            value("replication.quota.window.num"),
+            1_000 * value("replication.quota.window.size.seconds"),
+        )
+        self.cluster.rack_aware = bool(value("replica.selector.class"))
         self.lifecycle = Lifecycle(config.heartbeat_interval_ms(None), config.lease_ms(2))
         self.storage = BrokerStorage(runtime, storage, self.cache)
         self.replicas = Replicas(
@@ -127,6 +134,7 @@ class BrokerRole:
             self.groups,
             self.recently_fenced,
             self.gathered,
+            Throttles(self.cache, self.cluster),
         )
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.storage, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)

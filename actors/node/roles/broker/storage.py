@@ -313,7 +313,7 @@ class BrokerStorage:
 
     def configure(self, partition: Partition) -> None:
         """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
-        partition.settings = self._cache.settings(partition.topic)
+        partition.configure(self._cache.settings(partition.topic))
         partition.log.configure(partition.settings)
         self._note_compacted(partition.log)
         if partition.durable_first:
