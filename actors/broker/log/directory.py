@@ -4,7 +4,10 @@ This file alone knows Apache Kafka's names:
 
     <topic>-<partition>/                        a partition's log
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
+    <topic>-<partition>.<32 hex digits>-future  a replica on its way here from another directory of this broker (KIP-113)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
+    <partition>/move-count                      "version: 0", "moves: <number>": how often this replica was moved between
+                                                directories. Of two copies the one with the higher number counts. rayft's own
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     four checkpoints, and one of rayft's own   see checkpoints.py
 """
@@ -34,8 +37,9 @@ METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
 """The directories of the quorum in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-STRAY = "stray"
-SUFFIXES = ("delete", STRAY, "future")
+MOVE_COUNT = "move-count"
+STRAY, FUTURE = "stray", "future"
+SUFFIXES = ("delete", STRAY, FUTURE)
 NAME_BYTES_MAX = 255
 
 Replacement = tuple[Disk, str, bytes]
@@ -201,6 +205,27 @@ def retired_name(topic: str, number: int, suffix: str, unique: bytes) -> str:
     has."""
     tail = f"-{number}.{unique.hex()}-{suffix}"
     return topic[: NAME_BYTES_MAX - len(tail)] + tail
+
+
+def future_name(topic: str, number: int, unique: bytes) -> str | None:
+    """The directory of a replica on its way, `unique` as for `retired_name`; None: the topic's name leaves no room."""
+    name = f"{topic}-{number}.{unique.hex()}-{FUTURE}"
+    return name if len(name) <= NAME_BYTES_MAX else None
+
+
+def move_count(moves: int) -> bytes:
+    """The content of move-count."""
+    return f"version: 0\nmoves: {moves}".encode()
+
+
+def read_move_count(disk: Disk, directory: str) -> int:
+    """How often the replica in a directory was moved; 0 when the file is missing or unreadable. Start-up only."""
+    try:
+        lines = _content(disk, f"{directory}/{MOVE_COUNT}").decode().split("\n")
+        values = dict(line.split(": ", 1) for line in lines if line)
+        return int(values["moves"]) if values.get("version") == "0" else 0
+    except (FileNotFoundError, ValueError, KeyError):
+        return 0
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:
