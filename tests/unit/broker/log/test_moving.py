@@ -379,36 +379,30 @@ def test_anything_in_any_order(seed: int) -> None:
     choose = random.Random(seed)
     current, future = two(segment_bytes=choose.choice((300, 1_000, 50_000)))
     move = Move(current, future)
-    epoch, sequence, begun = 0, {1: 0, 2: 0}, dict[int, bool]()
+    epoch = sequence = 0
 
     def append() -> None:
-        producer = choose.choice((-1, 1, 2))
+        nonlocal sequence
+        producer = choose.choice((-1, 11, 12))
+        state = current.producers.by_id.get(producer)
         if producer < 0:
             put(current, build(choose.randint(1, 4)), epoch=epoch)
-        elif begun.get(producer) and choose.randrange(2):
-            data = build_marker(producer + 10, 0, Marker(bool(choose.randrange(2)), 0), 1_000)
+        elif state is not None and state.transaction_offset >= 0 and choose.randrange(2):
+            data = build_marker(producer, 0, Marker(bool(choose.randrange(2)), 0), 1_000)
             accepted = batch.accept(data, 0, len(data), current.log_end_offset, epoch, now_ms=1_000, client=False)
             current.append(data, accepted.headers, 1_000, client=False)
-            begun[producer] = False
         else:
-            header = {"producer_id": producer + 10, "producer_epoch": 0, "base_sequence": sequence[producer]}
+            first = sequence = sequence + 1
+            if state is not None:
+                first = state.batches[-1].last_sequence + 1 if state.batches else 0
+            header = {"producer_id": producer, "producer_epoch": 0, "base_sequence": first}
             put(current, build(1, attributes=transactions.TRANSACTIONAL, **header), epoch=epoch)
-            sequence[producer] += 1
-            begun[producer] = True
-
-    def learn() -> None:
-        for producer in (1, 2):
-            state = current.producers.by_id.get(producer + 10)
-            begun[producer] = state is not None and state.transaction_offset >= 0
-            if state is not None and state.batches:
-                sequence[producer] = state.batches[-1].last_sequence + 1
 
     def cut() -> None:
         nonlocal epoch
         if current.log_end_offset > current.log_start_offset:
             current.truncate_to(choose.randint(current.log_start_offset, current.log_end_offset))
             epoch += 1
-            learn()
 
     def delete() -> None:
         current.delete_records(choose.randint(current.log_start_offset, current.log_end_offset))
@@ -421,7 +415,6 @@ def test_anything_in_any_order(seed: int) -> None:
         power = random.Random(choose.random()) if choose.randrange(2) else None
         current = reopened(current, power)
         move = Move(current, reopened(move.future, power))
-        learn()
 
     def roll() -> None:
         if current.active is not None and current.active.size:
