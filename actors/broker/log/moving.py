@@ -125,6 +125,11 @@ class Move:
 
     # ---- what is next
 
+    def begin(self, now_ms: int) -> None:
+        """Make the first file, by which the next start knows of the move. Raises DiskFull, DiskFailed."""
+        self._compare(now_ms)
+        self.future.begin_file(now_ms)
+
     def look(self, now_ms: int, bytes_max: int = SLICE_BYTES) -> Copy | Preparation | Next:
         """What is to be done next. `now_ms`: wall clock. `bytes_max`: of the slice that is read, if it is that.
 

@@ -133,7 +133,13 @@ class LogDirMoves:
         future = self._storage.begin_future(partition, disk, name)
         paths = self._storage.path(partition.log.disk), self._storage.path(disk)
         self._runtime.log.info(f"{partition!r} is moved from {paths[0]} to {paths[1]}")
-        self._waiting[partition] = Move(partition.log, future)
+        move = self._waiting[partition] = Move(partition.log, future)
+        try:
+            move.begin(self._runtime.now.wall_ms)
+        except DiskFull:
+            pass  # it waits for room, when it is its turn
+        except DiskFailed as error:
+            self._failed(move, error)
         self._begin_waiting()
 
     def _begin_waiting(self) -> None:
@@ -177,7 +183,7 @@ class LogDirMoves:
             self._wait(running, error)
             return
         except DiskFailed as error:
-            self._failed(running, error)
+            self._failed(move, error)
             return
         finally:
             self._note(running)
@@ -212,7 +218,7 @@ class LogDirMoves:
         except DiskFull as error:
             self._wait(running, error)
         except DiskFailed as error:
-            self._failed(running, error)
+            self._failed(move, error)
         except Lost as error:
             self._give_up(running, str(error))
         else:
@@ -226,16 +232,17 @@ class LogDirMoves:
     def _prepared(self, running: Running, job: Preparation, result: object) -> None:
         if self._is_over(running):
             return
+        move = running.move
         if isinstance(result, DiskFailed):
-            self._failed(running, result)
+            self._failed(move, result)
             return
         if isinstance(result, CorruptSnapshot):
-            running.move.future.forget_snapshot(job)
+            move.future.forget_snapshot(job)
         if isinstance(result, Prepared):
             try:
-                running.move.cut(job, result)
+                move.cut(job, result)
             except DiskFailed as error:
-                self._failed(running, error)
+                self._failed(move, error)
                 return
             self._note(running)
         self._later(running, 1)
@@ -249,7 +256,7 @@ class LogDirMoves:
             self._wait(running, error)
             return
         except DiskFailed as error:
-            self._failed(running, error)
+            self._failed(move, error)
             return
         replacements = list(flush.replacements)
         if flush.cut:
@@ -265,7 +272,7 @@ class LogDirMoves:
             if isinstance(result, DiskFull):
                 self._wait(running, result)
             elif isinstance(result, DiskFailed):
-                self._failed(running, result)
+                self._failed(move, result)
             else:
                 future.flushed(flush)
                 if settle:
@@ -284,7 +291,7 @@ class LogDirMoves:
         try:
             move.take_over(partition.high_watermark)
         except DiskFailed as error:
-            self._failed(running, error)
+            self._failed(move, error)
             return
         partition.log = move.future
         del self._running[partition]
@@ -310,9 +317,9 @@ class LogDirMoves:
         running.move.again()
         self._later(running, AGAIN_MS)
 
-    def _failed(self, running: Running, error: DiskFailed) -> None:
+    def _failed(self, move: Move, error: DiskFailed) -> None:
         """The directory to which it is moved fails."""
-        disk = running.move.future.disk
+        disk = move.future.disk
         if not self._storage.fail(self._replicas, disk, error):
             self._runtime.stop(1, f"log directory {self._storage.path(disk)} cannot be used: {error}")
         self._begin_waiting()
