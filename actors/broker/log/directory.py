@@ -6,8 +6,9 @@ This file alone knows Apache Kafka's names:
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
     <topic>-<partition>.<32 hex digits>-future  a replica on its way here from another directory of this broker (KIP-113)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
-    <partition>/move-count                      "version: 0", "moves: <number>": how often this replica was moved between
-                                                directories. Of two copies the one with the higher number counts. rayft's own
+    <partition>/leaving, <partition>/arrived    "version: 0", "move: <32 hex digits>": this replica is about to be, or has
+                                                been, moved by that move. Of two copies with the same move the one that has
+                                                arrived counts. Files of rayft's own
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     four checkpoints, and one of rayft's own   see checkpoints.py
 """
@@ -37,7 +38,7 @@ METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
 """The directories of the quorum in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-MOVE_COUNT = "move-count"
+LEAVING, ARRIVED = "leaving", "arrived"
 STRAY, FUTURE = "stray", "future"
 SUFFIXES = ("delete", STRAY, FUTURE)
 NAME_BYTES_MAX = 255
@@ -213,19 +214,24 @@ def future_name(topic: str, number: int, unique: bytes) -> str | None:
     return name if len(name) <= NAME_BYTES_MAX else None
 
 
-def move_count(moves: int) -> bytes:
-    """The content of move-count."""
-    return f"version: 0\nmoves: {moves}".encode()
+def move_mark(unique: str) -> bytes:
+    """The content of `leaving` and `arrived`. `unique`: as in the name of the future log."""
+    return f"version: 0\nmove: {unique}".encode()
 
 
-def read_move_count(disk: Disk, directory: str) -> int:
-    """How often the replica in a directory was moved; 0 when the file is missing or unreadable. Start-up only."""
+def move_of(future: str) -> str:
+    """The 32 digits in the name of a future log."""
+    return future.rpartition(".")[2][:32]
+
+
+def read_move(disk: Disk, directory: str, mark: str) -> str | None:
+    """What LEAVING or ARRIVED says in a partition's directory; None: it is missing or unreadable. Start-up only."""
     try:
-        lines = _content(disk, f"{directory}/{MOVE_COUNT}").decode().split("\n")
+        lines = _content(disk, f"{directory}/{mark}").decode().split("\n")
         values = dict(line.split(": ", 1) for line in lines if line)
-        return int(values["moves"]) if values.get("version") == "0" else 0
+        return values["move"] if values.get("version") == "0" else None
     except (FileNotFoundError, ValueError, KeyError):
-        return 0
+        return None
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:

@@ -109,7 +109,7 @@ class PartitionLog:
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
         "_unsynced_file", "aborting", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk",
-        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "moves", "producers", "rebuilt",
+        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "rebuilt",
         "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
@@ -179,8 +179,6 @@ class PartitionLog:
         """Those with abort markers, by base offset: a log without transactions has none."""
         self.rebuilt: list[Segment] = []
         """Their index of aborted transactions was damaged, and the next flush replaces it."""
-        self.moves = 0
-        """How many times this replica has been moved between directories."""
 
     @property
     def sparse(self) -> bool:

@@ -9,11 +9,12 @@ next, and the caller tells how it ended. Rules:
 3. Where the current log was cut, the future log is cut to what the leader epochs show that both have. Where the current log
    has begun anew, or retention has outrun the copy, it begins anew too.
 4. Its start follows the start of the current log, and segments below go. Nothing else is deleted from it or cleaned in it.
-5. When it ends where the current log ends it is made durable, with leader epochs and producers as the current log has them,
-   which may know of more than the batches say, and with its `move-count`. Then, if meanwhile no more was asked to be durable
-   of the current log, it takes the place in the same turn in which it has got the last batches: nothing is between them.
+5. When it ends where the current log ends both get a mark of the move, and the future log is made durable, with leader
+   epochs and producers as the current log has them, which may know of more than the batches say. Then, if meanwhile no more
+   was asked to be durable of the current log, it takes the place in the same turn in which it has got the last batches.
 6. Whatever a crash leaves, the next start finds one of three: the current log and a future log, which is filled on; both
-   under the plain name, of which the one with the higher `move-count` has all that the other has; or the new one alone.
+   under the plain name with marks of the same move, of which the one that has arrived has all that the other has; or the new
+   one alone. A log that is opened again is not leaving any more: so the marks never speak of an older state.
 """
 
 import enum
@@ -22,7 +23,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
-from actors.broker.log.directory import MOVE_COUNT, Replacement, move_count
+from actors.broker.log.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
 from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
@@ -98,6 +99,7 @@ def _checked(data: memoryview) -> list[Header]:
 class Next(enum.Enum):
     """What is to be done besides jobs."""
 
+    MARK = "write `mark`, then `marked`"
     SETTLE = "make the future log durable as it is, then `settled`"
     TAKE_OVER = "`take_over`, in this turn"
 
@@ -116,7 +118,8 @@ class Move:
         """Of the current log, when the two were last compared."""
         self._near = False
         """What is missing is little, and was written a moment ago."""
-        future.moves = current.moves + 1
+        self._marked = False
+        """The current log has the mark."""
 
     @property
     def lag(self) -> int:
@@ -147,15 +150,26 @@ class Move:
             return self._copy(bytes_max)
         if self.stage is Stage.SETTLED and self._may_take_over():
             return Next.TAKE_OVER
+        if not self._marked:
+            return Next.MARK
         self.stage = Stage.SETTLING
         future.begin_file(now_ms)
         future.learn_from(current)
         return Next.SETTLE
 
-    def settlement(self) -> list[Replacement]:
-        """Small files beside those of the flush with which the future log settles."""
-        path = f"{self.future.directory}/{MOVE_COUNT}"
-        return [(self.future.disk, path, move_count(self.future.moves))]
+    def mark(self) -> Replacement:
+        """A small file in the current log's directory."""
+        current = self.current
+        return current.disk, f"{current.directory}/{LEAVING}", move_mark(move_of(self.future.directory))
+
+    def marked(self) -> None:
+        """It is on the disk."""
+        self._marked = True
+
+    def settlement(self) -> Replacement:
+        """A small file beside those of the flush with which the future log settles."""
+        future = self.future
+        return future.disk, f"{future.directory}/{ARRIVED}", move_mark(move_of(future.directory))
 
     def settled(self) -> None:
         """That flush is done. What has come meanwhile was written a moment ago."""

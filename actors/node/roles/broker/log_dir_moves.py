@@ -94,8 +94,7 @@ class LogDirMoves:
             return ErrorCode.NONE
         if self._storage.offline_directories or partition.unreadable:
             return ErrorCode.KAFKA_STORAGE_ERROR  # its future log may be in the directory that is offline
-        self._begin(partition, disk)
-        return ErrorCode.NONE
+        return self._begin(partition, disk)
 
     def _wish(self, disk: Disk, topic: str, number: int) -> ErrorCode:
         absent = self._lookups.absent(topic, number)
@@ -127,7 +126,16 @@ class LogDirMoves:
 
     # ---- one move
 
-    def _begin(self, partition: Partition, disk: Disk) -> None:
+    def _begin(self, partition: Partition, disk: Disk) -> ErrorCode:
+        wall_ms = self._runtime.now.wall_ms
+        try:
+            partition.log.begin_file(wall_ms)
+        except DiskFull:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        except DiskFailed as error:
+            self._storage.append_failed(self._replicas, partition, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._storage.written(partition)
         name = future_name(partition.topic, partition.number, self._runtime.random.uuid())
         assert name is not None, "the request was for a topic whose name leaves room"
         future = self._storage.begin_future(partition, disk, name)
@@ -135,12 +143,14 @@ class LogDirMoves:
         self._runtime.log.info(f"{partition!r} is moved from {paths[0]} to {paths[1]}")
         move = self._waiting[partition] = Move(partition.log, future)
         try:
-            move.begin(self._runtime.now.wall_ms)
+            move.begin(wall_ms)
         except DiskFull:
             pass  # it waits for room, when it is its turn
         except DiskFailed as error:
             self._failed(move, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
         self._begin_waiting()
+        return ErrorCode.NONE
 
     def _begin_waiting(self) -> None:
         wanted = self._runtime.config.value("num.replica.alter.log.dirs.threads")
@@ -188,10 +198,7 @@ class LogDirMoves:
         finally:
             self._note(running)
         if isinstance(wanted, Next):
-            if wanted is Next.TAKE_OVER:
-                self._take_over(running)
-            else:
-                self._flush(running, settle=True)
+            STEPS[wanted](self, running)
         elif isinstance(wanted, Copy):
             self._runtime.work(wanted.__call__, bound(self._copied, running))
         else:
@@ -262,7 +269,7 @@ class LogDirMoves:
         if flush.cut:
             replacements += self._storage.checkpoints(self._replicas, future.disk)
         if settle:
-            replacements += move.settlement()
+            replacements.append(move.settlement())
             self._storage.held[partition] = now_ms + HELD_MS
 
         def done(result: object) -> None:
@@ -280,6 +287,22 @@ class LogDirMoves:
                 self._go_on(running)
 
         self._runtime.sync(flush.files, replacements, done)
+
+    def _settle(self, running: Running) -> None:
+        self._flush(running, settle=True)
+
+    def _mark(self, running: Running) -> None:
+        def done(result: object) -> None:
+            if self._is_over(running):
+                return
+            if isinstance(result, DiskFull | DiskFailed):
+                self._storage.job_done(running.move.current.disk, result)
+                self._wait(running, result)
+            else:
+                running.move.marked()
+                self._go_on(running)
+
+        self._runtime.sync([], [running.move.mark()], done)
 
     def _take_over(self, running: Running) -> None:
         move, partition = running.move, running.partition
@@ -353,3 +376,6 @@ class LogDirMoves:
         self._owed_bytes = max(0.0, self._owed_bytes - limit * (now_ms - self._owed_ms) / 1000)
         self._owed_ms = now_ms
         return min(AGAIN_MS, int(self._owed_bytes * 1000 / limit)) if limit > 0 else AGAIN_MS
+
+
+STEPS = {Next.MARK: LogDirMoves._mark, Next.SETTLE: LogDirMoves._settle, Next.TAKE_OVER: LogDirMoves._take_over}

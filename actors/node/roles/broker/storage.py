@@ -12,9 +12,8 @@ This file alone decides when a log is flushed, when a checkpoint is written and 
 4. A directory whose device fails goes offline, and its replicas with it; the broker goes on with the others. It ends where
    no other is left, or where the metadata log is in it. A replica whose files are removed while the broker runs goes
    offline by itself. One that a start should find and does not find never begins again empty as a member of the ISR.
-5. A partition is in one directory. Of two that say the same topic id the one counts that was moved more often, since it
-   has taken the place of the other. Where that does not decide nobody can tell: the node stops, as Apache Kafka does, and
-   removes neither.
+5. A partition is in one directory. Of two that say the same topic id and the same move the one counts that has arrived.
+   Without that nobody can tell: the node stops, as Apache Kafka does, and removes neither.
 6. A future log that the start finds beside its replica is filled on. Where the replica has no files any more, and would
    begin empty, it begins with the future log.
 """
@@ -27,13 +26,15 @@ from typing import Any
 from actors.broker.disk_full import FullDisks
 from actors.broker.log import retention
 from actors.broker.log.directory import (
+    ARRIVED,
     FUTURE,
+    LEAVING,
     STRAY,
     LogDirectory,
     PartitionDirectory,
     Replacement,
     partition_name,
-    read_move_count,
+    read_move,
     retired_name,
 )
 from actors.broker.log.indexes import IndexCache
@@ -80,6 +81,8 @@ class BrokerStorage:
         """By topic id and number: future logs that were opened with their replica, and are to be filled on."""
         self.preferred: dict[tuple[bytes, int], Disk] = {}
         """By topic id and number: where a replica is to begin that is not here yet."""
+        self.superseded: dict[PartitionLog, Partition] = {}
+        """Logs whose place a future log has taken, until its name is on the disk."""
         self.held: dict[Partition, int] = {}
         """Replicas whose flushes wait, at most until that monotonic time: their future log is being made durable."""
         self.failing: dict[Disk, DiskFailed] = {}
@@ -400,11 +403,13 @@ class BrokerStorage:
         self.held.pop(partition, None)
         current.forget_indexes()
         self._count(current.disk, -1)
+        self.superseded[current] = partition
         self.written(partition)
 
     def retire_moved(self, partition: Partition, current: PartitionLog) -> None:
         """The log that has taken the place of `current` has its name on the disk. If its directory has failed instead,
         nobody removes what is left."""
+        del self.superseded[current]
         if current.disk in self._failed or not current.disk.exists(current.directory):
             current.release()
         elif partition.log.disk not in self._failed:
@@ -646,11 +651,10 @@ class BrokerStorage:
         for place, (other, same) in enumerate(others):
             if found.topic_id is None or found.topic_id != same.topic_id:
                 continue
-            moves, others_moves = read_move_count(directory.disk, found.name), read_move_count(other.disk, same.name)
-            if moves > others_moves:
+            if _took_over(directory.disk, other.disk, found.name):
                 others[place] = directory, found
                 self._superseded(other, same, directory)
-            elif moves < others_moves:
+            elif _took_over(other.disk, directory.disk, found.name):
                 self._superseded(directory, found, other)
             else:
                 self._runtime.stop(
@@ -784,6 +788,12 @@ class BrokerStorage:
 
     def _remove(self, disk: Disk, name: str) -> None:
         self._runtime.work(lambda: disk.remove(name), lambda result: self.job_done(disk, result))
+
+
+def _took_over(disk: Disk, other: Disk, name: str) -> bool:
+    """Whether the log of that name on one disk has taken the place of the one on the other. Start-up only."""
+    move = read_move(disk, name, ARRIVED)
+    return move is not None and move == read_move(other, name, LEAVING)
 
 
 def _each(jobs: list[Job]) -> None:

@@ -8,12 +8,7 @@ import pytest
 
 from actors.broker.log import retention
 from actors.broker.log.cutting import Preparation
-from actors.broker.log.directory import (
-    future_name,
-    move_count,
-    parse_name,
-    read_move_count,
-)
+from actors.broker.log.directory import ARRIVED, LEAVING, future_name, move_mark, move_of, parse_name, read_move
 from actors.broker.log.log import PartitionLog
 from actors.broker.log.markers import CONTROL, Marker
 from actors.broker.log.markers import build as build_marker
@@ -42,7 +37,7 @@ def settle(move: Move) -> None:
     future = move.future
     wanted = future.flush()
     assert isinstance(future.disk, VirtualDisk)
-    future.disk.sync(Sync(0, wanted.files, [*wanted.replacements, *move.settlement()]))
+    future.disk.sync(Sync(0, wanted.files, [*wanted.replacements, move.settlement()]))
     future.flushed(wanted)
     move.settled()
 
@@ -53,7 +48,11 @@ def step(move: Move, high_watermark: int = 1 << 40) -> bool:
     if wanted is Next.TAKE_OVER:
         move.take_over(high_watermark)
         return False
-    if wanted is Next.SETTLE:
+    if wanted is Next.MARK:
+        assert isinstance(move.current.disk, VirtualDisk)
+        move.current.disk.sync(Sync(0, [], [move.mark()]))
+        move.marked()
+    elif wanted is Next.SETTLE:
         settle(move)
     elif isinstance(wanted, Copy):
         found = wanted()
@@ -124,11 +123,12 @@ def test_a_log_is_moved_whole() -> None:
     same(current, future)
     assert move.stage is Stage.TAKEN and future.directory == DIRECTORY and not future.disk.exists(str(NAME))
     assert future.producers is current.producers and future.disk.names(DIRECTORY)
-    assert read_move_count(future.disk, DIRECTORY) == 1 and future.moves == 1
+    unique = move_of(str(NAME))
+    assert read_move(future.disk, DIRECTORY, ARRIVED) == read_move(current.disk, DIRECTORY, LEAVING) == unique
     put(future, build())
     flush(future)
     again = recover(future.disk, DIRECTORY, future.settings, clean=True, topic_id=ID).log
-    assert again.log_end_offset == future.log_end_offset and again.moves == 1
+    assert again.log_end_offset == future.log_end_offset
     assert batches(again) == batches(future) and again.epochs.starts == future.epochs.starts
 
 
@@ -346,12 +346,24 @@ def test_names_and_counts() -> None:
     assert future_name("t" * 249, 0, bytes(16)) is None
     assert future_name("t" * 213, 0, bytes(16)) is not None and future_name("t" * 215, 0, bytes(16)) is None
     disk = VirtualDisk()
-    assert read_move_count(disk, "t-0") == 0
-    disk.replace("t-0/move-count", move_count(7))
-    assert read_move_count(disk, "t-0") == 7
-    for content_ in (b"", b"\xff", b"version: 1\nmoves: 3", b"version: 0\nmoves: x", b"version: 0"):
-        disk.replace("t-0/move-count", content_)
-        assert read_move_count(disk, "t-0") == 0
+    assert read_move(disk, "t-0", ARRIVED) is None
+    disk.replace("t-0/arrived", move_mark("ab"))
+    assert read_move(disk, "t-0", ARRIVED) == "ab" and read_move(disk, "t-0", LEAVING) is None
+    for content_ in (b"", b"\xff", b"version: 1\nmove: ab", b"version: 0"):
+        disk.replace("t-0/arrived", content_)
+        assert read_move(disk, "t-0", ARRIVED) is None
+
+
+def test_a_log_that_is_opened_again_is_not_leaving() -> None:
+    """It is used on: the mark of a move that was not ended must not speak against what comes."""
+    current, future = two()
+    put(current, build())
+    move = Move(current, future)
+    while move.stage is not Stage.SETTLED:
+        step(move)
+    assert current.disk.exists(f"{DIRECTORY}/{LEAVING}")
+    again = recover(current.disk, DIRECTORY, current.settings, clean=False, topic_id=ID).log
+    assert not again.disk.exists(f"{DIRECTORY}/{LEAVING}")
 
 
 def reopened(log: PartitionLog, power: random.Random | None) -> PartitionLog:
