@@ -13,7 +13,7 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.faults import Faults
-from tests.simulator.planted.aimed import AimedFaults, AwayFaults
+from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
@@ -119,6 +119,10 @@ CLEANED = {
     "kill": 5, "broker loses power": 5, "leader falls behind": 4, "follower freezes": 3, "disk lost": 2,
     "orderly restart": 2, "connections cut": 1,
 }  # fmt: skip
+RELOCATED = {
+    "dies in a move": 10, "broker loses power": 3, "leader falls behind": 2, "orderly restart": 2, "disk full": 2,
+    "disk lost": 1, "kill": 1, "connections cut": 1,
+}  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 PIPELINED = {
     "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
@@ -142,6 +146,18 @@ def _cleaned(seed: int) -> Shape:
     )
     config = {"log.cleaner.dedupe.buffer.size": memory, **simulation.CLEANER}
     return _shape("cleaned", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)._replace(compacted=topics)
+
+
+def _relocated(seed: int) -> Shape:
+    """Two directories a broker, between which replicas are moved all the time: at once, or slowly."""
+    choose = random.Random(f"relocated {seed}")
+    flushed = {"flush.messages": "1"} if choose.randrange(2) else {}
+    speed = str(choose.choice((3_000, 20_000, 1 << 40)))
+    config = {"replica.alter.log.dirs.io.max.bytes.per.second": speed, **simulation.CLEANER}
+    topics = [_topic("t0", 1, 3, 1, 1_000, **flushed), _topic("t1", 1, 3, 2, 2_000), _topic("t2", 1, 1, 1, 2_000)]
+    compacted = (simulation.compacted_topic("k0", 1, 3, 900, retention_ms=60_000),)
+    shape = _shape("relocated", topics, BY_HALF | config, purge=bool(choose.randrange(2)))(seed)
+    return shape._replace(directories=2, compacted=compacted, relocated=True)
 
 
 def _away(seed: int) -> Shape:
@@ -229,6 +245,14 @@ WORLDS: dict[str, Kind] = {
         _away,
         partial(AwayFaults, menu=MOVING),
         faulty_ms=15_000,
+    ),
+    "relocated": Kind(
+        _relocated,
+        partial(RelocatedFaults, menu=RELOCATED),
+        faulty_ms=15_000,
+        pause_ms=(100, 900),
+        relocation_ms=120,
+        keyed_pause_ms=80,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

@@ -327,7 +327,7 @@ class LogDirMoves:
     def _named(self, partition: Partition, current: PartitionLog, result: object) -> None:
         if isinstance(result, Exception):
             self._runtime.stop(1, f"{partition!r} cannot be made durable: {result}")
-        elif not self._storage.closing:
+        elif not self._storage.closing and current in self._storage.superseded:
             self._storage.retire_moved(partition, current)
 
     # ---- what goes wrong

@@ -299,6 +299,9 @@ class BrokerStorage:
         for partition in [one for one, future in self.futures.items() if future.disk is disk]:
             self._runtime.log.warning(f"{partition!r} is not moved to {self.path(disk)}, which has failed: it stays")
             self.drop_future(partition, keep=True)
+        for current, partition in list(self.superseded.items()):
+            if partition.log.disk is disk:
+                self.retire_moved(partition, current)
         here = [partition for partition in replicas if partition.log.disk is disk]
         for partition in here:
             self._take_offline(replicas, partition, Offline.FAILED)
