@@ -17,7 +17,10 @@ REQUIRED = (
     + [f"R291-{n:02d}" for n in (*range(1, 51), *range(60, 77))]
     + [f"R497-{n:02d}" for n in range(1, 54)]
     + [f"R500-{n:02d}" for n in range(1, 46)]
+    + [f"R113-{n:02d}" for n in range(1, 9)]
+    + ["R827-01"]
 )
+ORDER = list(dict.fromkeys(id[:4] for id in REQUIRED))
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")
 """How a state begins. Only `done` may stand without a reason, and only `done` needs a test."""
 
@@ -41,8 +44,8 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def test_every_requirement_has_one_row_and_no_row_is_invented() -> None:
-    assert len(REQUIRED) == 384
-    assert [row.id for row in ROWS] == sorted(REQUIRED, key=lambda id: ("R631 R291 R497 R500".index(id[:4]), id))
+    assert len(REQUIRED) == 393
+    assert [row.id for row in ROWS] == sorted(REQUIRED, key=lambda id: (ORDER.index(id[:4]), id))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])

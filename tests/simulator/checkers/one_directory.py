@@ -60,9 +60,8 @@ class OneDirectory:
                     continue
                 topic, number, suffix = parsed
                 partition, place = replicas.get(topic, number), (id(disk), directory)
-                if partition is None:
-                    continue
-                if suffix and place not in futures:
+                kept = partition is None and (storage.offline_directories or replicas.offline)
+                if suffix and place not in futures and not kept:
                     raise Violation(self.name, f"{process.name} has left {directory} behind")
-                if not suffix and partition.log.disk is not disk and place not in left:
+                if partition is not None and not suffix and partition.log.disk is not disk and place not in left:
                     raise Violation(self.name, f"{process.name} has {partition_name(topic, number)} twice")

@@ -77,6 +77,11 @@ async def _moving(client: Client, pause_ms: int, factor: int) -> None:
     client.spawn(move(client, names, pause_ms // 20))
 
 
+async def _reassigning(client: Client, pause_ms: int, factor: int) -> None:
+    """Partitions go to other brokers while their replicas are moved between directories."""
+    client.spawn(move(client, ["t1", "t2"], pause_ms // 3))
+
+
 async def _looking(client: Client, pause_ms: int, factor: int) -> None:
     """A client that fetches a group's offsets all the time."""
     onlooker = Member(client, "group", "t0", 2)
@@ -156,7 +161,7 @@ def _relocated(seed: int) -> Shape:
     config = {"replica.alter.log.dirs.io.max.bytes.per.second": speed, **simulation.CLEANER}
     topics = [_topic("t0", 1, 3, 1, 1_000, **flushed), _topic("t1", 1, 3, 2, 2_000), _topic("t2", 1, 1, 1, 2_000)]
     compacted = (simulation.compacted_topic("k0", 1, 3, 900, retention_ms=60_000),)
-    shape = _shape("relocated", topics, BY_HALF | config, purge=bool(choose.randrange(2)))(seed)
+    shape = _shape("relocated", topics, BY_HALF | config, purge=bool(choose.randrange(2)), churn=True)(seed)
     return shape._replace(directories=2, compacted=compacted, relocated=True)
 
 
@@ -251,6 +256,7 @@ WORLDS: dict[str, Kind] = {
         partial(RelocatedFaults, menu=RELOCATED),
         faulty_ms=15_000,
         pause_ms=(100, 900),
+        operator=_reassigning,
         relocation_ms=120,
         keyed_pause_ms=80,
     ),
