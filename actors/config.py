@@ -97,7 +97,6 @@ IDLE = frozenset(
         "log.initial.task.delay.ms", "metric.reporters",
         "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
         "producer.id.expiration.check.interval.ms",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
         "security.providers",
         "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",
         "socket.connection.setup.timeout.ms",

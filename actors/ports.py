@@ -91,6 +91,14 @@ class File(Protocol):
         """Close the handle. May be called more than once."""
 
 
+class Space(NamedTuple):
+    """The volume that a log directory lies on, in bytes."""
+
+    total_bytes: int
+    usable_bytes: int
+    """Free, without what the system keeps back."""
+
+
 class Disk(Protocol):
     """One log directory. Paths are relative to it, with forward slashes."""
 
@@ -109,6 +117,9 @@ class Disk(Protocol):
     def remove(self, path: str) -> None:
         """Unlink a file, or a directory with all its content. A missing one is no error. Blocks: at start-up and in
         `Work` only."""
+
+    def space(self) -> Space:
+        """Of the volume. It reads nothing from the device. Raises DiskFailed."""
 
 
 class SyncClass(Enum):

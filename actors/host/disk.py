@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from actors.host import durable
-from actors.ports import Buffer, DiskFailed, DiskFull
+from actors.ports import Buffer, DiskFailed, DiskFull, Space
 from fastpath.bytes.frame_pool import Pool
 
 FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -387,6 +387,14 @@ class LocalDisk:
             return
         except OSError as error:
             raise DiskFailed(error.errno, f"remove failed: {error.strerror}", absolute) from None
+
+    def space(self) -> Space:
+        """Raises DiskFailed."""
+        try:
+            volume = os.statvfs(self.root)
+        except OSError as error:
+            raise DiskFailed(error.errno, f"statvfs failed: {error.strerror}", self.root) from None
+        return Space(volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail)
 
     def _leave(self, name: str) -> None:
         self.departures += 1

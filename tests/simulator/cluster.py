@@ -14,7 +14,7 @@ CLUSTER_ID = "AAECAwQFBgcICQoLDA0ODw"
 FIRST_CHECKPOINT = "__kafka_metadata-0/00000000000000000000-0000000000.checkpoint"
 CONTROLLER, BROKER = 1000, 0
 PORT = 9000
-DIRECTORIES = ("data", "more")
+DIRECTORIES = ("data", "more", "third")
 """Paths of a broker's log directories; the first holds the metadata log too."""
 
 

@@ -19,11 +19,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from actors.ports import Buffer, DiskFailed, DiskFull, Sync
+from actors.ports import Buffer, DiskFailed, DiskFull, Space, Sync
 
 PAGE_BYTES = (512, 4096)
 """The size that a device writes as a whole: a sector, or a page of the cache. Files here are small, so both are used
 equally often."""
+
+UNLIMITED_BYTES = 1 << 40
+"""The size of a volume on which room is never short."""
 
 
 class Inode:
@@ -168,6 +171,12 @@ class VirtualDisk:
         self._works(path)
         for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
             del self.files[name]
+
+    def space(self) -> Space:
+        self._works("")
+        used = sum(len(inode.data) for inode in self.files.values())
+        usable = self.room if self.room is not None else UNLIMITED_BYTES - used
+        return Space(used + usable, usable)
 
     # -- what the host does for a Sync --------------------------------------------------------------------------------
 

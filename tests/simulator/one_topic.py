@@ -23,12 +23,14 @@ class OneTopic:
         replicas: Sequence[int] | None = None,
         settings: Mapping[str, str] = SMALL,
         config: Mapping[str, str] | None = None,
+        directories: int = 1,
+        seed: int = 1,
     ) -> None:
         """`replicas`: None for all three brokers, in an order that the controller chooses. `settings`: of the topic.
-        `config`: of the nodes."""
+        `config`: of the nodes. `directories`: how many log directories a broker has."""
         self.settings = settings
-        self.world = World(1)
-        self.cluster = Cluster(self.world, config=config)
+        self.world = World(seed)
+        self.cluster = Cluster(self.world, config=config, directories=directories)
         self.cluster.start()
         self.until(self.cluster.ready)
         self.client = Client(self.world, "client")

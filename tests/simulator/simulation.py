@@ -33,6 +33,7 @@ from tests.simulator.checkers.log_epochs import LogEpochs
 from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.offline_directories import OfflineDirectories
+from tests.simulator.checkers.one_directory import OneDirectory
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
@@ -50,6 +51,7 @@ from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.purge import purge
+from tests.simulator.clients.relocations import relocate
 from tests.simulator.clients.topics import churn, create
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
@@ -68,6 +70,11 @@ KEYED_PAUSE_MS = 300
 """Between two batches of a producer of a compacted topic, at most twice as long."""
 COMPACTED_FROM = 1 << 33
 """Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
+RELOCATED_FROM = 1 << 34
+"""From this seed on replicas are moved between the directories of a broker, where it has two: the worlds below it are what
+they were."""
+RELOCATION_MS = 2_000
+"""Between two requests to move a replica, on the average."""
 DELETE_RETENTION_MS = 300_000
 """delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
 RACKED_FROM = 1 << 34
@@ -132,6 +139,8 @@ class Shape(NamedTuple):
     """Topics that are compacted, and have clients of their own."""
     racks: bool = False
     """Whether consumers have racks, and are served by followers in them."""
+    relocated: bool = False
+    """Whether replicas are moved between directories."""
 
 
 def shape(seed: int) -> Shape:
@@ -164,10 +173,15 @@ def shape(seed: int) -> Shape:
     compacted = _compacted(seed)
     if compacted:
         config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("5000", "100000"))}
+    directories = random.Random(f"{seed}-directories").choice((1, 1, 2))
+    relocated = directories > 1 and seed >= RELOCATED_FROM
+    if relocated:
+        speed = random.Random(f"{seed}-relocated").choice((2_000, 20_000, 1 << 40))
+        config["replica.alter.log.dirs.io.max.bytes.per.second"] = str(speed)
     made = Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
-        random.Random(f"{seed}-directories").choice((1, 1, 2)), compacted,
+        directories, compacted, relocated,
     )  # fmt: skip
     racks = random.Random(f"{seed}-racks")
     return made if seed < RACKED_FROM or racks.randrange(2) else racked(made, racks)
@@ -243,7 +257,7 @@ class Simulation:
         if self.shape.compacted:
             self.hooks.add([self.compacted])
         if self.shape.directories > 1:
-            self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])
+            self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)
@@ -336,6 +350,10 @@ class Simulation:
         if self.shape.purge:
             client = self._client("purge")
             client.spawn(purge(client, topics, PURGE_MS))
+        if self.shape.relocated:
+            client = self._client("relocations")
+            names = [*topics, *(topic.name for topic in self.shape.compacted), "__consumer_offsets"]
+            client.spawn(relocate(client, names, RELOCATION_MS))
 
     def _work_keyed(self, topic: Topic) -> None:
         for number in range(2):

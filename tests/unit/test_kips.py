@@ -18,7 +18,20 @@ REQUIRED = (
     + [f"R497-{n:02d}" for n in range(1, 54)]
     + [f"R500-{n:02d}" for n in range(1, 46)]
 )
-ADDED = {"R013": 5, "R124": 2, "R219": 3, "R257": 3, "R546": 5, "R599": 4, "R612": 2, "R073": 5, "R390": 5, "R392": 6}
+ADDED = {
+    "R013": 5,
+    "R124": 2,
+    "R219": 3,
+    "R257": 3,
+    "R546": 5,
+    "R599": 4,
+    "R612": 2,
+    "R073": 5,
+    "R390": 5,
+    "R392": 6,
+    "R113": 8,
+    "R827": 1,
+}
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")
 """How a state begins. Only `done` may stand without a reason, and only `done` needs a test."""

@@ -4,7 +4,11 @@ This file alone knows Apache Kafka's names:
 
     <topic>-<partition>/                        a partition's log
     <topic>-<partition>.<32 hex digits>-delete  a deleted one, to be unlinked (`-stray`: its topic is not known)
+    <topic>-<partition>.<32 hex digits>-future  a replica on its way here from another directory of this broker (KIP-113)
     <partition>/partition.metadata              "version: 0", "topic_id: <base64url>", no newline at the end
+    <partition>/leaving, <partition>/arrived    "version: 0", "move: <32 hex digits>": this replica is about to be, or has
+                                                been, moved by that move. Of two copies with the same move the one that has
+                                                arrived counts. Files of rayft's own
     .kafka_cleanshutdown                        written after the last flush of a clean stop, removed at the start
     four checkpoints, and one of rayft's own   see checkpoints.py
 """
@@ -34,8 +38,9 @@ METADATA_LOGS = ("__kafka_metadata", "__cluster_metadata")
 """The directories of the quorum in the first log directory, in the drafts' and in the released form."""
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-STRAY = "stray"
-SUFFIXES = ("delete", STRAY, "future")
+LEAVING, ARRIVED = "leaving", "arrived"
+STRAY, FUTURE = "stray", "future"
+SUFFIXES = ("delete", STRAY, FUTURE)
 NAME_BYTES_MAX = 255
 
 Replacement = tuple[Disk, str, bytes]
@@ -201,6 +206,32 @@ def retired_name(topic: str, number: int, suffix: str, unique: bytes) -> str:
     has."""
     tail = f"-{number}.{unique.hex()}-{suffix}"
     return topic[: NAME_BYTES_MAX - len(tail)] + tail
+
+
+def future_name(topic: str, number: int, unique: bytes) -> str | None:
+    """The directory of a replica on its way, `unique` as for `retired_name`; None: the topic's name leaves no room."""
+    name = f"{topic}-{number}.{unique.hex()}-{FUTURE}"
+    return name if len(name) <= NAME_BYTES_MAX else None
+
+
+def move_mark(unique: str) -> bytes:
+    """The content of `leaving` and `arrived`. `unique`: as in the name of the future log."""
+    return f"version: 0\nmove: {unique}".encode()
+
+
+def move_of(future: str) -> str:
+    """The 32 digits in the name of a future log."""
+    return future.rpartition(".")[2][:32]
+
+
+def read_move(disk: Disk, directory: str, mark: str) -> str | None:
+    """What LEAVING or ARRIVED says in a partition's directory; None: it is missing or unreadable. Start-up only."""
+    try:
+        lines = _content(disk, f"{directory}/{mark}").decode().split("\n")
+        values = dict(line.split(": ", 1) for line in lines if line)
+        return values["move"] if values.get("version") == "0" else None
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: bytes) -> None:

@@ -109,8 +109,8 @@ class PartitionLog:
     __slots__ = (
         "_durable_generation", "_flush_ms", "_flush_offset", "_generation", "_hints", "_name", "_named", "_pending",
         "_unsynced_file", "aborting", "active", "checkpointed_offset", "cleaned_offset", "damaged", "directory", "disk",
-        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "rebuilt", "recovery_point",
-        "segments", "settings", "shortened", "snapshots", "topic_id",
+        "epochs", "indexes", "layout", "log_end_offset", "log_start_offset", "producers", "rebuilt",
+        "recovery_point", "segments", "settings", "shortened", "snapshots", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -696,6 +696,70 @@ class PartitionLog:
         """The directory is renamed: nothing is written under its present name any more."""
         for segment in self.segments:
             self.indexes.forget(segment)
+
+    # -- between directories ------------------------------------------------------------------------------------------
+
+    @property
+    def asked_offset(self) -> int:
+        """The offset up to which somebody has asked for a flush."""
+        return self._flush_offset
+
+    @property
+    def cuts_durable(self) -> bool:
+        """Whether what was cut cannot come back."""
+        return self._generation == self._durable_generation
+
+    def begin_file(self, now_ms: int) -> None:
+        """Make the first file of a log that has none, so that its directory is there. Raises DiskFull, DiskFailed."""
+        if not self.segments:
+            self._open_first(self.log_end_offset, now_ms)
+
+    def kept_producers(self, offset: int) -> bytes | str | None:
+        """The producer snapshot of an offset, or its path on the disk; None: there is none."""
+        if offset in self._pending:
+            return self._pending[offset]
+        return self._snapshot_path(offset) if offset in self.snapshots else None
+
+    def seed_producers(self, content: bytes) -> None:
+        """This log, which is empty, begins with the state that a snapshot of this offset has. Raises CorruptSnapshot."""
+        self.producers = Producers.parse(content)
+        self._pending[self.log_end_offset] = content
+
+    def learn_from(self, current: "PartitionLog") -> None:
+        """Take over epochs and producers of a log that ends where this one does, and write them with the next flush."""
+        self._take_epochs(current)
+        before, self.producers = self.producers, Producers.parse(current.producers.snapshot())
+        self.producers.heard(before, -1)
+        self.producers.heard(current.producers, -1)
+        if self.producers.by_id or self.snapshots or self._pending:
+            self._keep_producers(self.log_end_offset)
+
+    def _take_epochs(self, current: "PartitionLog") -> None:
+        mine, others = self.epochs, current.epochs
+        if (mine.epochs, mine.starts) != (others.epochs, others.starts):
+            self.epochs = EpochCache()
+            for epoch, start in zip(others.epochs, others.starts, strict=True):
+                self.epochs.assign(epoch, start)
+            self.epochs.dirty = True
+
+    def succeed(self, current: "PartitionLog") -> None:
+        """Take the place of a log that ends where this one does, under its name. Until the next flush no more counts as
+        durable than did there, since this log's name may not be on the disk. Raises DiskFailed: nothing has changed."""
+        self.disk.rename(self.directory, current.directory)
+        self.directory = current.directory
+        for segment in self.segments:
+            segment.moved(self.directory)
+        self._forget_name()
+        self._take_epochs(current)
+        self.producers = current.producers
+        self.cleaned_offset = current.cleaned_offset
+        self.damaged = current.damaged
+        self.recovery_point = min(self.recovery_point, current.recovery_point)
+        self._flush_offset = min(self._flush_offset, self.recovery_point)
+        # Whoever has read the other log must not go on as if it were this one; and a flush carries the checkpoints.
+        self._generation = max(self._generation, current.generation) + 1
+        self.layout = max(self.layout, current.layout) + 1
+        self._unsynced_file = True
 
     def _forget_name(self) -> None:
         if self._name is not None:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from actors.broker.log.checkpoints import LEADER_EPOCHS, CorruptCheckpoint
+from actors.broker.log.directory import LEAVING
 from actors.broker.log.epochs import EpochCache
 from actors.broker.log.history import Indexed, learn
 from actors.broker.log.indexes import IndexCache
@@ -155,6 +156,8 @@ def _tidy(log: PartitionLog) -> tuple[list[int], set[int]]:
             log.disk.remove(f"{log.directory}/{name}")
         elif stem.isdecimal() and dot + ending == LOG:
             bases.append(int(stem))
+        elif name == LEAVING:  # it is used on: if it leaves, then by another move
+            log.disk.remove(f"{log.directory}/{name}")
         elif stem.isdecimal() and dot + ending == SNAPSHOT:
             log.snapshots.append(int(stem))
         elif stem.isdecimal() and dot + ending in (INDEX, TIME_INDEX, TRANSACTION_INDEX):

@@ -383,6 +383,11 @@ class Segment:
         self.suffix = suffix
         self.aborted.renamed(self.path(TRANSACTION_INDEX))
 
+    def moved(self, directory: str) -> None:
+        """The directory that it is in has that name now."""
+        self.directory = directory
+        self.aborted.renamed(self.path(TRANSACTION_INDEX))
+
     def delete(self, *, close: bool = True) -> Job:
         """Take the files out of the log by renaming them; the job unlinks them. Without `close` those who read go on."""
         paths = []

@@ -21,6 +21,7 @@ from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.client_quotas import ClientQuotas
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.inspections import Order
+from actors.node.roles.broker.log_dir_moves import LogDirMoves
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.role import BrokerRole
@@ -71,6 +72,7 @@ class BrokerContext(Context):
     cluster: Cluster
     replicas: Replicas
     storage: BrokerStorage
+    moves: LogDirMoves
     appends: Appends
     produced: Order
     sessions: Sessions
@@ -107,6 +109,7 @@ class BrokerContext(Context):
             role.cluster,
             role.replicas,
             role.storage,
+            role.moves,
             role.appends,
             role.produced,
             role.sessions,

@@ -77,6 +77,13 @@ class CommittedData:
         if not same or partition.log.log_end_offset < offset:
             checked[partition] = self._moved(process, partition, before, offset)
 
+    def replaced(self, process: Any, partition: Partition) -> None:
+        """Another log has taken the place of the one that was compared: all that is committed must be in it, too."""
+        if partition.topic not in self.elsewhere:
+            standing = Standing(partition.leader_epoch, partition.high_watermark, partition.leads, -1)
+            checked = self._checked.setdefault(process.name, {})
+            checked[partition] = self._moved(process, partition, standing, partition.log.log_start_offset)
+
     def _moved(self, process: Any, partition: Partition, before: Standing, offset: int) -> int:
         """The offset up to which it is compared now; `offset`: the one before."""
         key = partition.topic_id, partition.number

@@ -431,3 +431,55 @@ class AwayFaults(AimedFaults):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.directories = LastMembers(self)
+
+
+class DirectoriesInUse(FailingDirectories):
+    """Directories fail early, while replicas are moved from them and to them."""
+
+    first_ms, back_ms = (1_000, 10_000), (500, 3_000)
+
+
+class RelocatedFaults(AimedFaults):
+    """Aimed faults, such directories, and brokers that die at a step of a move."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.directories = DirectoriesInUse(self)
+        self._mover: tuple[Process, str, bool] | None = None
+        """(broker, step, power): what dies as soon as it is there."""
+
+    def _more(self) -> dict[str, Callable[[], bool]]:
+        return {**super()._more(), "dies in a move": self.dies_in_a_move}
+
+    def dies_in_a_move(self) -> bool:
+        """A broker is killed, or loses power, at a certain step of its next move."""
+        process = self._some(list(self.cluster.brokers.values()))
+        step = self.choose.choice(("filled", "settling", "taken", "taken", "named"))
+        self._mover = process, step, bool(self.choose.randrange(2))
+        return True
+
+    def _turned(self, process: Process) -> None:
+        super()._turned(process)
+        if self._mover is None or process is not self._mover[0] or process.node is None:
+            return
+        _, step, power = self._mover
+        storage = process.node.broker.storage
+        there = {
+            "filled": any(log.log_end_offset > 0 for log in storage.futures.values()),
+            "settling": bool(storage.held),
+            "taken": bool(storage.superseded),
+            "named": any(name.endswith("-delete") for disk in process.disks for name in disk.names("")),
+        }
+        if there[step]:
+            self._mover = None
+            self.world.after(0, lambda: self._die(process, step, power))
+
+    def _die(self, process: Process, step: str, power: bool) -> None:
+        if not process.alive or process.frozen or self.over:
+            return
+        if power and self._guard(process):
+            self.world.say(process.name, f"FAULT power cut, a move is {step}")
+            process.crash()
+        elif process in self._free():
+            self.world.say(process.name, f"FAULT killed, a move is {step}")
+            process.kill()

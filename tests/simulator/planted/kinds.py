@@ -53,6 +53,7 @@ class Kind(NamedTuple):
     """The time between two commits of a member of the group."""
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
+    relocation_ms: int = simulation.RELOCATION_MS
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
     """Of producers of compacted topics."""
@@ -73,6 +74,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "shape", kind.shape),
             (simulation, "churn", kind.operator),
             (simulation, "PURGE_MS", kind.purge_ms),
+            (simulation, "RELOCATION_MS", kind.relocation_ms),
             (simulation, "KEYED_PAUSE_MS", kind.keyed_pause_ms),
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),

@@ -13,7 +13,7 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.faults import Faults
-from tests.simulator.planted.aimed import AimedFaults, AwayFaults
+from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
 from tests.simulator.simulation import Shape, Topic
@@ -77,6 +77,11 @@ async def _moving(client: Client, pause_ms: int, factor: int) -> None:
     client.spawn(move(client, names, pause_ms // 20))
 
 
+async def _reassigning(client: Client, pause_ms: int, factor: int) -> None:
+    """Partitions go to other brokers while their replicas are moved between directories."""
+    client.spawn(move(client, ["t1", "t2"], pause_ms // 3))
+
+
 async def _looking(client: Client, pause_ms: int, factor: int) -> None:
     """A client that fetches a group's offsets all the time."""
     onlooker = Member(client, "group", "t0", 2)
@@ -122,6 +127,10 @@ CLEANED = {
 RACKED = {
     "follower freezes": 6, "leader falls behind": 5, "kill": 4, "broker loses power": 3, "slow link": 3,
     "connections cut": 1,
+}  # fmt: skip
+RELOCATED = {
+    "dies in a move": 10, "broker loses power": 3, "leader falls behind": 2, "orderly restart": 2, "disk full": 2,
+    "disk lost": 1, "kill": 1, "connections cut": 1,
 }  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 PIPELINED = {
@@ -170,6 +179,18 @@ async def _moving_slowly(client: Client, pause_ms: int, factor: int) -> None:
     client.spawn(move(client, ["t1"], pause_ms // 4))
     await client.sleep(15_000)
     client.stopping = True
+
+
+def _relocated(seed: int) -> Shape:
+    """Two directories a broker, between which replicas are moved all the time: at once, or slowly."""
+    choose = random.Random(f"relocated {seed}")
+    flushed = {"flush.messages": "1"} if choose.randrange(2) else {}
+    speed = str(choose.choice((3_000, 20_000, 1 << 40)))
+    config = {"replica.alter.log.dirs.io.max.bytes.per.second": speed, **simulation.CLEANER}
+    topics = [_topic("t0", 1, 3, 1, 1_000, **flushed), _topic("t1", 1, 3, 2, 2_000), _topic("t2", 1, 1, 1, 2_000)]
+    compacted = (simulation.compacted_topic("k0", 1, 3, 900, retention_ms=60_000),)
+    shape = _shape("relocated", topics, BY_HALF | config, purge=bool(choose.randrange(2)), churn=True)(seed)
+    return shape._replace(directories=2, compacted=compacted, relocated=True)
 
 
 def _away(seed: int) -> Shape:
@@ -263,6 +284,15 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=RACKED),
         faulty_ms=15_000,
         operator=_moving_slowly,
+    ),
+    "relocated": Kind(
+        _relocated,
+        partial(RelocatedFaults, menu=RELOCATED),
+        faulty_ms=15_000,
+        pause_ms=(100, 900),
+        operator=_reassigning,
+        relocation_ms=120,
+        keyed_pause_ms=80,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

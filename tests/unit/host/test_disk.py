@@ -398,3 +398,15 @@ def test_no_descriptor_is_closed_while_a_thread_copies_it(small: LocalDisk, monk
     monkeypatch.setattr(os, "close", watched)
     file.unpin(fds)
     assert unguarded == []
+
+
+def test_the_volume_has_a_size(disk: LocalDisk, tmp_path: Path) -> None:
+    """KIP-827: as `df` shows it to a user who is not root."""
+    volume = os.statvfs(tmp_path)
+    space = disk.space()
+    assert space.total_bytes == volume.f_frsize * volume.f_blocks > 0
+    assert (
+        abs(space.usable_bytes - volume.f_frsize * volume.f_bavail) < 1 << 30 and space.usable_bytes < space.total_bytes
+    )
+    with pytest.raises(DiskFailed, match="statvfs"):
+        LocalDisk(str(tmp_path / "gone")).space()

@@ -1,10 +1,12 @@
-"""AlterReplicaLogDirs (34), versions 1 and 2: which directory of this broker holds a replica.
+"""AlterReplicaLogDirs (34), versions 1 and 2: which directory of this broker holds a replica (KIP-113).
 
-Behaviour: naming the directory where a replica lies already is no change. Replicas are not moved between the directories of
-a broker: such a request is refused, and a reassignment to another broker and back does it.
+Behaviour: a replica that is here is moved while it is served, and NONE says that the move has begun, or that there is
+nothing to do. What becomes of it DescribeLogDirs says. A replica that this broker does not have yet will begin in that
+directory.
 
-Errors: LOG_DIR_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE (it is not on this broker), INVALID_REQUEST (a
-move).
+Errors: LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (the directory or the replica is offline; a move does not begin while any
+directory is), INVALID_TOPIC_EXCEPTION (the name is too long for a move), UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE
+(it is not on this broker).
 """
 
 from typing import Any
@@ -14,14 +16,13 @@ from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.node.runtime.slices import Pace, Steps, in_slices
-from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
 @rpc(34, "AlterReplicaLogDirs", range(1, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 @in_slices
 def alter_replica_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps:
-    """Judge every entry; topics in the order of their first mention."""
+    """Begin every move; topics in the order of their first mention."""
     kind = message("AlterReplicaLogDirsResponse")
     results: dict[str, Any] = {}
     pace = Pace()
@@ -32,7 +33,7 @@ def alter_replica_log_dirs(context: BrokerContext, request: Any, call: Call) -> 
                 result = kind.AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=[])
                 results[topic.name] = result
             for number in topic.partitions:
-                code = _judge(context, directory.path, topic.name, number)
+                code = context.moves.ask(directory.path, topic.name, number)
                 result.partitions.append(
                     kind.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=code)
                 )
@@ -41,14 +42,3 @@ def alter_replica_log_dirs(context: BrokerContext, request: Any, call: Call) -> 
             if pace.over():
                 yield
     return Done(kind(results=list(results.values())))
-
-
-def _judge(context: BrokerContext, path: str, topic: str, number: int) -> ErrorCode:
-    disk = dict(context.storage.paths()).get(path)
-    if disk is None:
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    partition = context.replicas.get(topic, number)
-    if partition is None:
-        absent = context.lookups.absent(topic, number)
-        return ErrorCode.REPLICA_NOT_AVAILABLE if absent is ErrorCode.NOT_LEADER_OR_FOLLOWER else absent
-    return ErrorCode.NONE if partition.log.disk is disk else ErrorCode.INVALID_REQUEST

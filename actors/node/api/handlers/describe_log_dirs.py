@@ -1,17 +1,23 @@
-"""DescribeLogDirs (35), versions 1 to 5: sizes of the partitions in each log directory.
+"""DescribeLogDirs (35), versions 1 to 5: sizes of the partitions in each log directory, and of its volume (KIP-827).
+
+Behaviour: a replica that is moved between directories is in both, in the new one as a future replica whose lag is what it
+lacks of the log's end (KIP-113). The lag of any other is what it lacks of the high watermark.
 
 Errors, by directory: KAFKA_STORAGE_ERROR for one that is offline.
 
-Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes (not known here: -1), 5 cordoned.
+Version notes: 2 flexible, 3 top-level error, 4 total and usable bytes, 5 cordoned (no directory is).
 """
 
 from typing import Any
 
+from actors.broker.log.log import PartitionLog
+from actors.broker.partition import Partition
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -34,7 +40,11 @@ def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps
     results = []
     pace = Pace()
     for path, disk in context.storage.paths():
-        if context.storage.failed(disk):
+        try:
+            if context.storage.failed(disk):
+                raise DiskFailed(f"{path} is offline")
+            space = disk.space()
+        except DiskFailed:
             results.append(
                 kind.DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=[])
             )
@@ -43,18 +53,32 @@ def describe_log_dirs(context: BrokerContext, request: Any, call: Call) -> Steps
         for partition in list(context.replicas):
             if pace.over():
                 yield
-            if partition.removed or partition.log.disk is not disk:
+            if partition.removed or (wanted is not None and (partition.topic, partition.number) not in wanted):
                 continue
-            if wanted is not None and (partition.topic, partition.number) not in wanted:
-                continue
-            topic = topics.get(partition.topic)
-            if topic is None:
-                topic = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
-            lag = 0 if partition.leads else max(0, partition.high_watermark - partition.log.log_end_offset)
-            topic.partitions.append(
-                kind.DescribeLogDirsPartition(
-                    partition_index=partition.number, partition_size=partition.log.size, offset_lag=lag
-                )
+            for log in (partition.log, context.storage.futures.get(partition)):
+                if log is None or log.disk is not disk:
+                    continue
+                topic = topics.get(partition.topic)
+                if topic is None:
+                    topic = topics[partition.topic] = kind.DescribeLogDirsTopic(name=partition.topic, partitions=[])
+                topic.partitions.append(_one(kind, partition, log))
+        results.append(
+            kind.DescribeLogDirsResult(
+                log_dir=path,
+                topics=list(topics.values()),
+                total_bytes=space.total_bytes,
+                usable_bytes=space.usable_bytes,
             )
-        results.append(kind.DescribeLogDirsResult(log_dir=path, topics=list(topics.values())))
+        )
     return Done(kind(results=results))
+
+
+def _one(kind: Any, partition: Partition, log: PartitionLog) -> Any:
+    future = log is not partition.log
+    behind = partition.log.log_end_offset if future else partition.high_watermark
+    return kind.DescribeLogDirsPartition(
+        partition_index=partition.number,
+        partition_size=log.size,
+        offset_lag=max(0, behind - log.log_end_offset),
+        is_future_key=future,
+    )

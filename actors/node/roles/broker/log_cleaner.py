@@ -8,7 +8,8 @@ rest. Rules:
 2. A slice of a cleaning is a job outside the loop. Between two of them the settings are read anew, and the cleaning waits
    as long as log.cleaner.io.max.bytes.per.second wants. All cleanings share these bytes.
 3. A cleaning ends at once, and leaves the log as it is, when the partition is gone, offline or no longer compacted, when its
-   log was cut or segments of it went, or when the cleaner is switched off.
+   log was cut or segments of it went, or when the cleaner is switched off. A replica that is moved to another directory is
+   not cleaned.
 4. A log that is damaged, or cannot be cleaned for another reason that will not pass, is set aside until this process ends:
    one line says so, and a gauge. A full disk passes: the log is tried again later.
 5. The log is clean only once the names of all its new segments are on the disk.
@@ -113,6 +114,8 @@ class LogCleaner:
                 continue
             if partition in self._running or partition in self.uncleanable or partition.unreadable:
                 continue
+            if partition in self._storage.futures:
+                continue
             look = cleanable(log, self._stable(partition), now.wall_ms)
             warm += [(log.disk, job) for job in look.warm]
             if look.cleanable_bytes:
@@ -186,6 +189,7 @@ class LogCleaner:
         return not (
             partition.removed
             or partition.log is not log
+            or partition in self._storage.futures
             or running.cleaning.outdated
             or not log.settings.compact
             or not self._cache.value("log.cleaner.enable")

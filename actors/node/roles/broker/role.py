@@ -31,6 +31,7 @@ from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.image_deltas import ImageDeltas
 from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.log_cleaner import LogCleaner
+from actors.node.roles.broker.log_dir_moves import LogDirMoves
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
@@ -84,6 +85,7 @@ class BrokerRole:
         )
         self.cleaner = LogCleaner(runtime, self.storage, self.cache, self.replicas)
         self.lookups = Lookups(runtime, requests.connections, self.cache, self.lifecycle, self.replicas)
+        self.moves = LogDirMoves(runtime, self.storage, self.cache, self.replicas, self.lookups)
         self.appends = Appends(runtime, self.replicas, self.storage, self.lifecycle, self.lookups)
         self.produced = Order(runtime, requests)
         self.sessions = Sessions(runtime.random.below, value("max.incremental.fetch.session.cache.slots"))
@@ -203,14 +205,16 @@ class BrokerRole:
             self.applier.catch_up(self._image_deltas.whole)
         caught_up = self.storage.in_use
         self.heartbeats.tick(now)
-        if caught_up and self.heartbeats.was_serving and self.storage.unclaimed:
-            self.storage.retire_unclaimed()
+        if caught_up and self.heartbeats.was_serving and not self.storage.unclaimed_settled:
+            self.storage.retire_unclaimed(self.replicas.offline)
         if now.mono_ms >= self._lag_check_ms:
             self._lag_check_ms = now.mono_ms + self.cluster.lag_ms_max // 2
             self.replicas.check_lag(now.mono_ms)
         if caught_up:
             self.storage.tick(now, self.replicas)
             self.cleaner.tick(now)
+            if self.storage.resumed:
+                self.moves.tick()
             self._snapshots.tick(self.cache.image, now)
         self.groups.tick(now)
         self.transactions.tick(now)

@@ -1,6 +1,6 @@
-"""The broker's directories: opening and dropping partition logs, flushing, checkpoints, retention, the clean stop.
+"""The broker's directories: opening and dropping partition logs, flushing, retention, the clean stop.
 
-This file alone decides when a log is flushed, what a checkpoint holds and which directory a new partition gets. Rules:
+This file alone decides when a log is flushed, when a checkpoint is written and which directory a new partition gets. Rules:
 
 1. Everything that is on the disk is opened when metadata assigns it; a directory of another topic id of the same name is
    renamed away and unlinked later. So is one whose replica was deleted or moved to other brokers: what comes under that
@@ -12,27 +12,40 @@ This file alone decides when a log is flushed, what a checkpoint holds and which
 4. A directory whose device fails goes offline, and its replicas with it; the broker goes on with the others. It ends where
    no other is left, or where the metadata log is in it. A replica whose files are removed while the broker runs goes
    offline by itself. One that a start should find and does not find never begins again empty as a member of the ISR.
-5. A partition is in one directory. Of two that say the same topic id nobody can tell which counts: the node stops, as
-   Apache Kafka does, and removes neither.
+5. A partition is in one directory. Of two that say the same topic id and the same move the one counts that has arrived.
+   Without that nobody can tell: the node stops, as Apache Kafka does, and removes neither.
+6. A future log that the start finds beside its replica is filled on. Where the replica has no files any more, and would
+   begin empty, it begins with the future log.
 """
 
 import errno
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from actors.broker.disk_full import FullDisks
 from actors.broker.log import retention
-from actors.broker.log.directory import STRAY, LogDirectory, PartitionDirectory, partition_name, retired_name
+from actors.broker.log.directory import (
+    ARRIVED,
+    FUTURE,
+    LEAVING,
+    STRAY,
+    LogDirectory,
+    PartitionDirectory,
+    Replacement,
+    partition_name,
+    read_move,
+    retired_name,
+)
 from actors.broker.log.indexes import IndexCache
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.losses import Losses
-from actors.broker.log.recovery import recover
+from actors.broker.log.recovery import Recovered, recover
 from actors.broker.log.segment import Job, Segment
 from actors.broker.partition import Partition
 from actors.broker.replicas import Offline, Replicas
 from actors.config import TopicSettings
 from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.offset_checkpoints import OffsetCheckpoints
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Disk, DiskFailed, DiskFull, Now
@@ -58,6 +71,20 @@ class BrokerStorage:
         self._paths: list[str] = []
         self.unclaimed: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         """What the start found and no metadata has claimed yet. Invariant: no list is empty, none has one topic id twice."""
+        self.found_futures: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
+        """Future logs that the start found and nobody has claimed yet."""
+        self.unclaimed_settled = False
+        """What nobody claims has been retired."""
+        self.futures: dict[Partition, PartitionLog] = {}
+        """Future logs of replicas that are on their way to another directory."""
+        self.resumed: dict[tuple[bytes, int], PartitionLog] = {}
+        """By topic id and number: future logs that were opened with their replica, and are to be filled on."""
+        self.preferred: dict[tuple[bytes, int], Disk] = {}
+        """By topic id and number: where a replica is to begin that is not here yet."""
+        self.superseded: dict[PartitionLog, Partition] = {}
+        """Logs whose place a future log has taken, until its name is on the disk."""
+        self.held: dict[Partition, int] = {}
+        """Replicas whose flushes wait, at most until that monotonic time: their future log is being made durable."""
         self.failing: dict[Disk, DiskFailed] = {}
         """Directories in which a job has failed in this turn, by an error of the device."""
         self.in_use = False
@@ -70,7 +97,6 @@ class BrokerStorage:
         self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
         self._expiration_ms = value("producer.id.expiration.ms")
         self._retention_ms = self._checkpoint_ms = 0
-        self._checkpointed: object = None
         self._written: dict[Partition, None] = {}
         """Appended to, and perhaps to be flushed."""
         self._full_disks = FullDisks()
@@ -78,9 +104,7 @@ class BrokerStorage:
         """Directories that are offline."""
         self._unopened: set[Disk] = set()
         """Directories with a log that could not be opened: nobody knows whether it is whole."""
-        self._losses: Losses
-        self._listed_ids: dict[tuple[str, int], bytes] = {}
-        """Topic ids by (topic, number) of replicas that are lost."""
+        self._offsets: OffsetCheckpoints
         self._looked = 0
         """Replicas that have been looked for, over and over."""
         self.compacted = False
@@ -98,13 +122,15 @@ class BrokerStorage:
                 self._directories.append(LogDirectory(disk))
                 self._paths.append(path)
         self._counts = [0] * len(self._directories)
-        self._losses = Losses(self._directories, self.directory_ids)
+        self._offsets = OffsetCheckpoints(self._directories, self.directory_ids, self.futures)
         for directory in self._directories:
             for fault in directory.faults:
                 log.warning(fault)
             for found in directory.partitions():
                 if found.suffix == STRAY:
                     log.warning(f"{found.name} is not used: it does not say whose it was. Remove it if nobody needs it")
+                elif found.suffix == FUTURE and found.topic_id is not None:
+                    self.found_futures.setdefault((found.topic, found.number), []).append((directory, found))
                 elif found.suffix:
                     self._remove(directory.disk, found.name)
                 else:
@@ -126,9 +152,10 @@ class BrokerStorage:
             else:
                 then(None)
             return
-        partitions = [partition for partition in replicas if partition.log.segments]
+        every = [one.log for one in replicas]
+        logs = [log for log in (*every, *self.futures.values(), *self.resumed.values()) if log.segments]
         try:
-            flushes = [(partition.log, partition.log.close()) for partition in partitions]
+            flushes = [(log, log.close()) for log in logs]
         except (DiskFull, DiskFailed) as error:
             self._runtime.log.error(f"no clean stop, the next start will scan the logs: {error}")
             then(None)
@@ -141,15 +168,15 @@ class BrokerStorage:
             for log, flush in flushes:
                 log.flushed(flush)
             unsure = {log.disk for log, _ in flushes if log.damaged is not None}
-            unclaimed = itertools.chain.from_iterable(self.unclaimed.values())
+            unclaimed = itertools.chain.from_iterable([*self.unclaimed.values(), *self.found_futures.values()])
             unsure.update(directory.disk for directory, _ in unclaimed if not directory.clean)
             unsure |= self._failed | self._unopened
             marks = [one.clean_shutdown(broker_epoch) for one in self._directories if one.disk not in unsure]
             self._runtime.sync([], [*self._checkpoints(replicas), *marks], marked)
 
         def marked(result: object) -> None:
-            for partition in partitions:
-                partition.log.release()
+            for log in logs:
+                log.release()
             then(result)
 
         self._runtime.sync(
@@ -182,25 +209,38 @@ class BrokerStorage:
                 self._set_aside(place.disk, one)
             else:
                 self._retire(place.disk, one.name, topic, number, settings)
+        claimed, futures = self._claim_futures(topic, topic_id, number, claimed)
         if claimed is None:
-            online = [index for index, one in enumerate(self._directories) if one.disk not in self._failed]
-            fewest = min(online, key=lambda index: self._counts[index])
-            self._counts[fewest] += 1
-            return (
-                PartitionLog(
-                    self._directories[fewest].disk,
-                    partition_name(topic, number),
-                    settings,
-                    topic_id,
-                    indexes=self._indexes,
-                ),
+            log = PartitionLog(
+                self._place(topic_id, number),
+                partition_name(topic, number),
                 settings,
-                0,
+                topic_id,
+                indexes=self._indexes,
             )
+            self._count(log.disk, 1)
+            return log, settings, 0
         directory, found = claimed
         if directory.disk in self._failed:
             return None
+        recovered = self._recover(directory, found, topic_id, settings)
+        if recovered is None:
+            return None
+        log = recovered.log
+        if log.damaged is not None:
+            self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
+        self._note_compacted(log)
         known = directory.checkpointed((topic, number), topic_id)
+        high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
+        if futures and log.damaged is None:
+            self._resume(*futures[0], topic_id, settings)
+        return log, settings, high_watermark
+
+    def _recover(
+        self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
+    ) -> Recovered | None:
+        """Open a log that the start found; None: it cannot be opened, and its directory fails."""
+        known = directory.checkpointed((found.topic, found.number), topic_id)
         try:
             recovered = recover(
                 directory.disk,
@@ -221,17 +261,20 @@ class BrokerStorage:
             self._unopened.add(directory.disk)
             self._failing(directory.disk, error)
             return None
-        self._counts[self._directories.index(directory)] += 1
+        self._count(directory.disk, 1)
         for cut in recovered.cuts:
             self._runtime.log.warning(f"cut {cut.size} bytes of {cut.path} at {cut.position}: {cut.reason}")
         for report in recovered.rebuilt:
             self._runtime.log.warning(report)
-        log = recovered.log
-        if log.damaged is not None:
-            self._runtime.log.warning(f"{found.name} is damaged below its recovery point: {log.damaged}")
-        self._note_compacted(log)
-        high_watermark = min(max(known.high_watermark, log.log_start_offset), log.log_end_offset)
-        return log, settings, high_watermark
+        return recovered
+
+    def _place(self, topic_id: bytes, number: int) -> Disk:
+        """Where a new replica begins: in the directory that was asked for, else in the one with the fewest."""
+        wanted = self.preferred.pop((topic_id, number), None)
+        if wanted is not None and wanted not in self._failed:
+            return wanted
+        online = [index for index, one in enumerate(self._directories) if one.disk not in self._failed]
+        return self._directories[min(online, key=lambda index: self._counts[index])].disk
 
     def lost(self, topic: str, topic_id: bytes, number: int, *, before: bool) -> bool:
         """Whether a replica that metadata assigns has no files though this broker had some. `before`: it was assigned before
@@ -239,17 +282,11 @@ class BrokerStorage:
         found = self.unclaimed.get((topic, number), ())
         if any(one.topic_id == topic_id for _, one in found):
             return False
-        if not (self._losses.listed(topic, number, topic_id) or (before and self._losses.anything)):
-            return False
-        if (topic, number) not in self._listed_ids:
-            self._listed_ids[topic, number] = topic_id
-            self._checkpointed = None
-        return True
+        return self._offsets.lost(topic, topic_id, number, before=before)
 
     def give_up_lost(self, topic: str, number: int) -> None:
         """What was lost there counts no longer: it is fetched anew, or has no replica here any more."""
-        if self._listed_ids.pop((topic, number), None) is not None:
-            self._checkpointed = None
+        self._offsets.give_up_lost(topic, number)
 
     def fail(self, replicas: Replicas, disk: Disk, error: Exception) -> bool:
         """A device has failed: its directory and all replicas in it go offline. False: this broker cannot go on without."""
@@ -259,6 +296,12 @@ class BrokerStorage:
         if not left or disk is self._storage.disks[0]:
             return False
         self._failed.add(disk)
+        for partition in [one for one, future in self.futures.items() if future.disk is disk]:
+            self._runtime.log.warning(f"{partition!r} is not moved to {self.path(disk)}, which has failed: it stays")
+            self.drop_future(partition, keep=True)
+        for current, partition in list(self.superseded.items()):
+            if partition.log.disk is disk:
+                self.retire_moved(partition, current)
         here = [partition for partition in replicas if partition.log.disk is disk]
         for partition in here:
             self._take_offline(replicas, partition, Offline.FAILED)
@@ -285,11 +328,19 @@ class BrokerStorage:
     def _take_offline(self, replicas: Replicas, partition: Partition, why: Offline) -> None:
         self._written.pop(partition, None)
         partition.log.forget_indexes()
+        self.drop_future(partition, keep=True)
         replicas.take_offline(partition, why)
 
-    def retire_unclaimed(self) -> None:
+    def retire_unclaimed(self, offline: Container[tuple[bytes, int]]) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
-        partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned."""
+        partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned.
+        `offline`: topic id and number of replicas that are here and cannot be used. They may begin with their future log."""
+        self.unclaimed_settled = True
+        for key, futures in list(self.found_futures.items()):
+            gone = [one for one in futures if (one[1].topic_id, one[1].number) not in offline]
+            self._retire_futures(gone)
+            if len(gone) == len(futures):
+                del self.found_futures[key]
         for directory, found in itertools.chain.from_iterable(self.unclaimed.values()):
             if directory.disk in self._failed:
                 continue
@@ -302,19 +353,22 @@ class BrokerStorage:
 
     def delete(self, partition: Partition) -> None:
         """A partition has no replica here any more."""
-        log = partition.log
         self._written.pop(partition, None)
+        self.drop_future(partition)
+        self._drop(partition, partition.log)
+
+    def _drop(self, partition: Partition, log: PartitionLog) -> None:
         log.forget_indexes()
-        for place, directory in enumerate(self._directories):
-            if directory.disk is log.disk:
-                self._counts[place] -= 1
-        if log.disk.exists(log.directory):
+        self._count(log.disk, -1)
+        if log.disk not in self._failed and log.disk.exists(log.directory):
             self._retire(log.disk, log.directory, partition.topic, partition.number, partition.settings, log)
 
     def configure(self, partition: Partition) -> None:
         """Settings have changed; where only what is on the disk counts from now on, what is not yet goes there."""
         partition.configure(self._cache.settings(partition.topic))
         partition.log.configure(partition.settings)
+        if partition in self.futures:
+            self.futures[partition].configure(partition.settings)
         self._note_compacted(partition.log)
         if partition.durable_first:
             self._written[partition] = None
@@ -322,6 +376,111 @@ class BrokerStorage:
     def paths(self) -> Iterable[tuple[str, Disk]]:
         """(path, disk) of every log directory."""
         return zip(self._paths, (directory.disk for directory in self._directories), strict=True)
+
+    # ---- replicas on their way to another directory
+
+    def begin_future(self, partition: Partition, disk: Disk, name: str) -> PartitionLog:
+        """An empty log that a replica is to be copied into."""
+        topic_id = partition.topic_id
+        future = PartitionLog(disk, name, partition.settings, topic_id, indexes=self._indexes)
+        self.futures[partition] = future
+        self._count(disk, 1)
+        return future
+
+    def drop_future(self, partition: Partition, *, keep: bool = False) -> None:
+        """A replica, if it is on its way, goes no further. `keep`: the files stay, for the next start to go on with."""
+        future = self.futures.pop(partition, None)
+        self.held.pop(partition, None)
+        if future is None:
+            return
+        if keep:
+            future.forget_indexes()
+            self._count(future.disk, -1)
+            future.release()
+        else:
+            self._drop(partition, future)
+
+    def taken_over(self, partition: Partition, current: PartitionLog) -> None:
+        """The future log is the partition's log now. `current`, whose place it has, is still there and counts no longer."""
+        del self.futures[partition]
+        self.held.pop(partition, None)
+        current.forget_indexes()
+        self._count(current.disk, -1)
+        self.superseded[current] = partition
+        self.written(partition)
+
+    def retire_moved(self, partition: Partition, current: PartitionLog) -> None:
+        """The log that has taken the place of `current` has its name on the disk. If its directory has failed instead,
+        nobody removes what is left."""
+        del self.superseded[current]
+        if current.disk in self._failed or not current.disk.exists(current.directory):
+            current.release()
+        elif partition.log.disk not in self._failed:
+            self._retire(
+                current.disk, current.directory, partition.topic, partition.number, partition.settings, current
+            )
+        else:
+            stray = retired_name(partition.topic, partition.number, STRAY, self._runtime.random.uuid())
+            if self._rename(current.disk, current.directory, stray):
+                self._runtime.log.error(
+                    f"{partition!r} had just been moved from {self.path(current.disk)} to a directory that has failed: its "
+                    f"old files, up to offset {current.log_end_offset}, are set aside as {stray}"
+                )
+            current.release()
+
+    def checkpoints(self, replicas: Replicas, disk: Disk) -> list[Replacement]:
+        """Of one directory, behind a cut of a log in it."""
+        self._offsets.changes()
+        return self._checkpoints(replicas, disk)
+
+    def _claim_futures(
+        self, topic: str, topic_id: bytes, number: int, claimed: tuple[LogDirectory, PartitionDirectory] | None
+    ) -> tuple[tuple[LogDirectory, PartitionDirectory] | None, list[tuple[LogDirectory, PartitionDirectory]]]:
+        """Rule 6: what a replica is opened from, and the future log that it has beside that."""
+        found = self.found_futures.pop((topic, number), [])
+        mine = [one for one in found if one[1].topic_id == topic_id and one[0].disk not in self._failed]
+        if claimed is not None:
+            mine = [one for one in mine if one[0] is not claimed[0]]
+        self._retire_futures(one for one in found if one not in mine[:1])
+        if claimed is not None or not mine:
+            return claimed, mine
+        directory, future = mine[0]
+        name = partition_name(topic, number)
+        if directory.disk.exists(name) or not self._rename(directory.disk, future.name, name):
+            return None, []
+        self._runtime.log.warning(f"{name} has no files left and begins with what was copied to {future.name}")
+        return (directory, future._replace(name=name, suffix="")), []
+
+    def _resume(
+        self, directory: LogDirectory, found: PartitionDirectory, topic_id: bytes, settings: TopicSettings
+    ) -> None:
+        recovered = self._recover(directory, found, topic_id, settings)
+        if recovered is None:
+            return
+        if recovered.log.damaged is None:
+            self.resumed[topic_id, found.number] = recovered.log
+        else:
+            self._count(directory.disk, -1)
+            recovered.log.release()
+            self._retire_futures([(directory, found)])
+
+    def adopt_resumed(self, partition: Partition) -> PartitionLog | None:
+        """The future log that was opened with a replica; None: there is none."""
+        future = self.resumed.pop((partition.topic_id, partition.number), None)
+        if future is not None:
+            self.futures[partition] = future
+        return future
+
+    def _retire_futures(self, futures: Iterable[tuple[LogDirectory, PartitionDirectory]]) -> None:
+        for directory, one in futures:
+            if directory.disk not in self._failed:
+                settings = self._cache.settings(one.topic)
+                self._retire(directory.disk, one.name, one.topic, one.number, settings)
+
+    def _count(self, disk: Disk, by: int) -> None:
+        for place, directory in enumerate(self._directories):
+            if directory.disk is disk:
+                self._counts[place] += by
 
     # ---- flush, checkpoints, retention
 
@@ -377,11 +536,11 @@ class BrokerStorage:
         replacements = [one for _, flush in flushes for one in flush.replacements]
         if any(flush.cut for _, flush in flushes):
             replacements += self._checkpoints(replicas, disk)
-            self._checkpointed = None
+            self._offsets.changes()
 
         def done(result: object) -> None:
             if isinstance(result, DiskFull):
-                self._forget_checkpoints()
+                self._offsets.forget()
                 wait(result)
                 return
             if isinstance(result, DiskFailed) and self.fail(replicas, disk, result):
@@ -403,7 +562,9 @@ class BrokerStorage:
         due: list[Partition] = []
         later: dict[Partition, None] = {}
         for one in self._written:
-            if one.log.flush_due(now_ms) or one.flush_before_asking:
+            if self.held and self.held.get(one, 0) > now_ms:
+                later[one] = None
+            elif one.log.flush_due(now_ms) or one.flush_before_asking:
                 due.append(one)
             elif one.settings.flush_ms < FLUSH_NEVER_MS:
                 later[one] = None
@@ -448,7 +609,7 @@ class BrokerStorage:
                 continue
             gone = self._gone(log.disk)
             if gone is None:
-                self._listed_ids[partition.topic, partition.number] = partition.topic_id
+                self._offsets.note_lost(partition.topic, partition.topic_id, partition.number)
                 self._take_offline(replicas, partition, Offline.REMOVED)
                 self._runtime.log.error(
                     f"{partition!r} is offline: {missing} was removed from {self.path(log.disk)} under the running broker. "
@@ -490,15 +651,28 @@ class BrokerStorage:
 
     def _find(self, directory: LogDirectory, found: PartitionDirectory) -> None:
         others = self.unclaimed.setdefault((found.topic, found.number), [])
-        for other, same in others:
-            if found.topic_id is not None and found.topic_id == same.topic_id:
+        for place, (other, same) in enumerate(others):
+            if found.topic_id is None or found.topic_id != same.topic_id:
+                continue
+            if _took_over(directory.disk, other.disk, found.name):
+                others[place] = directory, found
+                self._superseded(other, same, directory)
+            elif _took_over(other.disk, directory.disk, found.name):
+                self._superseded(directory, found, other)
+            else:
                 self._runtime.stop(
                     1,
                     f"{found.name} is in {self.path(other.disk)} and in {self.path(directory.disk)}: take the copy away "
                     f"that is out of date",
                 )
-                return
+            return
         others.append((directory, found))
+
+    def _superseded(self, directory: LogDirectory, found: PartitionDirectory, by: LogDirectory) -> None:
+        self._runtime.log.info(
+            f"{found.name} was moved from {self.path(directory.disk)} to {self.path(by.disk)}: the old files are removed"
+        )
+        self._retire(directory.disk, found.name, found.topic, found.number, self._cache.settings(found.topic))
 
     def _tell_of_room(self, refusals: dict[Disk, DiskFull]) -> None:
         for disk, why in refusals.items():
@@ -528,13 +702,8 @@ class BrokerStorage:
             self._runtime.log.warning(f"a job on the log directories failed: {result!r}")
 
     def _checkpoint(self, replicas: Replicas) -> None:
-        state = [
-            (one.topic_id, one.log.recovery_point, one.high_watermark, one.log.log_start_offset, one.log.cleaned_offset)
-            for one in replicas
-        ]
-        if state == self._checkpointed:
+        if not self._offsets.changed(replicas):
             return
-        self._checkpointed = state
         for directory in self._directories:
             if directory.disk not in self._failed:
                 self._checkpoint_one(replicas, directory.disk)
@@ -549,7 +718,7 @@ class BrokerStorage:
                 return
             self._noted(result)
             if isinstance(result, Exception):
-                self._forget_checkpoints()
+                self._offsets.forget()
                 return
             for log, generation, point in points:
                 if log.generation == generation:
@@ -557,33 +726,10 @@ class BrokerStorage:
 
         self._runtime.sync([], self._checkpoints(replicas, disk), written)
 
-    def _forget_checkpoints(self) -> None:
-        self._checkpointed = None
-        self._losses.forget_written()
-        for directory in self._directories:
-            directory.forget_written()
-
-    def _checkpoints(self, replicas: Replicas, only: Disk | None = None) -> list[tuple[Disk, str, bytes]]:
-        """Of the directories that are online, or of one of them. What is lost is listed in each of them."""
-        replacements: list[tuple[Disk, str, bytes]] = []
-        online = [directory for directory in self._directories if directory.disk not in self._failed]
-        for directory in online if only is None else [one for one in online if one.disk is only]:
-            points, marks, starts, ids, cleaned = {}, {}, {}, {}, {}
-            for partition in replicas:
-                log = partition.log
-                if log.disk is directory.disk and log.segments:
-                    key = (partition.topic, partition.number)
-                    points[key], marks[key] = log.recovery_point, partition.high_watermark
-                    ids[key] = partition.topic_id
-                    if log.log_start_offset > log.segments[0].base_offset:
-                        starts[key] = log.log_start_offset
-                    if log.sparse:
-                        cleaned[key] = log.cleaned_offset
-            for key, topic_id in self._listed_ids.items():
-                ids.setdefault(key, topic_id)
-            replacements += directory.checkpoints(points, marks, starts, ids, cleaned)
-            replacements += self._losses.replacements([directory.disk])
-        return replacements
+    def _checkpoints(self, replicas: Replicas, only: Disk | None = None) -> list[Replacement]:
+        """Of the directories that are online, or of one of them."""
+        online = [one for one in self._directories if one.disk not in self._failed and only in (None, one.disk)]
+        return self._offsets.replacements(replicas, online)
 
     def _retain(self, partition: Partition, now: Now) -> None:
         log = partition.log
@@ -645,6 +791,12 @@ class BrokerStorage:
 
     def _remove(self, disk: Disk, name: str) -> None:
         self._runtime.work(lambda: disk.remove(name), lambda result: self.job_done(disk, result))
+
+
+def _took_over(disk: Disk, other: Disk, name: str) -> bool:
+    """Whether the log of that name on one disk has taken the place of the one on the other. Start-up only."""
+    move = read_move(disk, name, ARRIVED)
+    return move is not None and move == read_move(other, name, LEAVING)
 
 
 def _each(jobs: list[Job]) -> None:

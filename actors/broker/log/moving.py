@@ -1,0 +1,309 @@
+"""One replica on its way to another log directory of its broker: the future log, and when it takes the current one's place.
+
+This file alone decides that (KIP-113). What is done outside the loop, and how fast, is the caller's: `look` says what is
+next, and the caller tells how it ended. Rules:
+
+1. The future log begins where the first file of the current log begins, with the producers that the current log has kept
+   for that place: so it knows transactions that are open there.
+2. It gets the same batches, each one checked, up to the end of the current log: also what is above the high watermark.
+3. Where the current log was cut, the future log is cut to what the leader epochs show that both have. Where the current log
+   has begun anew, or retention has outrun the copy, it begins anew too.
+4. Its start follows the start of the current log, and segments below go. Nothing else is deleted from it or cleaned in it.
+5. When it ends where the current log ends both get a mark of the move, and the future log is made durable, with leader
+   epochs and producers as the current log has them, which may know of more than the batches say. Then, if meanwhile no more
+   was asked to be durable of the current log, it takes the place in the same turn in which it has got the last batches.
+6. Whatever a crash leaves, the next start finds one of three: the current log and a future log, which is filled on; both
+   under the plain name with marks of the same move, of which the one that has arrived has all that the other has; or the new
+   one alone. A log that is opened again is not leaving any more: so the marks never speak of an older state.
+"""
+
+import enum
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from actors.broker.log.cutting import Preparation, Prepared
+from actors.broker.log.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
+from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog
+from actors.broker.log.producers import CorruptSnapshot
+from actors.broker.log.segment import Job
+from actors.ports import Disk, DiskFailed
+from fastpath.records.batch import CorruptBatch, Header, verify
+
+SLICE_BYTES = 1 << 20
+"""Read outside the loop at a time."""
+NEAR_BYTES = 256 << 10
+"""Copied inside the loop at a time, after a slice that was shorter."""
+
+
+class Lost(ValueError):
+    """The current log has no whole batch where it should have one: it cannot be moved."""
+
+
+class Stage(enum.Enum):
+    """How far a move is."""
+
+    FILLING = "the future log lacks batches"
+    SETTLING = "it had all of them, and is being made durable"
+    SETTLED = "it is durable as it was then"
+    TAKEN = "it has taken the place"
+
+
+class Copied(NamedTuple):
+    """Checked batches of the current log."""
+
+    offset: int
+    """Where they were to begin."""
+    data: memoryview
+    headers: Sequence[Header]
+    generation: int
+    seed: bytes | None
+    """Producers at the beginning of the future log."""
+
+
+class Copy(NamedTuple):
+    """A job that reads and checks the next slice; its result is a Copied. Raises as `ColdRead` does."""
+
+    read: ColdRead
+    generation: int
+    disk: Disk
+    seed: bytes | str | None
+    """Where the future log is to begin: producers, or the path of their snapshot."""
+
+    def __call__(self) -> Copied:
+        data = self.read().data
+        return Copied(self.read.offset, data, _checked(data), self.generation, self._seed())
+
+    def _seed(self) -> bytes | None:
+        if not isinstance(self.seed, str):
+            return self.seed
+        try:
+            file = self.disk.open(self.seed)
+        except FileNotFoundError:
+            return None  # retention has come here: so will the next look
+        try:
+            return bytes(file.read_cold(0, file.size))
+        finally:
+            file.close()
+
+
+def _checked(data: memoryview) -> list[Header]:
+    found, position = list[Header](), 0
+    while position < len(data):
+        header = verify(data, position)
+        found.append(header)
+        position += header.size
+    return found
+
+
+class Next(enum.Enum):
+    """What is to be done besides jobs."""
+
+    MARK = "write `mark`, then `marked`"
+    SETTLE = "make the future log durable as it is, then `settled`"
+    TAKE_OVER = "`take_over`, in this turn"
+
+
+class Move:
+    """One move. The future log is its caller's to open and to close."""
+
+    def __init__(self, current: PartitionLog, future: PartitionLog) -> None:
+        self.current = current
+        self.future = future
+        self.stage = Stage.FILLING
+        self.jobs: list[Job] = []
+        """They unlink files of the future log that are not needed any more; the caller takes them."""
+        self.copied_bytes = 0
+        self._generation = -1
+        """Of the current log, when the two were last compared."""
+        self._near = False
+        """What is missing is little, and was written a moment ago."""
+        self._marked = False
+        """The current log has the mark."""
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the future log is behind."""
+        return self.current.log_end_offset - self.future.log_end_offset
+
+    # ---- what is next
+
+    def begin(self, now_ms: int) -> None:
+        """Make the first file, by which the next start knows of the move. Raises DiskFull, DiskFailed."""
+        self._compare(now_ms)
+        self.future.begin_file(now_ms)
+
+    def look(self, now_ms: int, bytes_max: int = SLICE_BYTES) -> Copy | Preparation | Next:
+        """What is to be done next. `now_ms`: wall clock. `bytes_max`: of the slice that is read, if it is that.
+
+        Raises DiskFull, DiskFailed, of the future log's disk."""
+        current, future = self.current, self.future
+        cut = self._compare(now_ms)
+        if cut is not None:
+            self.stage = Stage.FILLING
+            return cut
+        if self._near:
+            self._copy_inside(now_ms, bytes_max)
+        self._follow_start()
+        if future.log_end_offset < current.log_end_offset:
+            self.stage = Stage.FILLING
+            return self._copy(bytes_max)
+        if self.stage is Stage.SETTLED and self._may_take_over():
+            return Next.TAKE_OVER
+        if not self._marked:
+            return Next.MARK
+        self.stage = Stage.SETTLING
+        future.begin_file(now_ms)
+        future.learn_from(current)
+        return Next.SETTLE
+
+    def mark(self) -> Replacement:
+        """A small file in the current log's directory."""
+        current = self.current
+        return current.disk, f"{current.directory}/{LEAVING}", move_mark(move_of(self.future.directory))
+
+    def marked(self) -> None:
+        """It is on the disk."""
+        self._marked = True
+
+    def settlement(self) -> Replacement:
+        """A small file beside those of the flush with which the future log settles."""
+        future = self.future
+        return future.disk, f"{future.directory}/{ARRIVED}", move_mark(move_of(future.directory))
+
+    def settled(self) -> None:
+        """That flush is done. What has come meanwhile was written a moment ago."""
+        self.stage, self._near = Stage.SETTLED, True
+
+    def again(self) -> None:
+        """A job or a flush has failed in a way that passes."""
+        self.stage, self._near = Stage.FILLING, False
+
+    # ---- what a job has found
+
+    def take(self, copied: Copied, now_ms: int, high_watermark: int) -> None:
+        """Append a slice; one that the current log has been cut under is left out. Raises DiskFull, DiskFailed, Lost."""
+        current, future = self.current, self.future
+        if copied.generation != current.generation or copied.offset != future.log_end_offset:
+            return
+        if not copied.headers:
+            raise Lost(f"{current.directory} ends at {current.log_end_offset} and has no batch at {copied.offset}")
+        first = copied.headers[0]
+        if first.base_offset < future.log_end_offset:
+            # The current log has begun anew in the middle of a batch, as a follower may.
+            self._begin_anew(first.base_offset, now_ms)
+        if copied.seed is not None and not future.size:
+            with suppress(CorruptSnapshot):  # then the batches say what there is
+                future.seed_producers(copied.seed)
+        self._may_have_gaps()
+        future.append(copied.data, copied.headers, now_ms, client=False)
+        self.copied_bytes += len(copied.data)
+        future.producers.transactions.replicated(high_watermark)
+        self._near = len(copied.data) < NEAR_BYTES
+
+    def cut(self, job: Preparation, prepared: Prepared) -> None:
+        """The job of a cut is done; if the future log has changed meanwhile, the next look cuts it."""
+        if self.future.fits(job):
+            self.jobs += self.future.truncate_to(job.offset, prepared)
+
+    # ---- the end
+
+    def take_over(self, high_watermark: int) -> None:
+        """The future log has the current one's name and place from now on. Raises DiskFailed: it has not."""
+        self.future.succeed(self.current)
+        self.future.producers.transactions.replicated(high_watermark)
+        self.stage = Stage.TAKEN
+
+    def _may_take_over(self) -> bool:
+        current, future = self.current, self.future
+        return (
+            future.recovery_point >= current.asked_offset
+            and future.cuts_durable
+            and future.log_start_offset == current.log_start_offset
+            and not future.rebuilt
+        )
+
+    # ---- inside
+
+    def _compare(self, now_ms: int) -> Preparation | None:
+        """Rule 3; a cut that has to read first."""
+        current, future = self.current, self.future
+        begin = current.segments[0].base_offset if current.segments else current.log_start_offset
+        if future.log_end_offset < begin or (not future.segments and future.log_end_offset != begin):
+            self._begin_anew(begin, now_ms)
+        if future.log_start_offset > current.log_start_offset:
+            # The checkpoint of the current log's start was older than that of the future log's.
+            if future.segments and future.segments[0].base_offset <= current.log_start_offset:
+                future.log_start_offset = current.log_start_offset
+            else:
+                self._begin_anew(begin, now_ms)
+        if current.generation == self._generation and future.log_end_offset <= current.log_end_offset:
+            return None
+        target = common_end(current, future)
+        if target < future.log_end_offset:
+            if target <= begin:
+                self._begin_anew(begin, now_ms)
+            else:
+                job = future.prepare_cut(target)
+                if job is not None:
+                    return job
+                self.jobs += future.truncate_to(target)
+        self._generation = current.generation
+        return None
+
+    def _begin_anew(self, offset: int, now_ms: int) -> None:
+        self.jobs += self.future.truncate_fully(offset, now_ms)
+        self._near = False
+
+    def _follow_start(self) -> None:
+        current, future = self.current, self.future
+        start = min(current.log_start_offset, future.log_end_offset)
+        if start > future.log_start_offset:
+            future.delete_records(start)
+        ends = [segment.base_offset for segment in future.segments[1:]]
+        below = sum(end <= future.log_start_offset for end in ends)
+        if below:
+            self.jobs += future.drop_segments(below)
+
+    def _may_have_gaps(self) -> None:
+        if self.current.sparse and not self.future.sparse:
+            self.future.cleaned_offset = self.future.log_start_offset
+
+    def _copy_inside(self, now_ms: int, bytes_max: int) -> None:
+        current, future, left = self.current, self.future, min(NEAR_BYTES, bytes_max)
+        self._may_have_gaps()
+        while left > 0 and current.log_start_offset <= future.log_end_offset < current.log_end_offset:
+            # What is wrong with the current log the job finds too, and then it is known whose fault it is.
+            try:
+                read = current.read(future.log_end_offset, left)
+            except (DiskFailed, CorruptBatch):
+                break
+            if read is None:
+                break
+            try:
+                if future.append_fetched(read.data, now_ms) is None:
+                    break
+            except (CorruptBatch, OffsetsOutOfOrder):
+                break
+            self.copied_bytes += len(read.data)
+            left -= len(read.data)
+
+    def _copy(self, bytes_max: int) -> Copy:
+        current, offset = self.current, self.future.log_end_offset
+        seed = None if self.future.size else current.kept_producers(offset)
+        read = current.cold_read(offset, min(bytes_max, SLICE_BYTES))
+        return Copy(read, current.generation, current.disk, seed)
+
+
+def common_end(current: PartitionLog, future: PartitionLog) -> int:
+    """Up to where both have the same, as their leader epochs show (KIP-101, KIP-279)."""
+    end = min(future.log_end_offset, current.log_end_offset)
+    epochs = future.epochs
+    for epoch, start in zip(reversed(epochs.epochs), reversed(epochs.starts), strict=True):
+        if start >= end and start > future.log_start_offset:
+            continue
+        known = current.end_offset_for_epoch(epoch)
+        if known.epoch == epoch:
+            return min(end, known.end_offset)
+        end = min(end, start)
+    return end

@@ -1,0 +1,67 @@
+"""A replica is in one log directory of its broker, and what has been moved is whole.
+
+Beside it there may be the future log of a move that is under way, and for as long as the name of a future log that has taken
+the place is not on the disk the log that it has replaced. When a log has taken the place of another, everything in it that
+is committed is compared.
+"""
+
+from typing import Any
+
+from actors.broker.log.directory import parse_name, partition_name
+from actors.broker.log.log import PartitionLog
+from actors.broker.partition import Partition
+from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.hooks import Violation
+
+EVERY = 16
+"""In one of so many turns of a process all names are looked at."""
+
+
+class OneDirectory:
+    name = "replica_in_one_directory"
+
+    def __init__(self, data: CommittedData) -> None:
+        self._data = data
+        self._logs: dict[str, dict[Partition, PartitionLog]] = {}
+        self._turns: dict[str, int] = {}
+
+    def ended(self, process: Any) -> None:
+        """The next process opens its logs anew."""
+        self._logs.pop(process.name, None)
+
+    def turned(self, process: Any) -> None:
+        """Only brokers with a second directory move anything."""
+        if not process.more or process.node is None or process.node.broker is None:
+            return
+        role = process.node.broker
+        known, replicas = self._logs.setdefault(process.name, {}), role.replicas
+        for partition in replicas:
+            before = known.get(partition)
+            if before is not partition.log:
+                known[partition] = partition.log
+                if before is not None:
+                    self._data.replaced(process, partition)
+        turns = self._turns[process.name] = self._turns.get(process.name, 0) + 1
+        if turns % EVERY == 0 and role.storage.unclaimed_settled and not process.node._stopping:
+            self._look(process)
+
+    def _look(self, process: Any) -> None:
+        storage, replicas = process.node.broker.storage, process.node.broker.replicas
+        left = {(id(log.disk), log.directory) for log in storage.superseded}
+        filled = [*storage.futures.values(), *storage.resumed.values()]
+        futures = {(id(log.disk), log.directory) for log in filled}
+        futures |= {(id(place.disk), one.name) for found in storage.found_futures.values() for place, one in found}
+        for disk in process.disks:
+            if storage.failed(disk):
+                continue
+            for directory in disk.names(""):
+                parsed = parse_name(directory)
+                if parsed is None or parsed[2] not in ("", "future"):
+                    continue
+                topic, number, suffix = parsed
+                partition, place = replicas.get(topic, number), (id(disk), directory)
+                kept = partition is None and (storage.offline_directories or replicas.offline)
+                if suffix and place not in futures and not kept:
+                    raise Violation(self.name, f"{process.name} has left {directory} behind")
+                if partition is not None and not suffix and partition.log.disk is not disk and place not in left:
+                    raise Violation(self.name, f"{process.name} has {partition_name(topic, number)} twice")

@@ -1,0 +1,76 @@
+"""Mistakes of moves between the log directories of a broker."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.broker.log import moving
+from actors.broker.log.moving import Move
+from actors.node.roles.broker import storage as broker_storage
+from actors.node.roles.broker.log_dir_moves import LogDirMoves
+from actors.node.roles.broker.storage import BrokerStorage
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake("relocated")
+def future_log_not_cut_with_the_current_one() -> Sequence[Patch]:
+    """What the leader has cut off here comes back with the move."""
+    return [
+        instead(moving, "common_end", lambda current, future: min(current.log_end_offset, future.log_end_offset)),
+    ]
+
+
+@mistake("relocated")
+def future_log_takes_over_before_it_is_durable() -> Sequence[Patch]:
+    """A power cut finds the old files gone, and of the new ones what the system had written by chance."""
+    flush = LogDirMoves._flush
+
+    def unsafe(self: LogDirMoves, running: Any, *, settle: bool) -> None:
+        if settle:
+            running.move.settled()
+            self._go_on(running)
+        else:
+            flush(self, running, settle=False)
+
+    return [instead(LogDirMoves, "_flush", unsafe), instead(Move, "_may_take_over", lambda move: True)]
+
+
+@mistake("relocated")
+def old_files_are_kept_after_a_move() -> Sequence[Patch]:
+    """They come back when the directory is all that is left."""
+    return [instead(BrokerStorage, "retire_moved", lambda self, partition, current: self.superseded.pop(current))]
+
+
+@mistake("relocated")
+def the_copy_that_has_left_counts() -> Sequence[Patch]:
+    """Of two copies the start takes the one whose place was taken."""
+    took_over = broker_storage._took_over
+    return [instead(broker_storage, "_took_over", lambda disk, other, name: took_over(other, disk, name))]
+
+
+@mistake("relocated")
+def moves_leave_no_marks() -> Sequence[Patch]:
+    """A broker that dies right after a move finds two copies, and does not know which one counts."""
+    return [instead(broker_storage, "_took_over", lambda disk, other, name: False)]
+
+
+@mistake("relocated")
+def last_batches_left_behind() -> Sequence[Patch]:
+    """What is written while the future log is made durable is not in it when it takes the place."""
+    look = Move.look
+
+    def content(move: Move, now_ms: int, bytes_max: int = moving.SLICE_BYTES) -> Any:
+        if move.stage is moving.Stage.SETTLED:
+            return moving.Next.TAKE_OVER
+        return look(move, now_ms, bytes_max)
+
+    return [instead(Move, "look", content)]
+
+
+@mistake("relocated")
+def future_log_stays_when_its_replica_goes() -> Sequence[Patch]:
+    """What was copied of a partition that was reassigned away is never removed."""
+
+    def left(self: BrokerStorage, partition: Any, *, keep: bool = False) -> None:
+        self.futures.pop(partition, None)
+
+    return [instead(BrokerStorage, "drop_future", left)]

@@ -1,0 +1,448 @@
+"""A log on its way to another directory: it is filled, cut and ended as the current log is, and takes its place whole."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from actors.broker.log import retention
+from actors.broker.log.cutting import Preparation
+from actors.broker.log.directory import ARRIVED, LEAVING, future_name, move_mark, move_of, parse_name, read_move
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.markers import CONTROL, Marker
+from actors.broker.log.markers import build as build_marker
+from actors.broker.log.moving import Copied, Copy, Lost, Move, Next, Stage, common_end
+from actors.broker.log.recovery import recover
+from actors.ports import DiskFailed, DiskFull, Sync
+from fastpath.records import batch
+from fastpath.records.batch import CorruptBatch
+from tests.simulator.disk import VirtualDisk
+from tests.unit.broker.log import transactions
+from tests.unit.broker.log.logs import DIRECTORY, build, content, flush, put, settings
+
+NAME = future_name("topic", 0, bytes(range(16)))
+ID = bytes(range(16))
+
+
+def two(**changes: Any) -> tuple[PartitionLog, PartitionLog]:
+    """A log and an empty future log on another disk."""
+    assert NAME is not None
+    chosen = settings(**{"segment_bytes": 400, **changes})
+    return PartitionLog(VirtualDisk(), DIRECTORY, chosen, ID), PartitionLog(VirtualDisk(), NAME, chosen, ID)
+
+
+def settle(move: Move) -> None:
+    """The flush with which the future log settles."""
+    future = move.future
+    wanted = future.flush()
+    assert isinstance(future.disk, VirtualDisk)
+    future.disk.sync(Sync(0, wanted.files, [*wanted.replacements, move.settlement()]))
+    future.flushed(wanted)
+    move.settled()
+
+
+def step(move: Move, high_watermark: int = 1 << 40) -> bool:
+    """One step; False: the future log has taken the place."""
+    wanted = move.look(1_000)
+    if wanted is Next.TAKE_OVER:
+        move.take_over(high_watermark)
+        return False
+    if wanted is Next.MARK:
+        assert isinstance(move.current.disk, VirtualDisk)
+        move.current.disk.sync(Sync(0, [], [move.mark()]))
+        move.marked()
+    elif wanted is Next.SETTLE:
+        settle(move)
+    elif isinstance(wanted, Copy):
+        found = wanted()
+        assert isinstance(found, Copied)
+        move.take(found, 1_000, high_watermark)
+    else:
+        assert isinstance(wanted, Preparation)
+        move.cut(wanted, wanted())
+    move.jobs.clear()
+    return True
+
+
+def finish(move: Move) -> None:
+    """As far as it goes."""
+    for _ in range(1_000):
+        if not step(move):
+            return
+    raise AssertionError(f"{move.stage}: the future log lacks {move.lag}")
+
+
+def same(current: PartitionLog, future: PartitionLog) -> None:
+    """Everything that readers and followers are told."""
+    assert content(future).endswith(content(current)[-1:]) and future.log_end_offset == current.log_end_offset
+    assert batches(future) == batches(current)
+    assert future.log_start_offset == current.log_start_offset
+    assert (future.epochs.epochs, future.epochs.starts) == (current.epochs.epochs, current.epochs.starts)
+    assert future.producers.equals(current.producers)
+    assert committed(future) == committed(current)
+    future.check()
+
+
+def committed(log: PartitionLog) -> list[int]:
+    """Offsets of the batches that a reader of committed records takes for committed, as Kafka's consumer finds out."""
+    left = sorted(transactions.aborted(log, log.log_start_offset, log.log_end_offset), key=lambda one: one[1])
+    aborted, found = set[int](), []
+    for header in batch.headers(batches(log)):
+        while left and left[0][1] <= header.base_offset:
+            aborted.add(left.pop(0)[0])
+        if header.attributes & CONTROL:
+            aborted.discard(header.producer_id)
+        elif header.producer_id not in aborted:
+            found.append(header.base_offset)
+    return found
+
+
+def batches(log: PartitionLog) -> bytes:
+    """The bytes from the log's start on, of whole batches."""
+    parts, offset = [], log.log_start_offset
+    while offset < log.log_end_offset:
+        read = log.cold_read(offset, 1 << 20)()
+        assert read.data, f"nothing at {offset}"
+        parts.append(bytes(read.data))
+        offset = read.next_offset
+    return b"".join(parts)
+
+
+def test_a_log_is_moved_whole() -> None:
+    current, future = two()
+    for number in range(30):
+        put(
+            current,
+            build(3, producer_id=number % 3, producer_epoch=0, base_sequence=number // 3 * 3),
+            epoch=number // 10,
+        )
+    flush(current)
+    move = Move(current, future)
+    finish(move)
+    same(current, future)
+    assert move.stage is Stage.TAKEN and future.directory == DIRECTORY and not future.disk.exists(str(NAME))
+    assert future.producers is current.producers and future.disk.names(DIRECTORY)
+    unique = move_of(str(NAME))
+    assert read_move(future.disk, DIRECTORY, ARRIVED) == read_move(current.disk, DIRECTORY, LEAVING) == unique
+    put(future, build())
+    flush(future)
+    again = recover(future.disk, DIRECTORY, future.settings, clean=True, topic_id=ID).log
+    assert again.log_end_offset == future.log_end_offset
+    assert batches(again) == batches(future) and again.epochs.starts == future.epochs.starts
+
+
+def test_an_empty_log_is_moved_and_has_its_directory() -> None:
+    """Else the next start would put the replica anywhere."""
+    current, future = two()
+    move = Move(current, future)
+    finish(move)
+    assert future.disk.exists(DIRECTORY) and future.log_end_offset == 0
+    current, future = two()
+    current.truncate_fully(50)
+    finish(Move(current, future))
+    assert (future.log_start_offset, future.log_end_offset) == (50, 50)
+
+
+def test_what_is_appended_meanwhile_is_moved_too() -> None:
+    current, future = two(segment_bytes=100_000)
+    for _ in range(20):
+        put(current, build(5))
+    move = Move(current, future)
+    for number in range(200):
+        if number < 60:
+            put(current, build(2), epoch=number // 20)
+        if not step(move):
+            break
+    assert move.stage is Stage.TAKEN
+    same(current, future)
+
+
+def test_no_more_is_promised_of_the_current_log_than_the_future_log_has() -> None:
+    """A flush of the current log that is under way when the copy has settled: who waits for it would be told that records
+    are durable which are not, in the log that counts then."""
+    current, future = two(segment_bytes=100_000)
+    put(current, build(5))
+    move = Move(current, future)
+    while move.look(1_000) is not Next.SETTLE:
+        step(move)
+    settle(move)
+    put(current, build(5))
+    asked = current.flush()
+    assert move.look(1_000) is Next.SETTLE and future.log_end_offset == 10
+    settle(move)
+    assert future.recovery_point == 10 == asked.offset
+    assert move.look(1_000) is Next.TAKE_OVER
+    move.take_over(10)
+    assert future.recovery_point == current.recovery_point == 0  # its name may not be on the disk
+    flush(future)
+    assert future.recovery_point == 10
+
+
+def test_a_cut_of_the_current_log_cuts_the_future_log() -> None:
+    current, future = two()
+    for _ in range(20):
+        put(current, build(2), epoch=1)
+    move = Move(current, future)
+    while move.look(1_000) is not Next.SETTLE:
+        step(move)
+    current.truncate_to(21)
+    for _ in range(12):
+        put(current, build(2, size=12), epoch=2)
+    assert common_end(current, future) == 20
+    finish(move)
+    same(current, future)
+
+
+def test_a_slice_that_was_read_before_a_cut_is_left_out() -> None:
+    current, future = two(segment_bytes=100_000)
+    for _ in range(20):
+        put(current, build(2), epoch=1)
+    move = Move(current, future)
+    wanted = move.look(1_000)
+    assert isinstance(wanted, Copy)
+    found = wanted()
+    current.truncate_to(4)
+    move.take(found, 1_000, 0)
+    assert future.log_end_offset == 0
+    finish(move)
+    same(current, future)
+
+
+def test_a_log_that_begins_anew_is_copied_anew() -> None:
+    current, future = two()
+    for _ in range(20):
+        put(current, build(2), epoch=1)
+    move = Move(current, future)
+    while move.look(1_000) is not Next.SETTLE:
+        step(move)
+    current.truncate_fully(500)
+    put(current, build(3), epoch=4)
+    finish(move)
+    same(current, future)
+    assert future.log_start_offset == 500
+
+
+def test_the_start_of_the_log_follows() -> None:
+    current, future = two()
+    for _ in range(20):
+        put(current, build(2))
+    move = Move(current, future)
+    while move.look(1_000) is not Next.SETTLE:
+        step(move)
+    current.delete_records(25)
+    retention.retain(current, 1_000, current.log_end_offset)
+    finish(move)
+    same(current, future)
+    assert future.segments[0].base_offset > 0
+
+
+def test_retention_that_outruns_the_copy() -> None:
+    current, future = two()
+    for _ in range(20):
+        put(current, build(2))
+    move = Move(current, future)
+    wanted = move.look(1_000)
+    assert isinstance(wanted, Copy)
+    current.delete_records(30)
+    for job in retention.retain(current, 1_000, current.log_end_offset).jobs:
+        job()
+    with pytest.raises(FileNotFoundError):
+        wanted()
+    move.again()
+    finish(move)
+    same(current, future)
+
+
+def test_transactions_that_began_below_the_first_file_are_known() -> None:
+    """An aborted one would be read as committed, were the copy to begin without what the log has kept of its producer."""
+    current, future = two(segment_bytes=300)
+    transactions.write(current, 7, 0, epoch=0)
+    for _ in range(12):
+        put(current, build(1))
+    current.delete_records(current.segments[2].base_offset)
+    retention.retain(current, 1_000, current.log_end_offset)
+    assert current.segments[0].base_offset > 0
+    transactions.write(current, 7, 1, epoch=0)
+    transactions.end(current, 7, False)
+    put(current, build(1))
+    flush(current)
+    assert transactions.aborted(current, current.log_start_offset, current.log_end_offset) == [(7, 0)]
+    finish(Move(current, future))
+    same(current, future)
+
+
+def test_open_transactions_go_on() -> None:
+    current, future = two()
+    transactions.write(current, 7, 0, epoch=0)
+    put(current, build(1))
+    finish(Move(current, future))
+    transactions.end(future, 7, False)
+    assert transactions.aborted(future, 0, future.log_end_offset) == [(7, 0)]
+
+
+def test_a_compacted_log_keeps_its_gaps_and_what_is_clean() -> None:
+    current, future = two(cleanup_policy=("compact",))
+    for number in range(30):
+        if number % 3:
+            current.log_end_offset += 2  # a leader's log had others there
+        put(current, build(1))
+    current.cleaned_offset = 40
+    finish(Move(current, future))
+    same(current, future)
+    assert future.sparse and future.cleaned_offset == 40
+
+
+def test_damage_of_the_current_log_is_noticed() -> None:
+    current, future = two(segment_bytes=100_000)
+    put(current, build(2))
+    current.disk.corrupt(current.segments[0].path(".log"), 70)  # type: ignore[attr-defined]
+    wanted = Move(current, future).look(1_000)
+    assert isinstance(wanted, Copy)
+    with pytest.raises(CorruptBatch):
+        wanted()
+    current, future = two(segment_bytes=100_000)
+    put(current, build(2))
+    current.segments[0].log.truncate(0)
+    move = Move(current, future)
+    wanted = move.look(1_000)
+    assert isinstance(wanted, Copy)
+    with pytest.raises(Lost):
+        move.take(wanted(), 1_000, 0)
+
+
+def test_no_room_leaves_both_as_they_were() -> None:
+    current, future = two(segment_bytes=100_000)
+    for _ in range(5):
+        put(current, build(2))
+    assert isinstance(future.disk, VirtualDisk)
+    future.disk.room = 10
+    move = Move(current, future)
+    wanted = move.look(1_000)
+    assert isinstance(wanted, Copy)
+    with pytest.raises(DiskFull):
+        move.take(wanted(), 1_000, 0)
+    assert future.log_end_offset == 0
+    future.disk.room = None
+    move.again()
+    finish(move)
+    same(current, future)
+
+
+def test_a_name_that_cannot_be_changed_changes_nothing() -> None:
+    current, future = two()
+    put(current, build(2))
+    move = Move(current, future)
+    while move.stage is not Stage.SETTLED:
+        step(move)
+    future.disk.fail(reads=False)  # type: ignore[attr-defined]
+    with pytest.raises(DiskFailed):
+        move.take_over(2)
+    assert future.directory == NAME and move.stage is not Stage.TAKEN
+
+
+def test_names_and_counts() -> None:
+    assert NAME is not None and parse_name(NAME) == ("topic", 0, "future")
+    assert future_name("t" * 249, 0, bytes(16)) is None
+    assert future_name("t" * 213, 0, bytes(16)) is not None and future_name("t" * 215, 0, bytes(16)) is None
+    disk = VirtualDisk()
+    assert read_move(disk, "t-0", ARRIVED) is None
+    disk.replace("t-0/arrived", move_mark("ab"))
+    assert read_move(disk, "t-0", ARRIVED) == "ab" and read_move(disk, "t-0", LEAVING) is None
+    for content_ in (b"", b"\xff", b"version: 1\nmove: ab", b"version: 0"):
+        disk.replace("t-0/arrived", content_)
+        assert read_move(disk, "t-0", ARRIVED) is None
+
+
+def test_a_log_that_is_opened_again_is_not_leaving() -> None:
+    """It is used on: the mark of a move that was not ended must not speak against what comes."""
+    current, future = two()
+    put(current, build())
+    move = Move(current, future)
+    while move.stage is not Stage.SETTLED:
+        step(move)
+    assert current.disk.exists(f"{DIRECTORY}/{LEAVING}")
+    again = recover(current.disk, DIRECTORY, current.settings, clean=False, topic_id=ID).log
+    assert not again.disk.exists(f"{DIRECTORY}/{LEAVING}")
+
+
+def reopened(log: PartitionLog, power: random.Random | None) -> PartitionLog:
+    """What the next process finds after a kill, or a power cut."""
+    assert isinstance(log.disk, VirtualDisk)
+    if power is not None:
+        log.disk.crash(power)
+    if not log.disk.exists(f"{log.directory}/partition.metadata"):
+        log.disk.remove(log.directory)  # nobody knows whose it was: the start sets it aside
+    return recover(
+        log.disk,
+        log.directory,
+        log.settings,
+        clean=False,
+        recovery_point=log.recovery_point,
+        log_start_offset=log.log_start_offset,
+        cleaned_offset=log.cleaned_offset,
+        topic_id=ID,
+    ).log
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_anything_in_any_order(seed: int) -> None:
+    """Appends, cuts, deletions, rolls, flushes and crashes while the replica is moved: it arrives as it is."""
+    choose = random.Random(seed)
+    current, future = two(segment_bytes=choose.choice((300, 1_000, 50_000)))
+    move = Move(current, future)
+    epoch = sequence = 0
+
+    def append() -> None:
+        nonlocal sequence
+        producer = choose.choice((-1, 11, 12))
+        state = current.producers.by_id.get(producer)
+        if producer < 0:
+            put(current, build(choose.randint(1, 4)), epoch=epoch)
+        elif state is not None and state.transaction_offset >= 0 and choose.randrange(2):
+            data = build_marker(producer, 0, Marker(bool(choose.randrange(2)), 0), 1_000)
+            accepted = batch.accept(data, 0, len(data), current.log_end_offset, epoch, now_ms=1_000, client=False)
+            current.append(data, accepted.headers, 1_000, client=False)
+        else:
+            first = sequence = sequence + 1
+            if state is not None:
+                first = state.batches[-1].last_sequence + 1 if state.batches else 0
+            header = {"producer_id": producer, "producer_epoch": 0, "base_sequence": first}
+            put(current, build(1, attributes=transactions.TRANSACTIONAL, **header), epoch=epoch)
+
+    def cut() -> None:
+        nonlocal epoch
+        if current.log_end_offset > current.log_start_offset:
+            current.truncate_to(choose.randint(current.log_start_offset, current.log_end_offset))
+            epoch += 1
+
+    def delete() -> None:
+        current.delete_records(choose.randint(current.log_start_offset, current.log_end_offset))
+        for job in retention.retain(current, 1_000, current.log_end_offset).jobs:
+            job()
+
+    def crash() -> None:
+        nonlocal current, move, epoch
+        epoch += 1  # as with every leader that begins
+        power = random.Random(choose.random()) if choose.randrange(2) else None
+        current = reopened(current, power)
+        move = Move(current, reopened(move.future, power))
+
+    def roll() -> None:
+        if current.active is not None and current.active.size:
+            current.roll(1_000)
+
+    deeds: list[Callable[[], Any]] = [append] * 8 + [cut, delete, crash, roll, lambda: flush(current)]
+    for _ in range(120):
+        choose.choice(deeds)()
+        for _ in range(choose.choice((0, 0, 1, 2))):
+            try:
+                if not step(move, choose.randint(0, current.log_end_offset)):
+                    same(current, move.future)
+                    assert move.future.recovery_point <= current.recovery_point
+                    current = move.future
+                    move = Move(current, PartitionLog(VirtualDisk(), str(NAME), current.settings, ID))
+            except FileNotFoundError:
+                move.again()
+    finish(move)
+    same(current, move.future)
