@@ -155,6 +155,8 @@ class Node:
             for batch in self.controller.flush():
                 quorum.append(batch)
         quorum.advance()
+        if self.broker is not None:
+            self.broker.append()
         runtime.waiting.run()
         for role in self._roles:
             role.end()

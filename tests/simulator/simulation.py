@@ -122,6 +122,8 @@ class Shape(NamedTuple):
     """Log directories of a broker; where there are two, the second one fails."""
     compacted: tuple[Topic, ...] = ()
     """Topics that are compacted, and have clients of their own."""
+    cleaned: tuple[str, ...] = ()
+    """Internal topics that are compacted all the time."""
 
 
 def shape(seed: int) -> Shape:
@@ -199,6 +201,7 @@ class Simulation:
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
         keyed = {topic.name: int(topic.configs["delete.retention.ms"]) for topic in self.shape.compacted}
+        keyed |= dict.fromkeys(self.shape.cleaned, DELETE_RETENTION_MS)
         self.compacted = CompactedRecords(self.world, self.history, keyed)
         self.data.elsewhere = self.compacted.topics
         self.leaders = QuorumLeaders()
@@ -212,7 +215,7 @@ class Simulation:
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
             StatedInvariants(), StableOffsets(),
         ])  # fmt: skip
-        if self.shape.compacted:
+        if keyed:
             self.hooks.add([self.compacted])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster)])

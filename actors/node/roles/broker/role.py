@@ -88,8 +88,8 @@ class BrokerRole:
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
         )
         self.verification = TransactionVerification(runtime, channels, self.cache)
-        coordinators = (self.groups, self.transactions)
-        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, coordinators)
+        self._coordinators = (self.groups, self.transactions)
+        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
         self.replication = Replication(
             runtime,
             channels,
@@ -146,8 +146,8 @@ class BrokerRole:
         """Replace the image by a snapshot and compare everything."""
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
-        self.groups.count_partitions()
-        self.transactions.count_partitions()
+        for one in self._coordinators:
+            one.count_partitions()
         self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
@@ -169,8 +169,8 @@ class BrokerRole:
     def committed(self, high_watermark: int) -> None:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
-        self.groups.count_partitions()
-        self.transactions.count_partitions()
+        for one in self._coordinators:
+            one.count_partitions()
         if self._started and not self.applier.caught_up:
             self.applier.catch_up(self._image_deltas.whole)
         self.gathered.run()
@@ -198,14 +198,20 @@ class BrokerRole:
             self.storage.tick(now, self.replicas)
             self.cleaner.tick(now)
             self._snapshots.tick(self.cache.image, now)
-        self.groups.tick(now)
-        self.transactions.tick(now)
+        for one in self._coordinators:
+            one.tick(now)
         self.gathered.run()
+
+    def append(self) -> None:
+        """The requests of the turn are done: what they have its coordinators write goes into the logs."""
+        for one in self._coordinators:
+            one.append()
 
     def end(self) -> None:
         """End of the turn: what has gathered leaves."""
         if not self._started:
             return
+        self.append()
         self.storage.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()
