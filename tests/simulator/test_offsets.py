@@ -1,11 +1,13 @@
 """Committed offsets outlive their coordinator: the next coordinator returns what was committed, or an error."""
 
 import errno
+from typing import Any
 
 import pytest
 
 from actors.broker.groups.records import CommittedOffset, offset_record
 from actors.broker.log.log import PartitionLog
+from actors.broker.transactions.records import record as transaction_record
 from actors.config import node_config
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -130,7 +132,11 @@ def _cleaned(**config: str) -> Coordinated:
 
 def _records(c: Coordinated, broker: int) -> list[tuple[bytes, bytes | None]]:
     """All that a replica has, key and value."""
-    data = content(_offsets_log(c, broker))
+    return _contents(_offsets_log(c, broker))
+
+
+def _contents(log: PartitionLog) -> list[tuple[bytes, bytes | None]]:
+    data = content(log)
     return [
         (bytes(record.key), None if record.value is None else bytes(record.value))
         for head in batches.headers(data)
@@ -156,14 +162,102 @@ def _move(c: Coordinated) -> None:
     c.world.run_for(5_000)
 
 
-def _say(c: Coordinated, *records: tuple[bytes, bytes | None]) -> None:
-    """What a coordinator of another version has written."""
+def _batch(*records: tuple[bytes, bytes | None]) -> bytearray:
     builder = batches.Builder(timestamp_ms=5)
     for key, value in records:
         builder.append(key, value)
+    return builder.build()
+
+
+def _say(c: Coordinated, *records: tuple[bytes, bytes | None]) -> None:
+    """What a coordinator of another version has written."""
     node, told = c.cluster.brokers[c.coordinator("g")].node, list[ErrorCode]()
-    node.broker.appends.append_internal(OFFSETS, 0, builder.build(), told.append)
+    node.broker.appends.append_internal(OFFSETS, 0, _batch(*records), told.append)
     assert c.world.run_until(lambda: bool(told), 5_000) and told == [ErrorCode.NONE]
+
+
+class _Producer:
+    """A transactional producer that commits offsets of groups, and asks again until it is served."""
+
+    def __init__(self, c: Coordinated, id: str = "x") -> None:
+        self.c, self.transactional_id = c, id
+        request = message("InitProducerIdRequest")(transactional_id=id, transaction_timeout_ms=900_000)
+        reply = self._ask("InitProducerId", 4, request)
+        self.id, self.epoch = reply.producer_id, reply.producer_epoch
+
+    def _ask(self, name: str, version: int, request: Any) -> Any:
+        kind = message("FindCoordinatorRequest")
+        for _ in range(40):
+            found = self.c._ask("FindCoordinator", 4, kind(key_type=1, coordinator_keys=[self.transactional_id]))
+            if found is not None and found.coordinators[0].error_code == 0:
+                reply = self.c.client.call(f"b{found.coordinators[0].node_id}", name, version, request)
+                if reply is not None and reply.error_code == 0:
+                    return reply
+            self.c.world.run_for(300)
+        raise AssertionError(f"{name} is refused")
+
+    def commit(self, group: str, offset: int) -> None:
+        who = {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
+        self._ask("AddOffsetsToTxn", 3, message("AddOffsetsToTxnRequest")(**who, group_id=group))
+        kind = message("TxnOffsetCommitRequest")
+        part = kind.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        topic = kind.TxnOffsetCommitRequestTopic(name="t", partitions=[part])
+        reply = self.c.call(group, "TxnOffsetCommit", 3, kind(**who, group_id=group, topics=[topic]))
+        assert reply.topics[0].partitions[0].error_code == 0
+
+    def end(self, committed: bool) -> None:
+        who = {"transactional_id": self.transactional_id, "producer_id": self.id, "producer_epoch": self.epoch}
+        self._ask("EndTxn", 3, message("EndTxnRequest")(**who, committed=committed))
+        self.c.world.run_for(500)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_a_transaction_has_committed_is_neither_lost_nor_found_by_the_cleaner(committed: bool) -> None:
+    """Below an open transaction the partition is cleaned as ever, and above it nothing."""
+    c = _cleaned()
+    c.commit("g", 3)
+    _fill(c)
+    producer = _Producer(c)
+    producer.commit("g", 5)
+    first = _offsets_log(c, c.coordinator("g")).log_end_offset - 1
+    _fill(c)
+    for broker in c.cluster.brokers:
+        assert 20 < _offsets_log(c, broker).cleaned_offset <= first
+    producer.end(committed)
+    _fill(c)
+    for _ in range(2):
+        _move(c)
+        _fill(c)
+        assert c.committed("g") == (5 if committed else 3) and c.committed("filler") == 39
+    for broker in c.cluster.brokers:
+        assert _offsets_log(c, broker).cleaned_offset > first
+    assert c.world.errors == []
+
+
+def test_transactional_ids_are_cleaned_and_what_another_version_has_written_of_them_is_not() -> None:
+    transactions = "__transaction_state"
+    c = Coordinated(**CLEANER, **{"transaction.state.log.num.partitions": "1"})
+    producer = _Producer(c)
+    c.small_segments("compact", transactions)
+    foreign = transaction_record("later", None, 0)[0], b"\x00\x63a value of a later version"
+    leader = next(
+        one.node.broker for one in c.cluster.brokers.values() if one.node.broker.replicas.get(transactions, 0).leads
+    )
+    leader.appends.append_internal(transactions, 0, _batch(foreign), lambda error: None)
+    for offset in range(20):
+        producer.commit("g", offset)
+        producer.end(True)
+    c.world.run_for(5_000)
+    for process in c.cluster.brokers.values():
+        log = process.node.broker.replicas.get(transactions, 0).log
+        assert log.cleaned_offset > 40 and log.size < 3_000
+        assert foreign in _contents(log)
+    for _ in range(2):
+        _move(c)
+        before, producer = producer, _Producer(c)
+        assert producer.id == before.id and producer.epoch > before.epoch, "the producer before is fenced"
+    machines = [one.node.broker.transactions.machine for one in c.cluster.brokers.values()]
+    assert [one.describe("later") for one in machines if one.shards] == [ErrorCode.UNSUPPORTED_VERSION]
 
 
 def test_offsets_that_are_committed_again_and_again_take_little_room() -> None:

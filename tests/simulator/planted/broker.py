@@ -17,7 +17,6 @@ from actors.broker.partition import Assignment, Became, Partition
 from actors.controller import isr as controller_isr
 from actors.node.node import Node
 from actors.node.roles.broker.applier import MetadataApplier
-from actors.node.roles.broker.coordinator_host import CoordinatorHost
 from actors.node.roles.broker.coordinator_loading import Loading
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.lookups import Lookups
@@ -307,17 +306,6 @@ def offsets_behind_a_gap_not_loaded() -> Sequence[Patch]:
         return behind
 
     return [instead(Loading, "_take", until_the_gap)]
-
-
-@mistake("groups")
-def only_the_first_of_writes_that_share_a_batch_is_written() -> Sequence[Patch]:
-    """All of them are acknowledged, and the next coordinator finds one."""
-    append = CoordinatorHost._append_batch
-
-    def short(host: CoordinatorHost[Any], writes: Any) -> None:
-        append(host, [writes[0], *(write._replace(records=[]) for write in writes[1:])])
-
-    return [instead(CoordinatorHost, "_append_batch", short)]
 
 
 @mistake("groups")
