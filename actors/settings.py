@@ -398,7 +398,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("offsets.topic.replication.factor", SHORT, 3, at_least(1),
              "Its replicas; as many as there are brokers where fewer are there and it is not given."),
         _key("offsets.topic.segment.bytes", INT, 104857600, at_least(1),
-             "Its segment size. When as much was committed, what counts is written once more and the rest goes."),
+             "Its segment size. The log cleaner compacts what is behind the segment that takes appends."),
         _idle("offsets.load.buffer.size", INT, 5242880, at_least(1), "group partitions load in slices of 256 KiB"),
         _idle("offsets.topic.compression.codec", INT, 0, None, "offsets are not compressed"),
         _key("transaction.max.timeout.ms", INT, 900000, at_least(1), "Longest timeout that a producer may ask for."),
