@@ -11,9 +11,11 @@ Rules:
 3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from actors.broker.lifecycle import State
+from actors.broker.telemetry.clients import Clients
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
@@ -28,6 +30,9 @@ BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
 REPLICAS = "kafka.server:type=ReplicaManager,name="
 DIRECTORIES = "kafka.log:type=LogManager,name=OfflineLogDirectoryCount"
 CLEANER = "kafka.log:type=LogCleaner,name="
+TELEMETRY = "kafka.server:type=ClientMetrics,name="
+SHOWN = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
+"""Labels of what a client has pushed, besides its own. They win over its own."""
 CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
@@ -42,6 +47,8 @@ class Sample(NamedTuple):
     mbean: str
     attribute: str
     value: float
+    labels: Sequence[tuple[str, str]] | None = None
+    """Of a number that a client has pushed: `mbean` is then the name that it gave, and nothing else is in it."""
 
 
 def gauge(mbean: str, value: float) -> list[Sample]:
@@ -125,11 +132,26 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
     found += _cleaner(role, now_ms)
+    if role.telemetry.on:
+        found += _clients(role.telemetry.clients)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     stages = [partition.isr.stage for partition in led]
     for stage in sorted({stage.value for stage in stages}):
         found += gauge(f"{REPLICAS}IsrProposals,stage={stage}", sum(one.value == stage for one in stages))
+    return found
+
+
+def _clients(clients: Clients) -> list[Sample]:
+    """What clients push (KIP-714), and how that goes."""
+    found = gauge(TELEMETRY + "ClientMetricsInstanceCount", len(clients))
+    found += gauge(TELEMETRY + "ClientMetricsUnknownSubscriptionRequestCount", clients.unknown_subscriptions)
+    found += gauge(TELEMETRY + "ClientMetricsThrottleCount", clients.throttled)
+    found += gauge(TELEMETRY + "ClientMetricsPluginErrorCount", clients.malformed)
+    found += gauge(TELEMETRY + "SeriesPassedOverCount", clients.passed_over)
+    for client, name, labels, value in clients.told():
+        own = [(key, client.attributes.get(key, "")) for key in SHOWN]
+        found.append(Sample(name, "", value, (*labels, *own)))
     return found
 
 

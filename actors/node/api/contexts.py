@@ -18,6 +18,7 @@ from actors.node.net.connections import Connections
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
+from actors.node.roles.broker.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.lookups import Lookups
@@ -80,6 +81,7 @@ class BrokerContext(Context):
     producer_ids: ProducerIds
     suspected_leaders: SuspectedLeaders
     recently_fenced: RecentlyFenced
+    telemetry: ClientTelemetry
 
     @staticmethod
     def of(
@@ -115,6 +117,7 @@ class BrokerContext(Context):
             role.producer_ids.ids,
             role.suspected_leaders,
             role.recently_fenced,
+            role.telemetry,
         )
 
 

@@ -66,10 +66,10 @@ class RequestChannel:
 
     # ---- inputs
 
-    def connected(self, conn: int, listener: str, peer_host: str) -> None:
+    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int = 0) -> None:
         """A peer has connected to `listener`."""
         kind = self._kinds[listener]
-        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind]))
+        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind], peer_port))
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

@@ -24,6 +24,7 @@ from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.alter_isr import AlterIsr
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
+from actors.node.roles.broker.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
@@ -87,6 +88,7 @@ class BrokerRole:
         self.transactions = TransactionCoordinator(
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
         )
+        self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache)
         self._coordinators = (self.groups, self.transactions)
         self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
