@@ -1,7 +1,7 @@
 """docs/kips.md is true: every requirement has a row, and what a row names is there.
 
-The list of requirements is kept here by its ranges; ids are stable and only ever added. That the tests of a row would notice
-is held by tests/kips/.
+The requirements of the first four KIPs are kept here by their ranges; ids are stable and only ever added. That the
+tests of a row would notice is held by tests/kips/.
 """
 
 import ast
@@ -42,7 +42,10 @@ def _bound(node: ast.stmt) -> list[str]:
 
 def test_every_requirement_has_one_row_and_no_row_is_invented() -> None:
     assert len(REQUIRED) == 384
-    assert [row.id for row in ROWS] == sorted(REQUIRED, key=lambda id: ("R631 R291 R497 R500".index(id[:4]), id))
+    found, first = [row.id for row in ROWS], ("R631", "R291", "R497", "R500")
+    listed = [id for id in found if id.startswith(first)]
+    assert listed == sorted(REQUIRED, key=lambda id: (first.index(id[:4]), id))
+    assert len(set(found)) == len(found), "an id has one row"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])

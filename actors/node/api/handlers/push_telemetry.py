@@ -7,6 +7,7 @@ much), UNSUPPORTED_VERSION (no metrics are taken here).
 
 from typing import Any
 
+from actors.broker.telemetry.otlp import Malformed
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.client_telemetry import points
@@ -15,6 +16,7 @@ from actors.node.runtime.calls import Call, Listener
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from fastpath.records.compression import CompressionError
 
 
 @rpc(72, "PushTelemetry", range(0, 1), listeners=(Listener.CLIENT,))
@@ -44,6 +46,9 @@ def push_telemetry(context: BrokerContext, request: Any, call: Call) -> Answer:
         if isinstance(result, list):
             clients.taken(client, result)
             return Done(Response())
+        if not isinstance(result, Malformed | CompressionError):
+            assert isinstance(result, Exception)
+            raise result
         clients.damaged(client)
         return Done(Response(error_code=ErrorCode.INVALID_RECORD))
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from actors.broker.telemetry import otlp
 from actors.broker.telemetry.clients import Clients, Subscription, subscription
 from actors.broker.telemetry.otlp import Point
+from actors.config import subscription_settings
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
-from actors.settings import CLIENT_METRICS_CONFIGS
 from fastpath.records import compression
 
 CLIENT_METRICS = 16
@@ -82,11 +82,7 @@ class ClientTelemetry:
             self.clients.subscribe([self._subscription(name, values) for name, values in given.items()])
 
     def _subscription(self, name: str, values: Mapping[str, str]) -> Subscription:
-        parsed = {
-            key.name: key.parse(values[key.name]) if key.allows(values.get(key.name, "")) else key.default
-            for key in CLIENT_METRICS_CONFIGS.values()
-        }
-        found, wrong = subscription(parsed["metrics"], parsed["interval.ms"], parsed["match"])
+        found, wrong = subscription(*subscription_settings(values))
         if wrong:
             self._runtime.log.warning(f"the subscription {name!r} to metrics of clients matches no client: {wrong}")
         return found
