@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from actors.settings import (
     BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
     TOPIC_CONFIGS,
     ConfigError,
     ConfigKey,
@@ -196,6 +197,23 @@ class NodeConfig:
             return tuple(x._replace(port=ports.get(x.name, 0)) if x.port == 0 else x for x in listeners)
 
         return replace(self, listeners=real(self.listeners), advertised=real(self.advertised))
+
+
+class SubscriptionSettings(NamedTuple):
+    """A CLIENT_METRICS resource (KIP-714)."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    match: tuple[str, ...]
+
+
+def subscription_settings(given: Mapping[str, str]) -> SubscriptionSettings:
+    """What was set of a subscription, and defaults where nothing was, or something that is not allowed here."""
+    values = {
+        key.name: key.parse(given[key.name]) if key.name in given and key.allows(given[key.name]) else key.default
+        for key in CLIENT_METRICS_CONFIGS.values()
+    }
+    return SubscriptionSettings(values["metrics"], values["interval.ms"], values["match"])
 
 
 def mode(given: Mapping[str, str]) -> str:

@@ -237,6 +237,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
         _key("rayft.metrics.listen", STRING, None, None,
              "host:port at which Prometheus finds the metrics of this process (extra `metrics`)."),
+        _key("telemetry.max.bytes", INT, 1048576, at_least(1),
+             "What a client may push of its metrics at once, compressed (KIP-714)."),
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
@@ -426,7 +428,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("offsets.topic.replication.factor", SHORT, 3, at_least(1),
              "Its replicas; as many as there are brokers where fewer are there and it is not given."),
         _key("offsets.topic.segment.bytes", INT, 104857600, at_least(1),
-             "Its segment size. When as much was committed, what counts is written once more and the rest goes."),
+             "Its segment size. The log cleaner compacts what is behind the segment that takes appends."),
         _idle("offsets.load.buffer.size", INT, 5242880, at_least(1), "group partitions load in slices of 256 KiB"),
         _idle("offsets.topic.compression.codec", INT, 0, None, "offsets are not compressed"),
         _key("transaction.max.timeout.ms", INT, 900000, at_least(1), "Longest timeout that a producer may ask for."),
@@ -532,11 +534,11 @@ _PATTERNS = Check(
 CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = dict(
     [
         _key("interval.ms", INT, 300_000, between(100, 3_600_000),
-             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+             "How often a client pushes.", CLIENT_METRICS, (), False),
         _key("match", LIST, (), _PATTERNS,
-             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+             "Which clients are asked: those of which each attribute named matches.", CLIENT_METRICS, (), False),
         _key("metrics", LIST, (), None,
-             "Kept, does nothing here: clients are not asked for their metrics.", CLIENT_METRICS, (), False),
+             "What they push: metrics whose names begin so, * for all.", CLIENT_METRICS, (), False),
     ]
 )  # fmt: skip
 """Settings of a subscription to metrics of clients (KIP-714)."""

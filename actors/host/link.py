@@ -75,6 +75,7 @@ class Link(asyncio.BufferedProtocol):
         self.conn = conn
         self.listener = listener
         self.peer_host = peer_host
+        self.peer_port = 0
         self.active = True
         """Whether anything came or was handed over since the last sweep for idle connections."""
         self._unsent_bytes = 0
@@ -102,6 +103,8 @@ class Link(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
+        peer = transport.get_extra_info("peername")
+        self.peer_port = peer[1] if peer else 0
         self.owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -387,7 +387,7 @@ class Loop:
             link.abort()
             return
         self._links[link.conn] = link
-        self._node.connected(link.conn, link.listener, link.peer_host)
+        self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port)
         self._schedule()
 
     def received(self, conn: int, frame: memoryview) -> bool:

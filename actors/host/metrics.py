@@ -4,6 +4,12 @@ This file alone decides how an MBean's name becomes a name of Prometheus: as the
 name consists of the domain, the value of the first property and the attribute. The other properties are labels:
 
     kafka.controller:type=KafkaController,name=MetadataLag    ->  kafka_controller_KafkaController_Value{name="MetadataLag"}
+
+And how a name that a client gives to what it pushes (KIP-714) does: what is no letter or digit becomes an underscore, and a
+name that does not begin as those of Kafka's clients do is told apart from the broker's own by `client_`:
+
+    org.apache.kafka.producer.request.latency.avg             ->  org_apache_kafka_producer_request_latency_avg
+    queue.size                                                ->  client_queue_size
 """
 
 import re
@@ -15,6 +21,7 @@ from actors.host.server import PortTaken
 from actors.node.metrics import Sample
 
 SETTING = "rayft.metrics.listen"
+CLIENTS = "org_apache_kafka_"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:/\s]*):(?P<port>[0-9]{1,5})")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -29,10 +36,19 @@ def address(text: str) -> tuple[str, int]:
 
 def named(sample: Sample) -> tuple[str, dict[str, str]]:
     """(name, labels) of a sample for Prometheus."""
+    if sample.labels is not None:
+        name = _ILLEGAL.sub("_", sample.mbean)
+        labels = {_label(key): value for key, value in sample.labels}
+        return name if name.startswith(CLIENTS) else f"client_{name}", labels
     domain, _, rest = sample.mbean.partition(":")
     properties = [pair.partition("=")[::2] for pair in rest.split(",")]
     name = _ILLEGAL.sub("_", "_".join((domain, properties[0][1], sample.attribute)))
     return name, {_ILLEGAL.sub("_", key): value for key, value in properties[1:]}
+
+
+def _label(key: str) -> str:
+    name = _ILLEGAL.sub("_", key)
+    return name if name[:1].isalpha() else f"label_{name}"
 
 
 class Endpoint:
@@ -80,8 +96,14 @@ class _Collector:
         from prometheus_client.core import GaugeMetricFamily
 
         families: dict[str, Any] = {}
+        seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
         for sample in self._read():
             name, labels = named(sample)
+            if sample.labels is not None:
+                # Two of a client's names may have become one, and Prometheus takes nothing of a page with a number twice.
+                if (name, frozenset(labels.items())) in seen:
+                    continue
+                seen.add((name, frozenset(labels.items())))
             family = families.get(name)
             if family is None:
                 family = families[name] = GaugeMetricFamily(name, sample.mbean.partition(",")[0])

@@ -11,10 +11,12 @@ Rules:
 3. Busy time is measured by the host's stopwatch, which decides when a turn ends and nothing else.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from actors.broker.lifecycle import State
+from actors.broker.telemetry.clients import Clients
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
@@ -31,6 +33,9 @@ BROKER_LAG = "kafka.controller:type=KafkaServer,name=MetadataLag"
 REPLICAS = "kafka.server:type=ReplicaManager,name="
 DIRECTORIES = "kafka.log:type=LogManager,name=OfflineLogDirectoryCount"
 CLEANER = "kafka.log:type=LogCleaner,name="
+TELEMETRY = "kafka.server:type=ClientMetrics,name="
+SHOWN = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
+"""Labels of what a client has pushed, besides its own. They win over its own."""
 CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
@@ -49,6 +54,8 @@ class Sample(NamedTuple):
     mbean: str
     attribute: str
     value: float
+    labels: Sequence[tuple[str, str]] | None = None
+    """Of a number that a client has pushed: `mbean` is then the name that it gave, and nothing else is in it."""
 
 
 def gauge(mbean: str, value: float) -> list[Sample]:
@@ -133,6 +140,8 @@ def _broker(role: BrokerRole, runtime: Runtime, quorum: Quorum) -> list[Sample]:
     found += gauge(REPLICAS + "UnderReplicatedPartitions", sum(len(p.isr.isr) < len(p.replicas) for p in led))
     found += gauge(REPLICAS + "UnderMinIsrPartitionCount", sum(len(p.isr.isr) < p.min_insync for p in led))
     found += _cleaner(role, now_ms)
+    if role.telemetry.on:
+        found += _clients(role.telemetry.clients)
     for name, of in role.alter_isr.meters.items():
         found += meter(REPLICAS + name, of, now_ms)
     found += _quotas(role, now_ms)
@@ -167,6 +176,19 @@ def _throttled(type: str, name: Charged, account: Account[Any], now_ms: int) -> 
 def _of_client(type: str, name: Charged) -> str:
     """The MBean of those who share a quota. Signs that mean something in such a name are written as in a URL."""
     return f"kafka.server:type={type},user={quote(name.user)},client-id={quote(name.client_id)}"
+
+
+def _clients(clients: Clients) -> list[Sample]:
+    """What clients push (KIP-714), and how that goes."""
+    found = gauge(TELEMETRY + "ClientMetricsInstanceCount", len(clients))
+    found += gauge(TELEMETRY + "ClientMetricsUnknownSubscriptionRequestCount", clients.unknown_subscriptions)
+    found += gauge(TELEMETRY + "ClientMetricsThrottleCount", clients.throttled)
+    found += gauge(TELEMETRY + "ClientMetricsPluginErrorCount", clients.malformed)
+    found += gauge(TELEMETRY + "SeriesPassedOverCount", clients.passed_over)
+    for client, name, labels, value in clients.told():
+        own = [(key, client.attributes.get(key, "")) for key in SHOWN]
+        found.append(Sample(name, "", value, (*labels, *own)))
+    return found
 
 
 def _cleaner(role: BrokerRole, now_ms: int) -> list[Sample]:

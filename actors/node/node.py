@@ -96,12 +96,12 @@ class Node:
                 self.requests.listen(listener.name)
         return self.turn(now, 0)
 
-    def connected(self, conn: int, listener: str, peer_host: str) -> None:
-        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero)."""
+    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int = 0) -> None:
+        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `peer_port`: 0: not known."""
         if conn < 0:
             self._connected.append(conn)
         else:
-            self.requests.connected(conn, listener, peer_host)
+            self.requests.connected(conn, listener, peer_host, peer_port)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""
@@ -155,6 +155,8 @@ class Node:
             for batch in self.controller.flush():
                 quorum.append(batch)
         quorum.advance()
+        if self.broker is not None:
+            self.broker.append()
         runtime.waiting.run()
         for role in self._roles:
             role.end()

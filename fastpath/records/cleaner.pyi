@@ -26,10 +26,9 @@ class Transactions:
     cleaned."""
 
     def __init__(self, aborted: Iterable[Aborted] = ()) -> None: ...
-    @property
-    def kept(self) -> list[Aborted]:
+    def take_kept(self) -> list[Aborted]:
         """Aborted transactions of which a batch was met, up to the last marker that was met: an index of the cleaned log
-        needs these and no others."""
+        needs these and no others. Those that were not taken before."""
 
 def fill(
     offsets: OffsetMap,

@@ -134,9 +134,9 @@ cdef class Transactions:
             self.aborted.setdefault(one.producer_id, []).append(one)
             self.begins.setdefault(one.producer_id, []).append(one.first_offset)
 
-    @property
-    def kept(self):
-        return list(self._kept)
+    def take_kept(self):
+        kept, self._kept = self._kept, []
+        return kept
 
     cdef object covering(self, int64_t producer_id, int64_t offset):
         begins = self.begins.get(producer_id)

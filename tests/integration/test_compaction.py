@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 import rayft
+from actors.wire.messages import message
 from fastpath.records import batch
+from tests.integration.answers.dialogue import Broker, Closed
 from tests.integration.conftest import kafka_libs, until
 
 CONFIG = {
@@ -268,3 +271,92 @@ def _dump(*arguments: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+OFFSETS = {
+    **CONFIG,
+    "offsets.topic.num.partitions": "1",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
+GROUPS = [f"group-{number}" for number in range(40)]
+
+
+def _ask(cluster: Any, name: str, version: int, request: Any, done: Callable[[Any], bool]) -> Any:
+    """The first answer that will do, however often the broker dies."""
+    host, _, port = cluster.bootstrap_servers.partition(":")
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            broker = Broker((host, int(port)), 5)
+        except OSError:
+            time.sleep(0.1)
+            continue
+        try:
+            reply = broker.ask(name, version, request)
+            if done(reply):
+                return reply
+        except (Closed, OSError):
+            pass
+        finally:
+            broker.close()
+        time.sleep(0.1)
+    raise AssertionError(f"{name} is not answered")
+
+
+def _commit(cluster: Any, offset: int) -> None:
+    """For every group, until it is acknowledged."""
+    kind = message("OffsetCommitRequest")
+    part = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = kind.OffsetCommitRequestTopic(name="t", partitions=[part])
+    for group in GROUPS:
+        request = kind(group_id=group, generation_id_or_member_epoch=-1, topics=[topic])
+        _ask(cluster, "OffsetCommit", 8, request, lambda reply: reply.topics[0].partitions[0].error_code == 0)
+
+
+def _committed(cluster: Any) -> set[int]:
+    """The offsets of all groups."""
+    kind = message("OffsetFetchRequest")
+    topic = kind.OffsetFetchRequestTopics(name="t", partition_indexes=[0])
+    request = kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=[topic]) for group in GROUPS])
+    reply = _ask(cluster, "OffsetFetch", 8, request, lambda reply: not any(one.error_code for one in reply.groups))
+    return {group.topics[0].partitions[0].committed_offset for group in reply.groups}
+
+
+@pytest.mark.timeout(200)
+def test_offsets_outlive_a_broker_that_is_killed_while_it_cleans_them(tmp_path: Path) -> None:
+    with rayft.Cluster(controllers=1, brokers=1, dir=tmp_path / "c", config=OFFSETS) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(30)
+        find = message("FindCoordinatorRequest")(key_type=0, coordinator_keys=GROUPS[:1])
+        _ask(cluster, "FindCoordinator", 4, find, lambda reply: reply.coordinators[0].error_code == 0)
+        _commit(cluster, 0)
+        _change(admin, "__consumer_offsets", "internal.segment.bytes", "20000")
+        directory = tmp_path / "c" / "broker-1" / "__consumer_offsets-0"
+        # So slow that kills come in the middle.
+        _change(admin, "1", "log.cleaner.io.max.bytes.per.second", "60000", ResourceType.BROKER)
+        offset = 0
+        for _ in range(3):
+            began = offset
+            while offset < began + 10 or not any(directory.glob("*.cleaned")):
+                offset += 1
+                _commit(cluster, offset)
+                assert offset < began + 200, "nothing is cleaned"
+            cluster.kill(1, restart=False)
+            cluster.start_node(1)
+            assert _committed(cluster) == {offset}
+        _change(admin, "1", "log.cleaner.io.max.bytes.per.second", "1e9", ResourceType.BROKER)
+        last = offset + 12
+        for number in range(offset, last + 1):
+            _commit(cluster, number)
+        until(lambda: cleaned(cluster, 1, "__consumer_offsets") > 40 * (last - 6))
+        until(lambda: sum(file.stat().st_size for file in directory.glob("*.log")) < 60_000)
+        cluster.kill(1, restart=False)
+        cluster.start_node(1)
+        assert _committed(cluster) == {last}
+        assert "cannot be cleaned" not in cluster.log(1) and "passed over" not in cluster.log(1)
+    if shutil.which("java") is None or kafka_libs() is None:
+        return
+    files = ",".join(str(one) for one in sorted(directory.glob("*.log")))
+    text = _dump("--offsets-decoder", "--files", files)
+    found = {group: int(offset) for group, offset in re.findall(r'"group":"(group-\d+)".*?"offset":(\d+)', text)}
+    assert found == dict.fromkeys(GROUPS, last) and "isvalid: false" not in text

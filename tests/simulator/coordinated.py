@@ -30,14 +30,14 @@ class Coordinated:
         assert self._ask("CreateTopics", 7, kind(topics=[topic])).topics[0].error_code == 0
         self.world.run_for(500)
 
-    def small_segments(self, policy: str = "delete") -> None:
-        """Make segments of the offsets topic so small that a few commits fill one. `policy`: `compact` lets the
-        coordinator compact them."""
+    def small_segments(self, policy: str = "delete", topic: str = OFFSETS) -> None:
+        """Make segments of the offsets topic so small that a few commits fill one. `policy`: `compact` lets the log cleaner
+        compact them all the time."""
         self.coordinator("g")
         kind = message("IncrementalAlterConfigsRequest")
-        wanted = {"internal.segment.bytes": "600", "cleanup.policy": policy}
+        wanted = {"internal.segment.bytes": "600", "cleanup.policy": policy, "min.cleanable.dirty.ratio": "0.01"}
         configs = [kind.AlterableConfig(name=name, config_operation=0, value=value) for name, value in wanted.items()]
-        resource = kind.AlterConfigsResource(resource_type=TOPIC, resource_name=OFFSETS, configs=configs)
+        resource = kind.AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=configs)
         reply = self._ask("IncrementalAlterConfigs", 1, kind(resources=[resource]))
         assert reply.responses[0].error_code == 0
         self.world.run_for(500)

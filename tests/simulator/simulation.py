@@ -141,6 +141,8 @@ class Shape(NamedTuple):
     """Whether consumers have racks, and are served by followers in them."""
     relocated: bool = False
     """Whether replicas are moved between directories."""
+    cleaned: tuple[str, ...] = ()
+    """Internal topics that are compacted all the time."""
 
 
 def shape(seed: int) -> Shape:
@@ -241,6 +243,7 @@ class Simulation:
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
         keyed = {topic.name: int(topic.configs["delete.retention.ms"]) for topic in self.shape.compacted}
+        keyed |= dict.fromkeys(self.shape.cleaned, DELETE_RETENTION_MS)
         self.compacted = CompactedRecords(self.world, self.history, keyed)
         self.data.elsewhere = self.compacted.topics
         self.leaders = QuorumLeaders()
@@ -254,7 +257,7 @@ class Simulation:
             self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
             StatedInvariants(), StableOffsets(),
         ])  # fmt: skip
-        if self.shape.compacted:
+        if keyed:
             self.hooks.add([self.compacted])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])

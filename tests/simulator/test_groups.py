@@ -30,7 +30,6 @@ def test_a_member_that_hangs_up_while_it_waits_leaves_nothing_behind():
     assert len(node.broker.groups.machine.group("g").members) == 5
     c.world.run_for(60_000)
     groups = node.broker.groups
-    host = groups._host
-    assert not host._asked and not host._waiting and not host._verdicts
+    assert not groups._asked and not groups._waiting and not groups._verdicts
     assert not groups.machine.group("g").members
     assert c.world.errors == []

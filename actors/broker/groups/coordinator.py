@@ -1,34 +1,32 @@
 """The coordinator of the groups whose partition of `__consumer_offsets` this broker leads.
 
-This file alone decides which groups and offsets exist, when they may be read (a partition must be loaded first), and
-the order of each change: first it is written, then it is committed to the partition's high watermark, then it becomes
-visible and is answered.
+This file alone decides which groups and offsets exist, and the order of each change: first it is written, then it is
+committed to the partition's high watermark, then it becomes visible and is answered. Partitions, their loading and their
+loss are those of every coordinator (`broker/coordination.py`). Rules:
 
-Rules:
-
-1. A partition is loaded from its log after leadership is gained, in slices. Until then the answer is
-   COORDINATOR_LOAD_IN_PROGRESS.
-2. After leadership is lost nothing of the partition is kept, and requests that wait are answered NOT_COORDINATOR.
-3. An answer never leaves before everything that it depends on is committed.
-4. A group is dead from when its removal is written: from then on no member joins it or commits for it, unless the write
+1. An answer never leaves before everything that it depends on is committed.
+2. A group is dead from when its removal is written: from then on no member joins it or commits for it, unless the write
    fails.
+3. A group and an offset that are removed leave a tombstone for each key of which the log may have a value. The log cleaner
+   does the rest.
+4. A group with a record that cannot be read here, of a later version or a damaged one, is foreign: whatever would write
+   something of it is refused with UNSUPPORTED_VERSION, and none of its offsets expires. Nobody knows who its members are.
+   It is not listed; the offsets of it that can be read are told.
 
-Inputs come with the time. Outputs are taken from `answers` (ticket, verdict), `writes` (partition, records, token) and
-`compacted`. The caller reports the end of a write with `written`.
+Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) and `writes`.
 """
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from actors.broker.coordination import Coordination, Then
 from actors.broker.groups import rebalance
-from actors.broker.groups.offsets_compaction import Compaction
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
 from actors.broker.groups.records import (
     CommittedOffset,
     GroupLine,
     OffsetLine,
-    Record,
     group_key,
     group_record,
     offset_record,
@@ -37,21 +35,10 @@ from actors.broker.groups.records import (
 from actors.broker.groups.shard import Key, Shard
 from actors.broker.groups.state import Group, GroupState
 from actors.broker.groups.subscriptions import subscribed
-from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
 
 FAR_MS = 1 << 62
-
-
-class Write(NamedTuple):
-    """Records for one partition of `__consumer_offsets`. Its end is reported with `written(token, error)`."""
-
-    token: int
-    partition: int
-    records: Sequence[Record]
-    producer: tuple[int, int] | None = None
-    """Producer id and epoch of the transaction that they belong to."""
 
 
 class Settings(NamedTuple):
@@ -65,90 +52,22 @@ class Settings(NamedTuple):
     retention_ms: int
 
 
-class Compacted(NamedTuple):
-    """The end of the compaction of a partition in one leadership. `whole`: all that it wrote is committed."""
-
-    partition: int
-    epoch: int
-    whole: bool
-
-
-class Pending(NamedTuple):
-    """A write that has not ended."""
-
-    shard: Shard
-    group: str
-    then: Callable[[ErrorCode, Now], None]
-
-
-class Coordinator:
+class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
     def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.partitions, Shard)
         self.settings = settings
-        self.partitions = settings.partitions
-        """The number of partitions of `__consumer_offsets`, which decides where each group is."""
-        self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Verdict]] = []
-        self.writes: list[Write] = []
-        self.compacted: list[Compacted] = []
-        self._compactions: dict[Shard, Compaction] = {}
-        """The compaction of each shard that is being compacted."""
-        self._pending: dict[int, Pending] = {}
-        self._next_token = 0
         self.deadlines: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
 
-    # ---- which partition
-
-    def partition_of(self, group: str) -> int:
-        """As Apache Kafka: the absolute value of Java's string hash, modulo the number of partitions."""
-        value = java_hash(group)
-        return (0 if value == -(1 << 31) else abs(value)) % self.partitions
-
-    def shard_of(self, group: str) -> Shard | ErrorCode:
-        """The loaded shard of a group, or why there is none. A group without a name may have offsets, but no
-        members."""
-        shard = self.shards.get(self.partition_of(group))
-        if shard is None:
-            return ErrorCode.NOT_COORDINATOR
-        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-    def resized(self, partitions: int | None) -> list[tuple[int, int]]:
-        """`__consumer_offsets` has this many partitions. None: it does not exist, and the settings say how many it will
-        have.
-
-        Then groups are in other partitions. The partitions led here are lost and must be gained again: (partition,
-        epoch) of each."""
-        partitions = self.settings.partitions if partitions is None else partitions
-        if partitions == self.partitions:
-            return []
-        led = [(shard.partition, shard.epoch) for shard in self.shards.values()]
-        for partition, _ in led:
-            self.lost(partition)
-        self.partitions = partitions
-        return led
-
     # ---- leadership and loading
 
-    def gained(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition now. Its log must be loaded."""
-        self.lost(partition)
-        self.shards[partition] = Shard(partition, epoch)
-
-    def lost(self, partition: int) -> None:
-        """This broker leads the partition no longer."""
-        shard = self.shards.pop(partition, None)
-        if shard is None:
-            return
-        self._compactions.pop(shard, None)
+    def _unload(self, shard: Shard) -> None:
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
-        for token, pending in sorted(self._pending.items()):
-            if pending.shard is shard:
-                del self._pending[token]
-                pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
 
     def load(
         self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
@@ -156,36 +75,48 @@ class Coordinator:
         """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile. `producer_id`: whose
         transaction the records belong to; -1: they belong to none.
 
-        Records that cannot be decoded are skipped. Returns a sentence about each."""
-        shard = self.shards.get(partition)
+        Returns a sentence about each damaged key, which is passed over, and about each group that is foreign."""
+        shard = self.shard_loading(partition, epoch)
         strange: list[str] = []
-        if shard is None or shard.epoch != epoch or shard.loaded:
+        if shard is None:
             return strange
         for key, value in records:
             try:
-                line = read(key, value)
+                line = read(key, value) if key is not None else None
             except WireError as error:
                 strange.append(str(error))
                 continue
-            if isinstance(line, OffsetLine):
-                place, order = (line.topic, line.partition), shard.transactional.next()
-                if producer_id >= 0:
-                    shard.transactional.wrote(producer_id, line.group, place, order, line.committed)
-                else:
-                    shard.set(line.group, place, line.committed)
-                    shard.transactional.set(line.group, place, order)
-            elif isinstance(line, GroupLine):
+            if key is None or line is None:
+                continue
+            if isinstance(line, GroupLine):
+                shard.known(line.id, key)
                 if line.group is None:
                     shard.groups.pop(line.id, None)
                 else:
                     shard.groups[line.id] = line.group
-                    line.group.value = value
+                    line.group.recorded = True
+                continue
+            if isinstance(line, OffsetLine):
+                place, committed = (line.topic, line.partition), line.committed
+                shard.known(line.group, key)
+            else:
+                if shard.take_foreign(line):
+                    strange.append(f"{line.why}; nothing is written of that group here")
+                if line.offset is None:
+                    continue
+                place, committed, producer_id = line.offset, None, -1
+            order = shard.transactional.next()
+            if producer_id >= 0:
+                shard.transactional.wrote(producer_id, line.group, place, order, committed)
+            else:
+                shard.set(line.group, place, committed)
+                shard.transactional.set(line.group, place, order)
         return strange
 
     def load_end(self, partition: int, epoch: int, producer_id: int, commit: bool) -> None:
         """Replay a marker: the producer's transaction ends here. Ignored as `load` is."""
-        shard = self.shards.get(partition)
-        if shard is not None and shard.epoch == epoch and not shard.loaded:
+        shard = self.shard_loading(partition, epoch)
+        if shard is not None:
             self._end(shard, producer_id, commit)
 
     def loaded(self, partition: int, epoch: int, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
@@ -193,12 +124,14 @@ class Coordinator:
 
         `exists`: whether a topic of that name exists. Offsets of other topics were left by a coordinator that ended
         before it could remove them."""
-        shard = self.shards.get(partition)
-        if shard is None or shard.epoch != epoch:
+        shard = self.shard_loading(partition, epoch)
+        if shard is None:
             return
         shard.loaded = True
         for id in shard.offsets:
             shard.groups.setdefault(id, Group(id))
+        for id in shard.foreign:
+            shard.groups.pop(id, None)
         for group in shard.groups.values():
             for member in group.members.values():
                 rebalance.touch(member, now.mono_ms)
@@ -217,6 +150,8 @@ class Coordinator:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
         elif isinstance(shard, ErrorCode):
             error = shard
+        elif group_id in shard.foreign:
+            error = ErrorCode.UNSUPPORTED_VERSION
         elif request.member_id and group_id not in shard.groups:
             error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not None:
@@ -315,6 +250,8 @@ class Coordinator:
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
+        if group_id in shard.foreign:
+            return ErrorCode.UNSUPPORTED_VERSION
         group = shard.groups.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -371,9 +308,6 @@ class Coordinator:
 
         for key, order, committed in written:
             pending.wrote(producer[0], group_id, key, order, committed)
-        if shard in self._compactions:
-            # What a compaction writes once more would stand behind these offsets, though it is older.
-            self._compacted(shard, False)
         self._write(
             shard,
             group_id,
@@ -395,17 +329,20 @@ class Coordinator:
         return () if isinstance(shard, ErrorCode) else shard.transactional.unstable(group_id)
 
     def fetch(self, group_id: str) -> dict[tuple[str, int], CommittedOffset] | ErrorCode:
-        """Committed offsets of a group (empty if there is none)."""
+        """Committed offsets of a group (empty if there is none); UNSUPPORTED_VERSION where one of them cannot be read: who
+        is told of no offset begins somewhere else."""
         shard = self.shard_of(group_id)
-        return shard if isinstance(shard, ErrorCode) else shard.offsets.get(group_id, {})
+        if isinstance(shard, ErrorCode):
+            return shard
+        return ErrorCode.UNSUPPORTED_VERSION if group_id in shard.unreadable else shard.offsets.get(group_id, {})
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[tuple[str, int]], then: Callable[[ErrorCode], None]
     ) -> None:
         """Remove committed offsets."""
         shard = self.shard_of(group_id)
-        if isinstance(shard, ErrorCode):
-            then(shard)
+        if isinstance(shard, ErrorCode) or group_id in shard.foreign:
+            then(shard if isinstance(shard, ErrorCode) else ErrorCode.UNSUPPORTED_VERSION)
         else:
             self._remove_offsets(shard, group_id, partitions, then)
 
@@ -414,16 +351,14 @@ class Coordinator:
     def group(self, group_id: str) -> Group | ErrorCode | None:
         """The group, None if there is none, or why this broker cannot tell."""
         shard = self.shard_of(group_id)
-        return shard if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        return ErrorCode.UNSUPPORTED_VERSION if group_id in shard.foreign else shard.groups.get(group_id)
 
     def groups(self) -> list[Group]:
         """Every group of every loaded shard, by id."""
         found = [group for shard in self.shards.values() if shard.loaded for group in shard.groups.values()]
         return sorted(found, key=lambda group: group.id)
-
-    def loading(self) -> bool:
-        """Whether some shard cannot answer yet."""
-        return any(not shard.loaded for shard in self.shards.values())
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Remove an empty group and its offsets. Meanwhile it is dead. For what was never written, nothing is
@@ -433,6 +368,9 @@ class Coordinator:
             then(shard)
             return
         group = shard.groups.get(group_id)
+        if group_id in shard.foreign:
+            then(ErrorCode.UNSUPPORTED_VERSION)
+            return
         if group is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
             return
@@ -449,11 +387,10 @@ class Coordinator:
             else:
                 group.state = GroupState.EMPTY
             then(error)
-            self._compact(shard)
 
         group.state = GroupState.DEAD
         records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
-        if group.value is not None:
+        if group.recorded:
             records.append((group_key(group_id), None))
         if records:
             self._write(shard, group_id, records, gone)
@@ -506,7 +443,7 @@ class Coordinator:
         loaded = [shard for shard in self.shards.values() if shard.loaded]
         for shard in loaded:
             self._forget_missing(shard, exists)
-        busy = {(pending.shard.partition, pending.group) for pending in self._pending.values()}
+        busy = self._on_their_way()
         for shard in loaded:
             for group in list(shard.groups.values()):
                 if group.state is GroupState.STABLE:
@@ -525,22 +462,6 @@ class Coordinator:
                     self.delete(group.id, lambda error: None)
                 elif old:
                     self.delete_offsets(group.id, old, lambda error: None)
-
-    def compact(self, partition: int) -> bool:
-        """Write once more what counts in a partition; its end comes out of `compacted`. False: not now, it is not loaded or
-        being compacted, or has offsets of open transactions."""
-        shard = self.shards.get(partition)
-        if shard is None or not shard.loaded or shard in self._compactions or shard.transactional:
-            return False
-        self._compactions[shard] = Compaction(shard)
-        self._compact(shard)
-        return True
-
-    def written(self, token: int, error: ErrorCode, now: Now) -> None:
-        """A write is committed, or failed."""
-        pending = self._pending.pop(token, None)
-        if pending is not None:
-            pending.then(error, now)
 
     # ---- inside
 
@@ -568,12 +489,12 @@ class Coordinator:
         for group_id, key, order, committed in shard.transactional.ended(producer_id, commit):
             shard.set(group_id, key, committed)
             shard.transactional.set(group_id, key, order)
-            if shard.loaded:
+            if shard.loaded and group_id not in shard.foreign:
                 shard.groups.setdefault(group_id, Group(group_id))
 
     def _forget(self, shard: Shard, topic: str) -> None:
         shard.transactional.forget_topic(topic)
-        for group_id in (*shard.offsets, *(id for id in shard.unsettled if id not in shard.offsets)):
+        for group_id in shard.with_offsets():
             keys = [key for key in shard.keys(group_id) if key[0] == topic]
             if keys:
                 self._remove_offsets(shard, group_id, keys, lambda error: None)
@@ -604,49 +525,12 @@ class Coordinator:
 
         records = [offset_record(group_id, *key, committed) for key, committed in offsets]
         token = self._write(shard, group_id, records, ended)
-        for key, committed in offsets:
-            shard.wrote(group_id, key, token, committed)
+        for key, _ in offsets:
+            shard.wrote(group_id, key, token)
 
-    def _compact(self, shard: Shard) -> None:
-        compaction = self._compactions.get(shard)
-        if compaction is None or compaction.writing:
-            return
-
-        def ended(error: ErrorCode, now: Now) -> None:
-            compaction.writing = False
-            if error is ErrorCode.NONE:
-                self._compact(shard)
-            else:
-                self._compacted(shard, False)
-
-        records = compaction.piece()
-        if records is None:
-            self._compacted(shard, True)
-        elif records:
-            compaction.writing = True
-            self._write(shard, "", records, ended)
-
-    def _compacted(self, shard: Shard, whole: bool) -> None:
-        self._compactions.pop(shard, None)
-        self.compacted.append(Compacted(shard.partition, shard.epoch, whole))
-
-    def _write_group(self, shard: Shard, group: Group, then: Callable[[ErrorCode, Now], None]) -> None:
-        record = group_record(group)
-        group.value = record[1]
-        self._write(shard, group.id, [record], then)
-
-    def _write(
-        self,
-        shard: Shard,
-        group: str,
-        records: Sequence[Record],
-        then: Callable[[ErrorCode, Now], None],
-        producer: tuple[int, int] | None = None,
-    ) -> int:
-        self._next_token += 1
-        self._pending[self._next_token] = Pending(shard, group, then)
-        self.writes.append(Write(self._next_token, shard.partition, records, producer))
-        return self._next_token
+    def _write_group(self, shard: Shard, group: Group, then: Then) -> None:
+        group.recorded = True
+        self._write(shard, group.id, [group_record(group)], then)
 
     def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
         if write:
@@ -658,7 +542,7 @@ class Coordinator:
             )
         self._schedule(group)
 
-    def _stabilise(self, group: Group) -> Callable[[ErrorCode, Now], None]:
+    def _stabilise(self, group: Group) -> Then:
         generation = group.generation
 
         def then(error: ErrorCode, now: Now) -> None:

@@ -1,19 +1,24 @@
 """Group state as records of `__consumer_offsets`, in Apache Kafka's own format.
 
-Key: int16 version, then fields. Version 1: an offset (group, topic, partition). Version 2: a group. Other key versions
-(KIP-848 groups, KIP-932 share groups) are kept in the log and skipped when it is read.
+Key: int16 version, then fields. Version 1: an offset (group, topic, partition). Version 2: a group. A group's name comes
+first in every kind, those of other protocols included (KIP-848 groups, KIP-932 share groups).
 Value: int16 version, then fields. Offsets are written in version 3, groups in version 3. A null value removes.
+
+Other kinds, values of other versions, and damaged values are never replaced or removed: `ForeignLine` says so, and the
+coordinator refuses to write anything of such a group.
 """
 
 from typing import NamedTuple
 
+from actors.broker.coordination import Record
 from actors.broker.groups.state import Group, GroupState, Member
+from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
 OFFSET_KEY, OFFSET_VALUE = 1, 3
+OFFSET_KEYS = (0, OFFSET_KEY)
+"""Very old versions of Apache Kafka wrote the first."""
 GROUP_KEY, GROUP_VALUE = 2, 3
-
-Record = tuple[bytes, bytes | None]
 
 
 class CommittedOffset(NamedTuple):
@@ -39,6 +44,17 @@ class GroupLine(NamedTuple):
 
     id: str
     group: Group | None
+
+
+class ForeignLine(NamedTuple):
+    """A record that cannot be read here, by what can be read of its key. `removed`: its removal. `offset`: of which topic
+    and partition, where it is one. `why`: a sentence."""
+
+    group: str
+    key: bytes
+    removed: bool
+    offset: tuple[str, int] | None
+    why: str
 
 
 def offset_record(group: str, topic: str, partition: int, committed: CommittedOffset | None) -> Record:
@@ -91,26 +107,34 @@ def group_key(id: str) -> bytes:
     return _versioned(GROUP_KEY, "group:GroupMetadataKey", 0, group=id)
 
 
-def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | None:
-    """Decode a record. None for kinds that are not used here. Raises WireError on a damaged one."""
+def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | ForeignLine | None:
+    """Decode a record. None for one that names no group. Raises WireError on a damaged key of a kind that is known."""
     if key is None or len(key) < 2:
         return None
-    version = int.from_bytes(key[:2], "big")
-    if version in (0, OFFSET_KEY):
+    kind = int.from_bytes(key[:2], "big")
+    if kind in OFFSET_KEYS:
         name, _ = decode("group:OffsetCommitKey", 0, memoryview(key), 2)
+        place = name.topic, name.partition
         if value is None:
-            return OffsetLine(name.group, name.topic, name.partition, None)
-        data, _ = decode("group:OffsetCommitValue", _version(value), memoryview(value), 2)
-        return OffsetLine(
-            name.group,
-            name.topic,
-            name.partition,
-            CommittedOffset(data.offset, data.leader_epoch, data.metadata, data.commit_timestamp),
-        )
-    if version == GROUP_KEY:
-        name, _ = decode("group:GroupMetadataKey", 0, memoryview(key), 2)
-        return GroupLine(name.group, None if value is None else _group(name.group, value))
-    return None
+            return OffsetLine(name.group, *place, None)
+        try:
+            data, _ = decode("group:OffsetCommitValue", _version(value), memoryview(value), 2)
+        except WireError as error:
+            return ForeignLine(name.group, key, False, place, f"an offset of group {name.group!r}: {error}")
+        committed = CommittedOffset(data.offset, data.leader_epoch, data.metadata, data.commit_timestamp)
+        return OffsetLine(name.group, *place, committed)
+    try:
+        id = decode("group:GroupMetadataKey", 0, memoryview(key), 2)[0].group
+    except WireError:
+        if kind == GROUP_KEY:
+            raise
+        return None
+    if kind != GROUP_KEY:
+        return ForeignLine(id, key, value is None, None, f"a record of kind {kind} of group {id!r}")
+    try:
+        return GroupLine(id, None if value is None else _group(id, value))
+    except WireError as error:
+        return ForeignLine(id, key, False, None, f"group {id!r}: {error}")
 
 
 def _group(id: str, value: bytes) -> Group:

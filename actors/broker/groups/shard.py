@@ -1,15 +1,18 @@
 """One partition of `__consumer_offsets` in its coordinator's memory: groups, committed offsets, and unfinished writes.
 
-This file alone decides which value of a key is visible, and which was written last. Rules:
+This file alone decides which value of a key is visible, and of which keys the log may have one. Rules:
 
 1. The visible value is the committed one.
 2. A key is unsettled from when a value, or its removal, is written until that is committed. If the write fails, it
    stays unsettled until a later write is committed, since the failed one may still be committed.
+3. A group with a record that this version cannot read is foreign while the log has that record. Nothing of it is written,
+   so that the version that knows the record finds it as it was. Its offsets may be read, save where one of them is what
+   cannot be read.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from actors.broker.groups.records import CommittedOffset
+from actors.broker.groups.records import CommittedOffset, ForeignLine
 from actors.broker.groups.state import Group
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
 from actors.wire.errors import ErrorCode
@@ -17,13 +20,6 @@ from actors.wire.errors import ErrorCode
 Key = tuple[str, int]
 """(topic, partition)"""
 NO_WRITE = 0
-
-
-class Unsettled(NamedTuple):
-    """The last write to a key. `token`: that of the write, NO_WRITE once it has failed. `committed` None: a removal."""
-
-    token: int
-    committed: CommittedOffset | None
 
 
 class Shard:
@@ -38,13 +34,24 @@ class Shard:
         self.loaded = False
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
-        self.unsettled: dict[str, dict[Key, Unsettled]] = {}
+        self.unsettled: dict[str, dict[Key, int]] = {}
+        """Group -> key -> token of the last write to it; NO_WRITE once that has failed."""
+        self.foreign: dict[str, set[bytes]] = {}
+        """Group -> keys of its records that cannot be read here. Invariant: no set is empty; once `loaded`, none of these
+        is in `groups`."""
+        self.unreadable: dict[str, set[bytes]] = {}
+        """Those of them that are offsets."""
         self.forgotten: set[str] = set()
         self.transactional = TransactionalOffsets()
 
     def keys(self, group: str) -> dict[Key, None]:
         """Every key of which the log may hold a value of this group."""
-        return dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
+        found = dict.fromkeys(self.offsets.get(group, ())) | dict.fromkeys(self.unsettled.get(group, ()))
+        return found | dict.fromkeys(self.transactional.unstable(group))
+
+    def with_offsets(self) -> Iterator[str]:
+        """Groups of which the log may hold an offset, each once."""
+        yield from dict.fromkeys((*self.offsets, *self.unsettled, *self.transactional.groups()))
 
     def set(self, group: str, key: Key, committed: CommittedOffset | None) -> None:
         """A value is committed, or its removal (None)."""
@@ -56,28 +63,40 @@ class Shard:
         else:
             offsets[key] = committed
 
-    def wrote(self, group: str, key: Key, token: int, committed: CommittedOffset | None) -> None:
+    def wrote(self, group: str, key: Key, token: int) -> None:
         """A value, or its removal, has been written and is not committed yet."""
-        self.unsettled.setdefault(group, {})[key] = Unsettled(token, committed)
+        self.unsettled.setdefault(group, {})[key] = token
 
     def settled(self, group: str, key: Key, token: int, error: ErrorCode) -> None:
         """The write `token` has ended. Later writes to the key have not."""
         unsettled = self.unsettled.get(group, {})
-        if key not in unsettled or unsettled[key].token != token:
+        if unsettled.get(key) != token:
             return
         if error is not ErrorCode.NONE:
-            unsettled[key] = Unsettled(NO_WRITE, None)
+            unsettled[key] = NO_WRITE
             return
         del unsettled[key]
         if not unsettled:
             del self.unsettled[group]
 
-    def last(self, group: str, key: Key) -> CommittedOffset | None:
-        """The value of a key that was written last: the unfinished one, or else the visible one."""
-        entry = self.unsettled.get(group, {}).get(key)
-        if entry is not None and entry.token != NO_WRITE:
-            return entry.committed
-        return self.offsets.get(group, {}).get(key)
+    def take_foreign(self, line: ForeignLine) -> bool:
+        """A record of the log that cannot be read, or its removal. Whether it is the first of its group."""
+        if line.removed:
+            self.known(line.group, line.key)
+            return False
+        first = line.group not in self.foreign
+        self.foreign.setdefault(line.group, set()).add(line.key)
+        if line.offset is not None:
+            self.unreadable.setdefault(line.group, set()).add(line.key)
+        return first
+
+    def known(self, group: str, key: bytes) -> None:
+        """What the log has of a key now can be read, or is its removal."""
+        for keys in (self.foreign, self.unreadable):
+            if group in keys:
+                keys[group].discard(key)
+                if not keys[group]:
+                    del keys[group]
 
     def drop(self, group: str) -> None:
         """The group is deleted, with all its committed offsets."""

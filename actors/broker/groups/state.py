@@ -115,8 +115,8 @@ class Group:
         self.newcomers = False
         self.state_wall_ms = -1
         """When the state last changed, wall clock: offsets of an empty group expire from then on."""
-        self.value: bytes | None = None
-        """The value of its record as it was written last; None: the log has no record."""
+        self.recorded = False
+        """A record of it was written: the log may have one."""
 
     def candidates(self) -> set[str]:
         """Protocols that every member names."""

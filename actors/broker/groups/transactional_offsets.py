@@ -8,6 +8,7 @@ One partition of `__consumer_offsets` in the memory of its coordinator. This fil
 3. The log's order decides: what was written for a key before its visible value is older than that, and never replaces it.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from actors.broker.groups.records import CommittedOffset
@@ -32,10 +33,6 @@ class TransactionalOffsets:
         """Producer id -> (group, key) -> entry. Invariant: no producer is without an entry."""
         self._unstable: dict[str, dict[Key, int]] = {}
         """Group -> key -> how many open transactions have written for it."""
-
-    def __bool__(self) -> bool:
-        """Whether a transaction is open."""
-        return bool(self._open)
 
     def next(self) -> int:
         """The place in the log of what is written now."""
@@ -88,6 +85,10 @@ class TransactionalOffsets:
     def unstable(self, group: str) -> dict[Key, int]:
         """Keys of a group for which open transactions have written. Not to be changed."""
         return self._unstable.get(group, {})
+
+    def groups(self) -> Collection[str]:
+        """Groups with unstable keys."""
+        return self._unstable
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: nothing that was written for it becomes visible."""

@@ -137,12 +137,11 @@ class LogCleaning:
             for producer_id, one in log.producers.by_id.items()
         ]
         if log.aborting:
-            entries = yield self._slice(log.all_aborted().__call__)
-            assert isinstance(entries, list)
-            self._entries = {one.last_offset: one for one in _rising(entries)}
+            read = log.all_aborted()
+            yield self._slice(lambda: self._learn(read()))
         yield from self._fill([one.segments for one in groups(log, found.first_uncleanable)])
         end_offset = found.first_uncleanable if self._whole else self._offsets.latest_offset + 1
-        transactions = self._transactions()
+        transactions = yield from self._transactions()
         cleaner = Cleaner(
             self._offsets,
             transactions,
@@ -166,7 +165,7 @@ class LogCleaning:
     # ---- the map
 
     def _fill(self, wanted: Sequence[Sequence[Segment]]) -> Generator[Effect, object, None]:
-        transactions, start = self._transactions(), self._found.first_dirty
+        transactions, start = (yield from self._transactions()), self._found.first_dirty
         segments = [segment for group in wanted for segment in group]
         behind = [segment.base_offset for segment in segments[1:]] + [self._found.first_uncleanable]
         for segment, end in zip(segments, behind, strict=True):
@@ -200,7 +199,7 @@ class LogCleaning:
     # ---- the segments
 
     def _clean(self, group: Group, cleaner: Cleaner, transactions: Transactions) -> Generator[Effect, object, None]:
-        log, first, before = self._log, group.segments[0], len(transactions.kept)
+        log, first = self._log, group.segments[0]
         cleaned = Segment(
             log.disk, log.directory, first.base_offset, log.settings.index_interval_bytes, first.created_ms, CLEANED
         )
@@ -217,12 +216,12 @@ class LogCleaning:
                 if len(left):
                     first_timestamp = int.from_bytes(left[35:43], "big", signed=True)
                     cleaned.append(left, first_timestamp, group.segments[-1].appended_ms)
+                for one in transactions.take_kept():
+                    cleaned.aborted.append(self._entries[one.last_offset])
                 self._count(stop - position, len(left))
                 position = stop
         cleaned.appended_ms = group.segments[-1].appended_ms
         cleaned.seal()
-        for one in transactions.kept[before:]:
-            cleaned.aborted.append(self._entries[one.last_offset])
         files = cleaned.write_index()
         if cleaned.aborted.exists:
             files += cleaned.aborted.write(sealed=True)
@@ -243,8 +242,17 @@ class LogCleaning:
 
     # ---- inside
 
-    def _transactions(self) -> Transactions:
-        return Transactions(Aborted(*one[:3]) for one in self._entries.values())
+    def _learn(self, entries: Sequence[Entry]) -> None:
+        """In a thread: there may be millions."""
+        self._entries = {one.last_offset: one for one in _rising(entries)}
+
+    def _transactions(self) -> Generator[Effect, object, Transactions]:
+        if not self._entries:
+            return Transactions()
+        entries = self._entries.values()
+        made = yield self._slice(lambda: Transactions(Aborted(*one[:3]) for one in entries))
+        assert isinstance(made, Transactions)
+        return made
 
     def _slice(self, job: Job) -> Slice:
         spent, self._bytes = self._bytes, 0

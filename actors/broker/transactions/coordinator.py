@@ -25,9 +25,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from actors.broker.java_hash import java_hash
+from actors.broker.coordination import Coordination, Then
 from actors.broker.transactions import rules
-from actors.broker.transactions.records import FLEXIBLE, Record, read, record
+from actors.broker.transactions.records import FLEXIBLE, read, record
 from actors.broker.transactions.rules import End, Fence, Init
 from actors.broker.transactions.shard import ENTRY_BYTES, PARTITION_BYTES, Entry, Held, Shard
 from actors.broker.transactions.state import (
@@ -64,16 +64,6 @@ class Settings(NamedTuple):
     expire_interval_ms: int
 
 
-class Write(NamedTuple):
-    """Records for one partition of `__transaction_state`; report the end with `written(token, error, now)`."""
-
-    token: int
-    partition: int
-    records: Sequence[Record]
-    producer: tuple[int, int] | None = None
-    """Of the batch: none, the coordinator's records belong to no transaction."""
-
-
 class Producer(NamedTuple):
     """The verdict of InitProducerId and EndTxn."""
 
@@ -102,29 +92,17 @@ class Ending(NamedTuple):
         return self.transaction.state is State.PREPARE_COMMIT
 
 
-class _Pending(NamedTuple):
-    """A write on its way."""
-
-    shard: Shard
-    then: Callable[[ErrorCode, Now], None]
-
-
-class Coordinator:
+class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
     def __init__(self, settings: Settings, take_id: rules.TakeId, version: Callable[[], int]) -> None:
         """`take_id`: a producer id that nobody has, None while none is here. `version`: `transaction.version` now."""
+        super().__init__(settings.partitions, Shard)
         self.settings = settings
-        self.partitions = settings.partitions
-        """Partitions of `__transaction_state`: where each id is found."""
-        self.shards: dict[int, Shard] = {}
         self.answers: list[tuple[int, Producer | Added]] = []
-        self.writes: list[Write] = []
         self.endings: list[Ending] = []
         self._take_id = take_id
         self._version = version
-        self._pending: dict[int, _Pending] = {}
-        self._next_token = 0
         self._held: deque[tuple[int, Entry]] = deque()
         """Ids with requests that wait, and until when, the next one first."""
         self._retries: list[tuple[int, Ending]] = []
@@ -133,48 +111,9 @@ class Coordinator:
         self._suspects: deque[tuple[Shard, str]] = deque()
         """Ids that are still to be looked at for whether they have expired."""
 
-    # ---- which partition
-
-    def partition_of(self, id: str) -> int:
-        """As Apache Kafka: Java's string hash without its sign bit, modulo the number of partitions."""
-        return (java_hash(id) & 0x7FFFFFFF) % self.partitions
-
-    def shard_of(self, id: str) -> Shard | ErrorCode:
-        """The loaded shard of an id, or why there is none."""
-        shard = self.shards.get(self.partition_of(id))
-        if shard is None:
-            return ErrorCode.NOT_COORDINATOR
-        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-    def resized(self, partitions: int | None) -> list[tuple[int, int]]:
-        """`__transaction_state` has so many partitions; None: there is none, and the settings say how many it will have.
-
-        Ids are in other places then: what is led is lost, to be gained anew; (partition, epoch) of each."""
-        partitions = self.settings.partitions if partitions is None else partitions
-        if partitions == self.partitions:
-            return []
-        led = [(shard.partition, shard.epoch) for shard in self.shards.values()]
-        for partition, _ in led:
-            self.lost(partition)
-        self.partitions = partitions
-        return led
-
     # ---- leadership and loading
 
-    def gained(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition now; its log is to be loaded."""
-        self.lost(partition)
-        self.shards[partition] = Shard(partition, epoch)
-
-    def lost(self, partition: int) -> None:
-        """It does so no more."""
-        shard = self.shards.pop(partition, None)
-        if shard is None:
-            return
-        for token, pending in sorted(self._pending.items()):
-            if pending.shard is shard:
-                del self._pending[token]
-                pending.then(ErrorCode.NOT_COORDINATOR, Now(0, 0))
+    def _unload(self, shard: Shard) -> None:
         for entry in shard.entries.values():
             self._wake(entry, Now(0, 0))
 
@@ -184,9 +123,9 @@ class Coordinator:
         """Replay a slice of the partition's log, oldest first. Ignored if leadership changed meanwhile.
 
         Damaged records are passed over: a sentence about each. So is a value of a later version, but its id is refused."""
-        shard = self.shards.get(partition)
+        shard = self.shard_loading(partition, epoch)
         strange: list[str] = []
-        if shard is None or shard.epoch != epoch or shard.loaded:
+        if shard is None:
             return strange
         for key, value in records:
             try:
@@ -205,8 +144,8 @@ class Coordinator:
 
     def loaded(self, partition: int, epoch: int) -> None:
         """The whole log has been replayed; the shard serves, and goes on with the ends that were prepared."""
-        shard = self.shards.get(partition)
-        if shard is None or shard.epoch != epoch:
+        shard = self.shard_loading(partition, epoch)
+        if shard is None:
             return
         shard.loaded = True
         for entry in shard.entries.values():
@@ -354,10 +293,6 @@ class Coordinator:
             if entry.pending is not State.DEAD
         ]
 
-    def loading(self) -> bool:
-        """Whether some shard cannot answer yet."""
-        return any(not shard.loaded for shard in self.shards.values())
-
     # ---- markers
 
     def marked(self, ending: Ending, now: Now) -> None:
@@ -416,12 +351,6 @@ class Coordinator:
         if self.shards:
             due_ms = min(due_ms, self._abort_ms, self._expire_ms)
         return due_ms
-
-    def written(self, token: int, error: ErrorCode, now: Now) -> None:
-        """A write is committed, or failed."""
-        pending = self._pending.pop(token, None)
-        if pending is not None:
-            pending.then(error, now)
 
     # ---- inside
 
@@ -492,7 +421,7 @@ class Coordinator:
             and ending.entry.transaction is ending.transaction
         )
 
-    def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Callable[[ErrorCode, Now], None]) -> None:
+    def _step(self, shard: Shard, entry: Entry, following: Transaction, then: Then) -> None:
         """Write the next value of an id; it holds, and `then` hears, once it is committed."""
 
         def written(error: ErrorCode, now: Now) -> None:
@@ -503,12 +432,7 @@ class Coordinator:
 
         entry.pending = following.state
         version = FLEXIBLE if self._version() >= 1 else 0
-        self._write(shard, [record(entry.id, following, version)], written)
-
-    def _write(self, shard: Shard, records: Sequence[Record], then: Callable[[ErrorCode, Now], None]) -> None:
-        self._next_token += 1
-        self._pending[self._next_token] = _Pending(shard, then)
-        self.writes.append(Write(self._next_token, shard.partition, records))
+        self._write(shard, entry.id, [record(entry.id, following, version)], written)
 
     def _abort_timed_out(self, now: Now) -> None:
         for shard in self.shards.values():
@@ -547,7 +471,7 @@ class Coordinator:
 
         for entry in entries:
             entry.pending = State.DEAD
-        self._write(shard, [record(entry.id, None, 0) for entry in entries], written)
+        self._write(shard, "", [record(entry.id, None, 0) for entry in entries], written)
 
 
 def _ends(entry: Entry) -> bool:

@@ -10,6 +10,7 @@ producer id to nobody and leave its transaction open.
 
 from typing import NamedTuple
 
+from actors.broker.coordination import Record
 from actors.broker.transactions.state import AT_REST, BY_NUMBER, NO_EPOCH, NO_ID, NO_TIME_MS, State, Transaction
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
@@ -18,8 +19,6 @@ KEY, VALUE = "transaction:TransactionLogKey", "transaction:TransactionLogValue"
 KEY_VERSION = 0
 FLEXIBLE = 1
 VERSIONS = range(2)
-
-Record = tuple[bytes, bytes | None]
 
 
 class Line(NamedTuple):

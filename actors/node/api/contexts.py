@@ -19,6 +19,7 @@ from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.log_dir_moves import LogDirMoves
@@ -84,6 +85,7 @@ class BrokerContext(Context):
     suspected_leaders: SuspectedLeaders
     recently_fenced: RecentlyFenced
     quotas: ClientQuotas
+    telemetry: ClientTelemetry
 
     @staticmethod
     def of(
@@ -121,6 +123,7 @@ class BrokerContext(Context):
             role.suspected_leaders,
             role.recently_fenced,
             role.quotas,
+            role.telemetry,
         )
 
 

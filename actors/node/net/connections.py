@@ -80,6 +80,7 @@ class Connection:
         "muted_until_ms",
         "paused",
         "peer_host",
+        "peer_port",
         "principal",
         "replica",
         "sent",
@@ -92,14 +93,21 @@ class Connection:
     )
 
     def __init__(
-        self, id: int, kind: Listener, listener_name: str, peer_host: str, apis: Mapping[int, Api] = NOTHING_SERVED
+        self,
+        id: int,
+        kind: Listener,
+        listener_name: str,
+        peer_host: str,
+        apis: Mapping[int, Api] = NOTHING_SERVED,
+        peer_port: int = 0,
     ) -> None:
-        """`apis`: the rows that its listener serves, by API key."""
+        """`apis`: the rows that its listener serves, by API key. `peer_port`: 0: not known."""
         self.id = id
         self.kind = kind
         self.apis = apis
         self.listener_name = listener_name
         self.peer_host = peer_host
+        self.peer_port = peer_port
         self.principal = "User:ANONYMOUS"
         self.slots: deque[Slot] = deque()
         self.waiting: deque[memoryview] = deque()

@@ -74,14 +74,14 @@ class RequestChannel:
 
     # ---- inputs
 
-    def connected(self, conn: int, listener: str, peer_host: str) -> None:
+    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int = 0) -> None:
         """A peer has connected to `listener`."""
         kind = self._kinds[listener]
         if self.delay_of is not None and kind is Listener.CLIENT and (delay_ms := self.delay_of(peer_host)):
             self._delayed[conn] = None
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self._close_delayed(conn))
             return
-        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind]))
+        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind], peer_port))
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

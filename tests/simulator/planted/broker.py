@@ -7,8 +7,7 @@ from actors.broker import isr as isr_rules
 from actors.broker import reading
 from actors.broker.admission import Refused
 from actors.broker.fetchers import Fetcher
-from actors.broker.groups.coordinator import Compacted, Coordinator
-from actors.broker.groups.shard import Shard
+from actors.broker.groups.coordinator import Coordinator
 from actors.broker.isr import Isr, View
 from actors.broker.lifecycle import Lifecycle, State
 from actors.broker.log.log import PartitionLog
@@ -18,11 +17,13 @@ from actors.broker.partition import Assignment, Became, Partition
 from actors.controller import isr as controller_isr
 from actors.node.node import Node
 from actors.node.roles.broker.applier import MetadataApplier
+from actors.node.roles.broker.coordinator_loading import Loading
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
+from fastpath.records import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
 
 
@@ -283,23 +284,28 @@ def offsets_of_a_lost_coordinator_kept() -> Sequence[Patch]:
 
 
 @mistake("compacted")
-def offsets_on_their_way_overlooked_when_compacted() -> Sequence[Patch]:
-    """Compaction writes visible offsets again after the newer ones that are on their way."""
-    return [instead(Shard, "last", lambda shard, group, key: shard.offsets.get(group, {}).get(key))]
+def offsets_behind_a_gap_not_loaded() -> Sequence[Patch]:
+    """A new coordinator passes over what lies behind a gap that the cleaner has left."""
+    take = Loading._take
 
+    def until_the_gap(loading: Loading, data: Any) -> int:
+        headers = batches.headers(data)
+        first = headers[0].base_offset
+        expected = loading.__dict__.setdefault("expected", first)
+        behind = headers[-1].last_offset + 1
+        if first == expected:
+            end = len(data)
+            for header in headers:
+                if header.base_offset != expected:
+                    end = header.position
+                    break
+                expected = header.last_offset + 1
+            loading.__dict__["expected"] = expected
+            if end:
+                take(loading, data[:end])
+        return behind
 
-@mistake("compacted")
-def offsets_dropped_before_they_are_written_once_more() -> Sequence[Patch]:
-    """The log start moves when the compaction begins, not when it is committed."""
-    compact = Coordinator.compact
-
-    def hasty(self: Coordinator, partition: int) -> bool:
-        begun = compact(self, partition)
-        if begun:
-            self.compacted.append(Compacted(partition, self.shards[partition].epoch, True))
-        return begun
-
-    return [instead(Coordinator, "compact", hasty)]
+    return [instead(Loading, "_take", until_the_gap)]
 
 
 @mistake("groups")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
-from actors.broker.groups import offsets_compaction
 from tests.simulator import faults, simulation, world
 from tests.simulator.checkers.hooks import Violation
 from tests.simulator.clients import member
@@ -57,8 +56,6 @@ class Kind(NamedTuple):
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
     """Of producers of compacted topics."""
-    piece_bytes: int = offsets_compaction.PIECE_BYTES
-    """The segment size of offsets that are compacted."""
 
 
 def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
@@ -79,7 +76,6 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),
             (world, "SYNC_US", kind.sync_us),
-            (offsets_compaction, "PIECE_BYTES", kind.piece_bytes),
         ):
             stack.enter_context(instead(owner, name, value))
         one = Simulation(seed)

@@ -91,8 +91,8 @@ async def _looking(client: Client, pause_ms: int, factor: int) -> None:
 
 
 async def _compacted(client: Client, pause_ms: int, factor: int) -> None:
-    """A few commits fill a segment of the offsets, and a client fetches a group's offsets all the time."""
-    await alter(client, OFFSETS_TOPIC, {"internal.segment.bytes": "1200"})
+    """A few commits fill a segment of the offsets, which are cleaned all the time; a client fetches offsets of a group."""
+    await alter(client, OFFSETS_TOPIC, {"internal.segment.bytes": "1200", "min.cleanable.dirty.ratio": "0.01"})
     await _looking(client, pause_ms, factor)
 
 
@@ -193,6 +193,15 @@ def _relocated(seed: int) -> Shape:
     return shape._replace(directories=2, compacted=compacted, relocated=True)
 
 
+_members = _shape(
+    "compacted", [_topic("t0", 2, 3, 1)], REBALANCED | RETAINED | simulation.CLEANER, members=3, churn=True
+)
+
+
+def _offsets_cleaned(seed: int) -> Shape:
+    return _members(seed)._replace(cleaned=(OFFSETS_TOPIC,))
+
+
 def _away(seed: int) -> Shape:
     return _paired(seed)._replace(directories=2)
 
@@ -260,13 +269,12 @@ WORLDS: dict[str, Kind] = {
         commits_ms=(10, 200),
     ),
     "compacted": Kind(
-        _shape("compacted", [_topic("t0", 2, 3, 1)], REBALANCED | RETAINED, members=3, churn=True),
+        _offsets_cleaned,
         partial(AimedFaults, menu=GROUPS | {"broker loses power": 3, "disk lost": 1}),
         operator=_compacted,
         faulty_ms=15_000,
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
-        piece_bytes=100,
     ),
     "cleaned": Kind(
         _cleaned,

@@ -448,7 +448,10 @@ class Lab:
                 lambda late: self._settle(node, pending, name, version, answer.again(late)),
             )
         elif isinstance(answer, Later):
-            result = to_end(answer.job)
+            try:
+                result = to_end(answer.job)
+            except Exception as error:
+                result = error  # as the host hands it over
             self._settle(node, pending, name, version, answer.then(result))
         else:
             assert isinstance(answer, Held | Forward)

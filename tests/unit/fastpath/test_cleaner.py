@@ -100,7 +100,9 @@ def _cleaned(
     left, position = cleaner.clean(data, 0, len(data), end)
     assert position == len(data) and cleaner.bytes_written == len(left)
     expected = twin.clean(plain, known, last, data, now_ms=NOW, delete_retention_ms=1_000, last_offset=end)
-    return bytes(left), expected, transactions.kept, known.kept
+    kept = transactions.take_kept()
+    assert transactions.take_kept() == [], "nothing is told twice"
+    return bytes(left), expected, kept, known.kept
 
 
 @settings(max_examples=200, deadline=None)

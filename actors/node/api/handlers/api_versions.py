@@ -21,6 +21,7 @@ from actors.wire.messages import message
 
 KEY = 18
 NAMED_FROM = 3
+TELEMETRY = 71, 72
 FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS))
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""
@@ -43,10 +44,14 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
         SOFTWARE.fullmatch(request.client_software_name) and SOFTWARE.fullmatch(request.client_software_version)
     ):
         return Done(response(error_code=ErrorCode.INVALID_REQUEST))
+    telemetry = isinstance(context, BrokerContext) and context.telemetry.on
+    if telemetry and call.api_version >= NAMED_FROM:
+        assert isinstance(context, BrokerContext)
+        context.telemetry.introduced(call.connection, request.client_software_name, request.client_software_version)
     epoch, finalized = _finalized(context, call)
     return Done(
         response(
-            api_keys=_served(context.family, call.listener),
+            api_keys=_served(context.family, call.listener, telemetry),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -62,12 +67,15 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
 
 
 @cache
-def _served(family: str, listener: Listener) -> list[Any]:
-    """Every API of a listener with its versions. Nobody changes the list: a new client asks for it first of all."""
+def _served(family: str, listener: Listener, telemetry: bool) -> list[Any]:
+    """Every API of a listener with its versions, those of telemetry only where clients are asked for their metrics. Nobody
+    changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
     rows = sorted(TABLE[family][listener].items())
     return [
-        kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1) for key, api in rows
+        kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1)
+        for key, api in rows
+        if telemetry or key not in TELEMETRY
     ]
 
 

@@ -8,9 +8,9 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading, INVALID_REGUL
 
 from typing import Any
 
+from actors.broker.patterns import Pattern, Refused
 from actors.broker.transactions.state import BY_NAME
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.patterns import Pattern, Refused
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener

@@ -1,22 +1,30 @@
 """Where a coordinator lives: an internal topic, and a state machine for each of its partitions that this broker leads.
 
-The machine decides; this file alone carries out, the same for every coordinator:
+The machine decides; this file alone carries out, the same for every coordinator. A coordinator brings its machine, and
+what it does besides in `loaded` and `carry_out`.
 
-1. **Load.** A new leader reads its partition into the machine before it answers (`coordinator_loading.py`).
-2. **Write.** What the machine wants remembered is appended to the partition as acks=all, and the machine hears how that
-   ended.
-3. **Answer when committed.** A request stands under a ticket until the machine has its verdict; with its connection it goes.
-4. **Unload.** A partition that is led no more takes its state with it.
+1. **Which partitions.** The topic itself says where a name is found; the configuration, only until the topic exists.
+2. **Load.** A new leader reads its partition into the machine before it answers (`coordinator_loading.py`).
+3. **Write.** What the machine wants remembered is appended to the partition as acks=all, and the machine hears how that
+   ended. All that a turn has written to a partition shares batches of at most max.message.bytes, where one write alone does
+   not need more; none is cut. What belongs to a producer's transaction is a batch of its own, appended at once: it was
+   found to belong to an open transaction just now.
+4. **Order.** The log has the writes to a partition in the order in which the machine began them.
+5. **Answer when committed.** A request stands under a ticket until the machine has its verdict; with its connection it goes.
+6. **Unload.** A partition that is led no more takes its state with it, and what was not appended yet.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
+from actors.broker.coordination import Write
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_loading import Loadable, Loading
+from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.answers import Answer, Done, Parked
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Now
@@ -25,6 +33,9 @@ from fastpath.records import batch
 
 NEVER_MS = 1 << 62
 TRANSACTIONAL = 0x10
+HEADER_BYTES = 61
+RECORD_BYTES = 24
+"""What a record takes in a batch besides key and value, at most."""
 CODES = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
@@ -36,98 +47,97 @@ CODES = {
 """What an error of the partition's log is to whoever asked the coordinator."""
 
 
-class Write(Protocol):
-    """Records that a machine wants in its partition."""
-
-    @property
-    def partition(self) -> int: ...
-    @property
-    def token(self) -> int: ...
-    @property
-    def records(self) -> Sequence[tuple[bytes, bytes | None]]: ...
-    @property
-    def producer(self) -> tuple[int, int] | None:
-        """Producer id and epoch of the transaction that they belong to, if they belong to one."""
-        ...
-
-
 class Machine(Loadable, Protocol):
     """The state of all partitions that are led here. It sends nothing: `answers` and `writes` gather."""
 
     answers: list[tuple[int, Any]]
     """(ticket, verdict)."""
-    writes: Any
-    """List of Write."""
+    writes: list[Write]
 
+    def resized(self, partitions: int | None) -> list[tuple[int, int]]: ...
     def gained(self, partition: int, epoch: int) -> None: ...
     def lost(self, partition: int) -> None: ...
     def written(self, token: int, error: ErrorCode, now: Now) -> None: ...
 
 
-class Coordinated(Protocol):
-    """What one kind of coordinator does besides."""
-
-    def loaded(self, partition: Partition, epoch: int) -> None:
-        """All that the log says is in the machine."""
-        ...
-
-    def unloaded(self, number: int) -> None: ...
-    def committed(self, number: int, size: int) -> None:
-        """So many bytes of a partition are committed; told before the machine is."""
-        ...
-
-    def pending(self) -> bool:
-        """Whether the machine has decided something of which only this coordinator knows."""
-        ...
-
-    def carry_out(self) -> None: ...
+M = TypeVar("M", bound=Machine)
 
 
-class CoordinatorHost:
+class CoordinatorHost(Generic[M]):
     """One coordinator of this broker."""
 
     def __init__(
         self,
         runtime: Runtime,
         requests: RequestChannel,
+        cache: MetadataCache,
         replicas: Replicas,
         appends: Appends,
         topic: str,
-        machine: Machine,
-        coordinated: Coordinated,
+        machine: M,
     ) -> None:
         """`topic`: the internal topic that holds its state."""
+        self.machine = machine
+        self.topic = topic
         self._runtime = runtime
         self._requests = requests
+        self._cache = cache
         self._replicas = replicas
         self._appends = appends
-        self.topic = topic
-        self._machine = machine
-        self._coordinated = coordinated
         self._next_ticket = 0
         self._verdicts: dict[int, Any] = {}
         self._waiting: set[int] = set()
         self._asked: dict[int, set[int]] = {}
         """Connection -> tickets of its requests that are not answered yet, while it is there."""
+        self._queued: dict[int, deque[Write]] = {}
+        """Partition -> what is to be appended when the turn ends, in order."""
+
+    # ---- what one kind of coordinator does besides
+
+    def loaded(self, partition: Partition, epoch: int) -> None:
+        """All that the log says is in the machine: it may serve."""
+        raise NotImplementedError
+
+    def carry_out(self) -> bool:
+        """Do what the machine has decided besides answers and writes; whether there was anything."""
+        return False
 
     # ---- leaderships
 
-    def gain(self, partition: int, epoch: int) -> None:
+    def became_leader(self, topic: str, partition: int, epoch: int) -> None:
         """This broker leads a partition in a new epoch."""
-        self._machine.gained(partition, epoch)
-        self._coordinated.unloaded(partition)
+        if topic == self.topic:
+            self.count_partitions()
+            self._gain(partition, epoch)
+
+    def resigned(self, topic: str, partition: int) -> None:
+        """It leads it no more."""
+        if topic == self.topic:
+            self._lost(partition)
+
+    def count_partitions(self) -> None:
+        """The image has moved, and with it perhaps the number of partitions."""
+        image = self._cache.image
+        topic = image.topic(self.topic)
+        for partition, epoch in self.machine.resized(len(image.topic_partitions(topic)) if topic >= 0 else None):
+            self._gain(partition, epoch)
+        self.drain()
+
+    def _gain(self, partition: int, epoch: int) -> None:
+        self.machine.gained(partition, epoch)
+        self._queued.pop(partition, None)
         found = self._replicas.get(self.topic, partition)
         if found is not None:
-            Loading(self._runtime, self._replicas, self._machine, found, self._loaded, self.lost).go_on(0)
+            Loading(self._runtime, self._replicas, self.machine, found, self._loaded, self._lost).go_on(0)
 
-    def lost(self, partition: int) -> None:
+    def _lost(self, partition: int) -> None:
         """Another broker coordinates what is in that partition, or none does."""
-        self._machine.lost(partition)
-        self._coordinated.unloaded(partition)
+        self.machine.lost(partition)
+        self._queued.pop(partition, None)
         self.drain()
 
     def _loaded(self, partition: Partition, epoch: int) -> None:
-        self._coordinated.loaded(partition, epoch)
+        self.loaded(partition, epoch)
         self.drain()
 
     # ---- requests
@@ -186,9 +196,9 @@ class CoordinatorHost:
     # ---- what the machine has decided
 
     def drain(self) -> None:
-        """Carry it out."""
-        machine = self._machine
-        while machine.writes or machine.answers or self._coordinated.pending():
+        """Carry it out; what is written plainly, when the turn ends."""
+        machine = self.machine
+        while machine.writes or machine.answers or self.carry_out():
             answers, machine.answers = machine.answers, []
             for ticket, verdict in answers:
                 if ticket in self._waiting:
@@ -196,27 +206,51 @@ class CoordinatorHost:
                     self._runtime.waiting.signal((self.topic, ticket))
             writes, machine.writes = machine.writes, []
             for write in writes:
-                self._append(write)
-            self._coordinated.carry_out()
+                self._queued.setdefault(write.partition, deque()).append(write)
+            for partition in dict.fromkeys(write.partition for write in writes if write.producer is not None):
+                self._append(partition)
 
-    def _append(self, write: Write) -> None:
-        wall_ms = self._runtime.now.wall_ms
-        if write.producer is None:
+    def append(self) -> None:
+        """Append what has gathered. It may lead to more, which is appended next time."""
+        if self._queued:
+            for partition in list(self._queued):
+                self._append(partition)
+
+    def _append(self, number: int) -> None:
+        """What has gathered for one partition, in as few batches as may be."""
+        partition = self._replicas.get(self.topic, number)
+        bytes_max = partition.log.settings.max_message_bytes if partition is not None else 0
+        queued = self._queued.pop(number)
+        while queued:
+            shared = [queued.popleft()]
+            size = HEADER_BYTES + _size(shared[0])
+            while queued and shared[0].producer is None and queued[0].producer is None:
+                size += _size(queued[0])
+                if size > bytes_max:
+                    break
+                shared.append(queued.popleft())
+            self._append_batch(shared)
+
+    def _append_batch(self, writes: list[Write]) -> None:
+        """One batch with the records of several writes."""
+        wall_ms, producer = self._runtime.now.wall_ms, writes[0].producer
+        if producer is None:
             builder = batch.Builder(timestamp_ms=wall_ms)
         else:
-            id, epoch = write.producer
             builder = batch.Builder(
-                attributes=TRANSACTIONAL, producer_id=id, producer_epoch=epoch, timestamp_ms=wall_ms
+                attributes=TRANSACTIONAL, producer_id=producer[0], producer_epoch=producer[1], timestamp_ms=wall_ms
             )
-        for key, value in write.records:
-            builder.append(key, value)
-        data = builder.build()
+        for write in writes:
+            for key, value in write.records:
+                builder.append(key, value)
 
         def then(error: ErrorCode) -> None:
-            if error is ErrorCode.NONE:
-                self._coordinated.committed(write.partition, size)
-            self._machine.written(write.token, CODES.get(error, error), self._runtime.now)
+            for write in writes:
+                self.machine.written(write.token, CODES.get(error, error), self._runtime.now)
             self.drain()
 
-        size = len(data)
-        self._appends.append_internal(self.topic, write.partition, data, then)
+        self._appends.append_internal(self.topic, writes[0].partition, builder.build(), then)
+
+
+def _size(write: Write) -> int:
+    return sum(RECORD_BYTES + len(key) + len(value or b"") for key, value in write.records)

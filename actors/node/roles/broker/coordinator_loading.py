@@ -5,7 +5,7 @@ What this file alone decides: which failure ends a loading, and which is tried a
 1. A slice of a few hundred kilobytes a turn, so that the loop never stalls.
 2. Nothing is taken in that was not verified. A damaged partition is given up: the heartbeat reports it, another member of
    its ISR leads it and loads it; until then nobody coordinates what is in it.
-3. A record that is sound but means nothing here is passed over: every replica has the same.
+3. A record that is sound but means nothing here is passed over: every replica has the same. The first `TOLD_MAX` are told.
 4. Nothing is told before all that was there is committed: the next leader might not have it.
 5. Any other failure of a read is tried again, as long as this leadership lasts.
 """
@@ -24,6 +24,7 @@ from fastpath.records import batch
 
 SLICE_BYTES = 1 << 18
 RETRY_MS = 1000
+TOLD_MAX = 20
 TRANSACTIONAL, CONTROL = markers.TRANSACTIONAL, markers.CONTROL
 
 
@@ -66,6 +67,8 @@ class Loading:
         self._given_up = given_up
         self._shard = machine.shards[partition.number]
         self._epoch: int = self._shard.epoch
+        self._strange = 0
+        """Sentences about what could not be understood."""
 
     def go_on(self, offset: int, warm: Any = None) -> None:
         """Take in the slice at `offset`. `warm`: it, or the exception, as a job outside the loop has brought it."""
@@ -87,6 +90,9 @@ class Loading:
         elif not found.records and partition.high_watermark < found.offset:
             runtime.waiting.park([partition.committed], FAR_MS, lambda expired: self.go_on(found.offset))
         elif not found.records:
+            if self._strange > TOLD_MAX:
+                left = self._strange - TOLD_MAX
+                runtime.log.warning(f"passed over what cannot be understood in {partition!r} {left} times more")
             self._loaded(partition, self._epoch)
         else:
             following = self._take(found.records)
@@ -107,7 +113,8 @@ class Loading:
                 strange = self._machine.load(self._partition.number, self._epoch, records, producer_id)
             except batch.CorruptBatch as error:
                 strange = [error.reason]
-            for reason in strange:
+            for reason in strange[: max(0, TOLD_MAX - self._strange)]:
                 where = f"the batch at {header.base_offset} of {self._partition!r}"
                 self._runtime.log.warning(f"passed over what cannot be understood in {where}: {reason}")
+            self._strange += len(strange)
         return headers[-1].last_offset + 1

@@ -25,6 +25,7 @@ from actors.node.roles.broker.alter_isr import AlterIsr
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.applier import MetadataApplier
 from actors.node.roles.broker.client_quotas import ClientQuotas
+from actors.node.roles.broker.client_telemetry import ClientTelemetry
 from actors.node.roles.broker.gathered import Gathered
 from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
@@ -98,9 +99,10 @@ class BrokerRole:
         self.transactions = TransactionCoordinator(
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
         )
+        self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache)
-        coordinators = (self.groups, self.transactions)
-        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, coordinators)
+        self._coordinators = (self.groups, self.transactions)
+        self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
         self.replication = Replication(
             runtime,
             channels,
@@ -159,8 +161,8 @@ class BrokerRole:
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
         self.quotas.changed()
-        self.groups.count_partitions()
-        self.transactions.count_partitions()
+        for one in self._coordinators:
+            one.count_partitions()
         self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
@@ -185,8 +187,8 @@ class BrokerRole:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
         self.quotas.refresh()
-        self.groups.count_partitions()
-        self.transactions.count_partitions()
+        for one in self._coordinators:
+            one.count_partitions()
         if self._started and not self.applier.caught_up:
             self.applier.catch_up(self._image_deltas.whole)
         self.gathered.run()
@@ -216,14 +218,20 @@ class BrokerRole:
             if self.storage.resumed:
                 self.moves.tick()
             self._snapshots.tick(self.cache.image, now)
-        self.groups.tick(now)
-        self.transactions.tick(now)
+        for one in self._coordinators:
+            one.tick(now)
         self.gathered.run()
+
+    def append(self) -> None:
+        """The requests of the turn are done: what they have its coordinators write goes into the logs."""
+        for one in self._coordinators:
+            one.append()
 
     def end(self) -> None:
         """End of the turn: what has gathered leaves."""
         if not self._started:
             return
+        self.append()
         self.storage.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()

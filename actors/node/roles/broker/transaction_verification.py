@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from actors.broker.admission import Refused
-from actors.broker.java_hash import java_hash
+from actors.broker.coordination import partition_of
 from actors.broker.partition import Partition
 from actors.broker.transactions.state import TopicPartition
 from actors.metadata.topic_names import TRANSACTIONS_TOPIC
@@ -188,7 +188,7 @@ class TransactionVerification:
         image = self._cache.image
         topic = image.topic(TRANSACTIONS_TOPIC)
         count = len(image.topic_partitions(topic)) if topic >= 0 else 0
-        row = image.partition(topic, (java_hash(ask.transactional_id) & 0x7FFFFFFF) % count) if count else -1
+        row = image.partition(topic, partition_of(ask.transactional_id, count)) if count else -1
         leader = image.leader(row) if row >= 0 else -1
         if leader < 0:
             self._answer(ask, ErrorCode.COORDINATOR_NOT_AVAILABLE)

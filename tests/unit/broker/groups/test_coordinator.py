@@ -1,15 +1,20 @@
 """Classic groups: who is in, which generation, what is answered when, and what survives in the log."""
 
+from unittest.mock import ANY
+
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
+from actors.broker.coordination import Record
 from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.records import (
     CommittedOffset,
+    ForeignLine,
     GroupLine,
     OffsetLine,
-    Record,
+    group_key,
     group_record,
     offset_record,
     read,
@@ -428,20 +433,98 @@ def test_another_coordinator_knows_all_that_was_committed() -> None:
     assert not group.members, "members that do not show up after the move expire"
 
 
-def test_a_record_that_means_nothing_here_is_passed_over_when_a_shard_is_loaded() -> None:
+def loaded(*records: tuple[bytes | None, bytes | None]) -> tuple[World, list[str]]:
+    """A coordinator that has loaded this log, and what it says of it."""
     world = World()
-    commit(world, 42)
-    heir = World()
-    heir.machine.gained(0, 2)
-    key, _ = world.log[0]
-    later = offset_record("g", "u", 0, CommittedOffset(1, -1, "", 5))
-    strange = heir.machine.load(
-        0, 2, [*world.log, (key, b"\x00\x63of a later release"), (b"\x00\x01\xff", None), later]
-    )
-    assert len(strange) == 2
-    heir.machine.loaded(0, 2, heir.now)
+    world.machine.gained(0, 2)
+    strange = world.machine.load(0, 2, records)
+    world.machine.loaded(0, 2, world.now)
+    return world, strange
+
+
+def test_a_key_that_means_nothing_here_is_passed_over_when_a_shard_is_loaded() -> None:
+    first, later = (offset_record("g", "u", 0, CommittedOffset(offset, -1, "", 5)) for offset in (1, 2))
+    heir, strange = loaded(first, (b"\x00\x01\xff", None), (None, b"x"), (b"\x7f\x00", b"x"), later)
+    assert len(strange) == 1
     offsets = heir.machine.fetch("g")
-    assert not isinstance(offsets, ErrorCode) and offsets["t", 0].offset == 42 and offsets["u", 0].offset == 1
+    assert not isinstance(offsets, ErrorCode) and offsets["u", 0].offset == 2
+
+
+LATER_KIND = b"\x00\x03\x00\x01g", b"\x00\x00members of a protocol that is not known here"
+LATER_OFFSET = offset_record("g", "t", 0, None)[0], b"\x00\x63of a later release"
+LATER_GROUP = group_key("g"), b"\x00\x63of a later release"
+KNOWN = offset_record("g", "u", 0, CommittedOffset(1, -1, "", 5))
+
+
+@pytest.mark.parametrize("foreign", [LATER_KIND, LATER_OFFSET, LATER_GROUP], ids=["kind", "offset", "group"])
+def test_nothing_is_written_of_a_group_with_a_record_that_cannot_be_read(foreign: tuple[bytes, bytes]) -> None:
+    w, strange = loaded(KNOWN, foreign, foreign)
+    assert len(strange) == 1 and "'g'" in strange[0], "one sentence a group"
+    machine, refused = w.machine, ErrorCode.UNSUPPORTED_VERSION
+    assert w.joined(w.join()).error is refused
+    assert machine.commit_error("g", "", None, -1, w.now) is refused
+    assert machine.commit_error("g", "", None, -1, w.now, transactional=True) is refused
+    told: list[ErrorCode] = []
+    machine.delete("g", told.append)
+    machine.delete_offsets("g", [("u", 0)], told.append)
+    assert told == [refused, refused]
+    assert machine.groups() == [] and machine.group("g") is refused
+    assert machine.heartbeat("g", "m", None, 1, w.now) is ErrorCode.UNKNOWN_MEMBER_ID
+    machine.expire_offsets(Now(w.now.mono_ms, w.now.wall_ms + (1 << 40)))
+    machine.tick(Now(1 << 40, w.now.wall_ms + (1 << 40)))
+    machine.lost(0)
+    assert machine.writes == [] and w.log == []
+
+
+def test_offsets_of_a_group_of_another_protocol_are_told_and_go_with_their_topic() -> None:
+    w, _ = loaded(KNOWN, LATER_KIND)
+    assert w.machine.fetch("g") == {("u", 0): CommittedOffset(1, -1, "", 5)}
+    w.machine.forget_topic("u")
+    w.drain()
+    assert w.log == [offset_record("g", "u", 0, None)], "the record that is not known here stays"
+    assert w.machine.fetch("g") == {} and w.machine.group("g") is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_no_offset_is_told_of_a_group_with_one_that_cannot_be_read() -> None:
+    """Whoever is told of none begins somewhere else."""
+    w, _ = loaded(offset_record("g", "t", 0, CommittedOffset(7, -1, "", 5)), LATER_OFFSET)
+    assert w.machine.fetch("g") is ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("foreign", [LATER_KIND, LATER_OFFSET, LATER_GROUP], ids=["kind", "offset", "group"])
+def test_a_group_is_itself_again_behind_the_end_of_what_could_not_be_read(foreign: tuple[bytes, bytes]) -> None:
+    w, _ = loaded(KNOWN, foreign, (foreign[0], None))
+    assert [group.id for group in w.machine.groups()] == ["g"]
+    assert w.machine.fetch("g") == {("u", 0): CommittedOffset(1, -1, "", 5)}
+    assert w.joined(w.join(version=3)).error is ErrorCode.NONE
+
+
+def test_members_that_a_log_names_beside_a_record_of_another_protocol_are_left_alone() -> None:
+    world = World()
+    world.stable(2)
+    w, _ = loaded(*world.log, LATER_KIND)
+    w.pass_time(1 << 30)
+    assert w.log == [] and w.machine.groups() == []
+
+
+def test_a_deleted_group_leaves_a_tombstone_for_what_a_transaction_has_written() -> None:
+    """Else the offset would come back with the next load, when the transaction is committed."""
+    w = World()
+    commit(w, 5)
+    w.machine.commit_transactional("g", (9, 0), [("u", 1, CommittedOffset(1, -1, "", 5))], lambda error: None)
+    w.drain()
+    w.machine.delete("g", lambda error: None)
+    w.drain()
+    assert offset_record("g", "u", 1, None) in w.log and offset_record("g", "t", 0, None) in w.log
+
+
+def test_an_offset_in_a_transaction_goes_with_its_topic() -> None:
+    w = World()
+    w.machine.commit_transactional("g", (9, 0), [("u", 1, CommittedOffset(1, -1, "", 5))], lambda error: None)
+    w.drain()
+    w.machine.forget_topic("u")
+    w.drain()
+    assert w.log[-1] == offset_record("g", "u", 1, None)
 
 
 def test_who_asks_for_an_assignment_while_the_group_is_loaded_joins_again() -> None:
@@ -772,4 +855,5 @@ def test_records_round_trip() -> None:
     }
     committed = CommittedOffset(1 << 40, -1, "é", 5)
     assert read(*offset_record("g", "t", 3, committed)) == OffsetLine("g", "t", 3, committed)
-    assert read(b"\x00\x07abc", None) is None, "kinds of other protocols are passed over"
+    assert read(b"\x00\x07abc", None) is None, "it names no group"
+    assert read(b"\x00\x07\x00\x01g rest", None) == ForeignLine("g", b"\x00\x07\x00\x01g rest", True, None, ANY)

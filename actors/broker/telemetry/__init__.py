@@ -1,0 +1,1 @@
+"""Metrics that clients push to a broker (KIP-714): who is asked for which, and what they have told."""
