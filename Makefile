@@ -71,6 +71,8 @@ lint: dev
 bench: dev kafka
 	$(PY) -m pytest bench -s $(ARGS)
 	$(PY) -m bench.end_to_end
+	$(PY) -m bench.cleaner
+	$(PY) -m bench.transactions
 
 sim: dev
 	$(PY) -m tests.simulator --seeds $(SEEDS) --first $(FIRST) $(ARGS)

@@ -282,13 +282,18 @@ def first_byte(path: Path) -> int:
 
 def mapped(path: Path) -> memoryview:
     """The bytes of a file, mapped and read ahead of use."""
+    return opened(path)[0]
+
+
+def opened(path: Path) -> tuple[memoryview, int]:
+    """The same, and the inode of what was opened: another file may get the name later."""
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:
-            return memoryview(b"")
-        held = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        found = os.fstat(file.fileno())
+        if found.st_size == 0:
+            return memoryview(b""), found.st_ino
+        held = mmap.mmap(file.fileno(), found.st_size, access=mmap.ACCESS_READ)
     held.madvise(mmap.MADV_SEQUENTIAL)
-    return memoryview(held)
+    return memoryview(held), found.st_ino
 
 
 def still_there(data: memoryview) -> int:

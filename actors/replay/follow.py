@@ -3,7 +3,8 @@
 This file alone decides what a position is: `{"topic-0": next offset, ...}`, a form that any checkpoint can hold. Rules:
 
 1. A position never goes back, and splits between two positions are the same whenever they are asked for: a query that
-   restarts sees each record once, in order within its partition.
+   restarts sees each record once, in order within its partition. Of a compacted log it sees each record that is left then,
+   also if segments are replaced between planning and reading (`replaced.py`).
 2. A log that appears later is read from its beginning.
 3. If retention deleted records, or a new leader truncated them, before they were read, that is an error (DataLoss).
    With `failOnDataLoss=false` they are left out.
@@ -24,7 +25,8 @@ import pyarrow as pa
 
 from actors.replay.files import CorruptLog, NothingToRead
 from actors.replay.read_options import read_options, scan, split_bytes
-from actors.replay.source import Key, Source, Split
+from actors.replay.replaced import same_file
+from actors.replay.source import Key, Source, Split, repeated
 
 T = TypeVar("T")
 Position = dict[str, int]
@@ -32,8 +34,6 @@ OPTIONS = {name.lower(): name for name in
            ("startingOffsets", "maxRecordsPerTrigger", "maxBytesPerTrigger", "until", "failOnDataLoss")}  # fmt: skip
 UNTIL = ("files", "highWatermark")
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-TRIES = 5
-"""How often listing is repeated: a file can vanish before it is opened, through retention or compaction."""
 
 
 def parted(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -94,13 +94,7 @@ class Followed:
         return _position(_held_back(found, ends) if self.until == UNTIL[1] else ends)
 
     def _looked(self, look: Callable[[Source], T]) -> T:
-        """The result of `look`, which is repeated if a file vanished before it was opened."""
-        for _ in range(TRIES - 1):
-            try:
-                return look(self.opened())
-            except FileNotFoundError:
-                pass
-        return look(self.opened())
+        return repeated(lambda: look(self.opened()))
 
     def freeze(self) -> None:
         """From now on, ignore everything newer than what exists now."""
@@ -158,7 +152,7 @@ class Followed:
             self._lost(f"{name}: offsets up to {split.next_offset - 1} were deleted before they were read")
             return
         with suppress(FileNotFoundError):  # a file that is deleted while it is mapped can still be read to its end
-            if Path(split.path).stat().st_size < split.end:
+            if same_file(split) and Path(split.path).stat().st_size < split.end:
                 self._lost(f"{name}: the log was truncated before offset {split.next_offset - 1} was read")
 
     def _complete(self, name: str, first: int, end: int, begun: int, behind: int) -> None:

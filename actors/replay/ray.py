@@ -53,7 +53,7 @@ class LogDatasource(Datasource):
         """One task for each split."""
         chosen = self._schema.names if self._projection_map is None else list(self._projection_map)
         schema = source.schema(str(self._options.table), str(self._options.family), chosen or COUNTED)
-        splits = self._options.splits(self._options.open(), max(parallelism // 3, 1))
+        splits = self._options.planned(max(parallelism // 3, 1))
         return [
             ReadTask(
                 _Decode(self._options, split, tuple(chosen)),

@@ -41,7 +41,7 @@ class Holder:
         cores = int(ray.cluster_resources().get("CPU", 1))
         pairs = [
             task.remote(self._options, split, tuple(self._schema.names), self._schema)
-            for split in self._options.splits(found, cores)
+            for split in self._options.planned(cores)
         ]
         self._tables = [table for table, _ in pairs]
         self._workers = [worker for _, worker in pairs]

@@ -95,6 +95,10 @@ class ReadOptions(NamedTuple):
         end = {key: self.end_offset for key in keys} if self.end_offset >= 0 else None
         return found.splits(self.split_bytes or split_bytes(found, cores), first, end)
 
+    def planned(self, cores: int = 0) -> list[Split]:
+        """The splits of the logs that exist now, while nodes write and clean. Errors as `open`."""
+        return source.repeated(lambda: self.splits(self.open(), cores))
+
 
 def split_bytes(found: Source, cores: int = 0) -> int:
     """The file bytes of a split, chosen so that every core gets a few splits."""

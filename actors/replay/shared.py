@@ -43,7 +43,7 @@ def write(options: ReadOptions, path: str | Path) -> str:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, schema) as out:
-            for split in options.splits(found):
+            for split in options.planned():
                 for batch in scan(options, split, tuple(schema.names)):
                     out.write_batch(batch)
         os.replace(temporary, path)

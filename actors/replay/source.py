@@ -6,22 +6,26 @@ This file alone decides where files are cut and what is wanted of each piece. Ru
    damaged bytes. A torn batch or zeros at the end of a file that is being written belong to no split until the batch is
    whole. A torn batch in front of another segment is damage.
 2. A split is a plain value: it can be pickled, kept in a checkpoint of a stream, and read on another machine that sees
-   the same path. Its `end` stays valid when the file grows.
+   the same path. Its `end` stays valid when the file grows. If a log cleaner has put another file in its place, the split
+   is the batches with its offsets (`replaced.py`).
 3. Requested offsets may lie inside batches. Records outside them are not decoded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from actors.replay import files, metadata, topics
-from actors.replay.files import Damage, NothingToRead, Partition, Segment, mapped, still_there
+from actors.replay import files, metadata, replaced, topics
+from actors.replay.files import Damage, NothingToRead, Partition, Segment, opened, still_there
 from actors.replay.log import CHUNK_BYTES, Reading, chunks
 from fastpath.records.scan import resync, scan
 
 SPLIT_BYTES = 64 << 20
+TRIES = 5
+"""How often listing is repeated."""
+T = TypeVar("T")
 Key = tuple[str, int]
 """(topic, partition)"""
 
@@ -48,6 +52,19 @@ class Split(NamedTuple):
     """first offset that is wanted"""
     end_offset: int = -1
     """end of the wanted offsets, exclusive; -1: to the end"""
+    inode: int = -1
+    """of the file that was cut; -1: not known"""
+
+
+def repeated(look: Callable[[], T]) -> T:
+    """The result of `look`, which lists files and opens them, and is repeated if one vanished in between, through retention
+    or compaction. Raises FileNotFoundError when that goes on."""
+    for _ in range(TRIES - 1):
+        try:
+            return look()
+        except FileNotFoundError:
+            pass
+    return look()
 
 
 class Source(NamedTuple):
@@ -86,7 +103,7 @@ class Source(NamedTuple):
             for file in log.segments or [Segment(one.path, -1) for one in log.checkpoints]:
                 if 0 <= file.next_offset <= low or 0 <= high <= file.base_offset:
                     continue
-                found += _cut(file.path, bytes_max, whole, file.next_offset >= 0)
+                found += _cut(file.path, bytes_max, whole, file.next_offset)
         return found
 
     def ends(self) -> dict[Key, int]:
@@ -147,7 +164,7 @@ def read(
 
     `verify`: check the CRC of every batch. `on_damage`: called with damaged bytes, which are then skipped; None: they
     raise CorruptLog, which names file and position. `on_progress`: called with the number of bytes of the file read
-    since the last call.
+    since the last call. Raises FileNotFoundError when the records were deleted.
     """
     reading = Reading.of(verify, on_damage, chunk_bytes)
     if on_progress is not None:
@@ -159,21 +176,25 @@ def read(
         return
     wanted = topics.COLUMNS if columns is None else columns
     decoder = topics.Decoder(split.topic, split.partition, wanted, reading, low, high)
-    for chunk in chunks(path, reading, split.begin, split.end, topics.keep(low, high)):
-        yield from decoder.batches(chunk)
+    for piece in replaced.pieces(split):
+        for chunk in chunks(piece.path, reading, piece.begin, piece.end, topics.keep(low, high), piece.data):
+            yield from decoder.batches(chunk)
 
 
-def _cut(path: Path, bytes_max: int, whole: Split, rolled: bool = False) -> Iterator[Split]:
-    """The splits of one file, of about equal size. Headers are read, CRCs are not checked. `rolled`: the file is
-    written no longer."""
-    data = mapped(path)
-    position, stop = 0, len(data)
+def _cut(path: Path, bytes_max: int, whole: Split, following: int = -1) -> Iterator[Split]:
+    """The splits of one file, of about equal size. Headers are read, CRCs are not checked. `following`: where the next
+    segment begins, if the file is written no longer. What lies behind that is the next segment's: while a cleaner puts one
+    file in the place of several, there may be both."""
+    data, inode = opened(path)
+    position, stop, rolled = 0, len(data), following >= 0
     bytes_max = -(-stop // max(-(-stop // bytes_max), 1))
     while position < (stop := min(stop, still_there(data))):
         begin, base, after, records = position, -1, 0, 0
         end = position
         while position < (stop := min(stop, still_there(data))) and position - begin < bytes_max:
             headers, position, fault = scan(data, position, stop, False, bytes_max=bytes_max - (position - begin))
+            if rolled:
+                headers = headers[headers["base_offset"] < following]
             if len(headers):
                 base = int(headers[0]["base_offset"]) if base < 0 else base
                 after = int(headers[-1]["last_offset"]) + 1
@@ -187,5 +208,11 @@ def _cut(path: Path, bytes_max: int, whole: Split, rolled: bool = False) -> Iter
             first, behind = whole.first_offset, whole.end_offset
             if (after > first or base < 0) and (behind < 0 or base < behind):
                 yield whole._replace(
-                    path=str(path), begin=begin, end=end, base_offset=base, next_offset=after, records=records
+                    path=str(path),
+                    begin=begin,
+                    end=end,
+                    base_offset=base,
+                    next_offset=after,
+                    records=records,
+                    inode=inode,
                 )

@@ -142,7 +142,7 @@ class Reader(api.DataSourceReader):
 
     def partitions(self) -> Sequence[api.InputPartition]:
         """Splits on batch boundaries, enough for every core."""
-        return [Piece(split) for split in self.options.splits(self.options.open())] or [Piece(None)]
+        return [Piece(split) for split in self.options.planned()] or [Piece(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
         """Arrow batches straight from the reader."""

@@ -26,7 +26,7 @@ from fastpath.records import compression
 from fastpath.records.batch import CorruptBatch
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -39,7 +39,7 @@ from fastpath.records.faults cimport (
     BAD_COUNT, BAD_CRC, BAD_MAGIC, BAD_OFFSETS, BAD_RECORD, BAD_RECORD_OFFSET, BAD_SIZE, CUT, FINE, TOO_LONG, Fault,
 )
 from fastpath.records.header cimport CODEC, CONTROL, CRC_FROM, HEADER_BYTES, LOG_APPEND_TIME, SIZE_BYTES
-from fastpath.records.offset_map cimport OffsetMap
+from fastpath.records.offset_map cimport OffsetMap, Slot
 
 cdef enum:
     TRANSACTIONAL = 0x10
@@ -48,6 +48,7 @@ cdef enum:
     NO_MEMORY = -1              # beside the faults
     FULL = -2
     NOT_HERE = -3               # a batch of which the caller has to decide
+    AHEAD = 32                  # keys whose slots are asked for before the first of them is looked at
     ABORT_MARKER = 0
     COMMIT_MARKER = 1
 
@@ -69,6 +70,13 @@ cdef dict REASONS = {
 cdef struct Kept:
     Py_ssize_t start            # of a record that stays, in the batch's body
     Py_ssize_t end
+
+
+cdef struct Ahead:
+    RecordView record
+    Slot hashed                 # of its key, if that was asked for
+    Py_ssize_t start            # in the batch's body
+    int64_t offset
 
 
 cdef struct Outcome:
@@ -182,24 +190,49 @@ cdef int _marker_kind(const uint8_t* body, Py_ssize_t size) noexcept nogil:
     return load_int16(body + record.key + 2)
 
 
+cdef int _ahead(
+    OffsetMap offsets, const uint8_t* body, Py_ssize_t* pos, Py_ssize_t size, BatchHeader* h, int32_t count,
+    int64_t from_offset, int64_t to_offset, Ahead* out, int32_t* got
+) noexcept nogil:
+    """The next records of a batch, `count` and AHEAD at most; in `out` are the `got` before them. Keys between the two
+    offsets, both included, are hashed. What is wrong with a record comes back as a fault, and in `got` how many are fine."""
+    cdef Ahead* one
+    cdef int32_t before = out[got[0] - 1].record.offset_delta if got[0] else -1
+    got[0] = 0
+    while got[0] < min(count, <int32_t>AHEAD):
+        one = out + got[0]
+        if read_record(body, pos[0], size, &one.record) != FINE:
+            return BAD_RECORD
+        if one.record.offset_delta <= before or one.record.offset_delta > h.last_offset_delta:
+            return BAD_RECORD_OFFSET
+        before = one.record.offset_delta
+        one.start = pos[0]
+        one.offset = h.base_offset + before
+        if one.record.key_size >= 0 and from_offset <= one.offset <= to_offset:
+            offsets.hash(body + one.record.key, one.record.key_size, &one.hashed)
+        pos[0] = one.record.end
+        got[0] += 1
+    return FINE
+
+
 # ---- the map
 
 cdef int _enter(
     OffsetMap offsets, const uint8_t* body, Py_ssize_t size, BatchHeader* h, int64_t start_offset
 ) noexcept nogil:
-    cdef RecordView record
+    cdef Ahead[AHEAD] ahead
     cdef Py_ssize_t pos = 0
-    cdef int32_t i, before = -1
-    for i in range(h.count):
-        if read_record(body, pos, size, &record) != FINE:
-            return BAD_RECORD
-        if record.offset_delta <= before or record.offset_delta > h.last_offset_delta:
-            return BAD_RECORD_OFFSET
-        before = record.offset_delta
-        if record.key_size >= 0 and h.base_offset + record.offset_delta >= start_offset:
-            if not offsets.put(body + record.key, record.key_size, h.base_offset + record.offset_delta):
-                return FULL
-        pos = record.end
+    cdef int32_t i, got = 0, left = h.count
+    cdef int fault = FINE
+    while left > 0 and fault == FINE:
+        fault = _ahead(offsets, body, &pos, size, h, left, start_offset, INT64_MAX, ahead, &got)
+        for i in range(got):
+            if ahead[i].record.key_size >= 0 and ahead[i].offset >= start_offset:
+                if not offsets.put(&ahead[i].hashed, ahead[i].offset):
+                    return FULL
+        left -= got
+    if fault != FINE:
+        return fault
     return FINE if pos == size else TOO_LONG
 
 
@@ -406,52 +439,54 @@ cdef class Cleaner:
         self, const uint8_t* body, Py_ssize_t size, BatchHeader* h, bint goes, Outcome* found
     ) noexcept nogil:
         """Which records of a batch stay: into `kept`, and what they amount to. `goes`: none."""
-        cdef RecordView record
+        cdef Ahead[AHEAD] ahead
         cdef Py_ssize_t pos = 0
-        cdef Kept* place
-        cdef int64_t offset, time, known
-        cdef int32_t i, before = -1
-        cdef bint stays
+        cdef int32_t i, got = 0, left = h.count
+        cdef int64_t latest = -1 if goes or h.attributes & CONTROL else self.offsets.latest_offset
+        cdef int fault = FINE
         found.bytes, found.latest, found.count, found.tombstone = 0, NO_TIMESTAMP, 0, False
         self.kept.size = 0
         self.records_read += h.count
-        for i in range(h.count):
-            if read_record(body, pos, size, &record) != FINE:
-                return BAD_RECORD
-            if record.offset_delta <= before or record.offset_delta > h.last_offset_delta:
-                return BAD_RECORD_OFFSET
-            before = record.offset_delta
-            offset = h.base_offset + record.offset_delta
-            if goes:
-                stays = False
-            elif h.attributes & CONTROL or offset > self.offsets.latest_offset:
-                stays = True
-            elif record.key_size < 0:
-                stays = False
-                self.keyless += 1
-            else:
-                known = self.offsets.get(body + record.key, record.key_size)
-                stays = offset >= known
-                if stays and record.value_size < 0 and h.attributes & DELETE_HORIZON \
-                        and self.now_ms >= h.base_timestamp:
-                    stays = False
-                    self.tombstones += 1
-            if stays:
-                place = <Kept*>extend_by(&self.kept, sizeof(Kept))
-                if place == NULL:
+        while left > 0 and fault == FINE:
+            fault = _ahead(self.offsets, body, &pos, size, h, left, 0, latest, ahead, &got)
+            for i in range(got):
+                if not goes and self._stays(h, ahead + i) and not self._keep(h, ahead + i, found):
                     return NO_MEMORY
-                place.start, place.end = pos, record.end
-                time = <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>record.timestamp_delta)
-                found.bytes += record.end - pos
-                found.latest = time if found.count == 0 else max(found.latest, time)
-                found.count += 1
-                if record.value_size < 0:
-                    found.tombstone = True
-            pos = record.end
+            left -= got
+        if fault != FINE:
+            return fault
         if h.attributes & LOG_APPEND_TIME:
             found.latest = h.max_timestamp
         self.records_kept += found.count
         return FINE if pos == size else TOO_LONG
+
+    cdef inline bint _stays(self, BatchHeader* h, Ahead* one) noexcept nogil:
+        """A record of a batch that does not go as a whole."""
+        if h.attributes & CONTROL or one.offset > self.offsets.latest_offset:
+            return True
+        if one.record.key_size < 0:
+            self.keyless += 1
+            return False
+        if one.offset < self.offsets.get(&one.hashed):
+            return False
+        if one.record.value_size < 0 and h.attributes & DELETE_HORIZON and self.now_ms >= h.base_timestamp:
+            self.tombstones += 1
+            return False
+        return True
+
+    cdef inline bint _keep(self, BatchHeader* h, Ahead* one, Outcome* found) noexcept nogil:
+        """Note it; False: there is no memory."""
+        cdef int64_t time = <int64_t>(<uint64_t>h.base_timestamp + <uint64_t>one.record.timestamp_delta)
+        cdef Kept* place = <Kept*>extend_by(&self.kept, sizeof(Kept))
+        if place == NULL:
+            return False
+        place.start, place.end = one.start, one.record.end
+        found.bytes += one.record.end - one.start
+        found.latest = time if found.count == 0 else max(found.latest, time)
+        found.count += 1
+        if one.record.value_size < 0:
+            found.tombstone = True
+        return True
 
     cdef inline bint _gets_horizon(self, BatchHeader* h, Outcome* found, bint empty_transaction) noexcept nogil:
         return (found.tombstone or empty_transaction) and not h.attributes & DELETE_HORIZON

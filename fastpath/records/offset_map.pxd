@@ -16,6 +16,8 @@ cdef class OffsetMap:
     cdef readonly int64_t latest_offset
     cdef uint64_t seed_low, seed_high
 
-    cdef bint put(self, const uint8_t* key, Py_ssize_t size, int64_t offset) noexcept nogil
-    cdef int64_t get(self, const uint8_t* key, Py_ssize_t size) noexcept nogil
-    cdef Slot* find(self, const uint8_t* key, Py_ssize_t size, Slot* hashed) noexcept nogil
+    # A key's hash, and then what is to be done with it: between the two its slot comes from memory.
+    cdef void hash(self, const uint8_t* key, Py_ssize_t size, Slot* out) noexcept nogil
+    cdef bint put(self, const Slot* hashed, int64_t offset) noexcept nogil
+    cdef int64_t get(self, const Slot* hashed) noexcept nogil
+    cdef Slot* find(self, const Slot* hashed) noexcept nogil

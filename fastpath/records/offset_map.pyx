@@ -4,11 +4,32 @@ This file alone decides how keys share a stated memory: open addressing with lin
 `load_factor` of the slots in use. A key is known by a hash of 128 bits and not kept itself. The hash is SipHash-2-4 under
 a seed that no client knows: two keys that a client could choose to have one hash would be one key here, and the older
 one's value would be lost.
+
+The table is larger than any cache, so nearly every key waits for memory. Who has many keys hashes some of them first, which
+asks for their slots, and looks at the slots afterwards: the waits overlap.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
+
+cdef extern from *:
+    """
+    #include <sys/mman.h>
+    #define ASK_FOR(place) __builtin_prefetch(place, 1)
+    static inline uint64_t share_of(uint64_t number, uint64_t slots) {
+        return (uint64_t)(((unsigned __int128)number * slots) >> 64);
+    }
+    static void in_large_pages(void* start, size_t bytes) {
+    #ifdef MADV_HUGEPAGE
+        size_t page = (size_t)2 << 20, first = ((size_t)start + page - 1) & -page, end = ((size_t)start + bytes) & -page;
+        if (end > first) madvise((void*)first, end - first, MADV_HUGEPAGE);
+    #endif
+    }
+    """
+    void ASK_FOR(const void* place) noexcept nogil
+    uint64_t share_of(uint64_t number, uint64_t slots) noexcept nogil
+    void in_large_pages(void* start, size_t bytes) noexcept nogil
 
 SLOT_BYTES = sizeof(Slot)
 
@@ -95,6 +116,7 @@ cdef class OffsetMap:
         self.slots = <Slot*>calloc(self.slot_count, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError
+        in_large_pages(self.slots, self.slot_count * sizeof(Slot))     # the way to a slot is found faster
         self.count = 0
         self.latest_offset = -1
 
@@ -109,17 +131,29 @@ cdef class OffsetMap:
         return self.slot_count * sizeof(Slot)
 
     def add(self, bytes key, int64_t offset):
-        return self.put(key, len(key), offset)
+        cdef Slot hashed
+        self.hash(key, len(key), &hashed)
+        return self.put(&hashed, offset)
 
     def offset(self, bytes key):
-        return self.get(key, len(key))
+        cdef Slot hashed
+        self.hash(key, len(key), &hashed)
+        return self.get(&hashed)
 
-    cdef Slot* find(self, const uint8_t* key, Py_ssize_t size, Slot* hashed) noexcept nogil:
-        """The slot of a key, or the empty one where it belongs."""
-        cdef Py_ssize_t at
+    cdef void hash(self, const uint8_t* key, Py_ssize_t size, Slot* out) noexcept nogil:
+        """The key's hash; `place` is where its search begins."""
         cdef Slot* slot
-        _hash(self.seed_low, self.seed_high, key, size, hashed)
-        at = <Py_ssize_t>(hashed.low % <uint64_t>self.slot_count)
+        _hash(self.seed_low, self.seed_high, key, size, out)
+        # The upper half of a product: as even as a remainder, without a division.
+        out.place = <int64_t>share_of(out.low, <uint64_t>self.slot_count)
+        slot = self.slots + out.place
+        ASK_FOR(slot)
+        ASK_FOR(&slot.place)            # a slot may lie across two lines
+
+    cdef Slot* find(self, const Slot* hashed) noexcept nogil:
+        """The slot of a key, or the empty one where it belongs."""
+        cdef Py_ssize_t at = hashed.place
+        cdef Slot* slot
         while True:
             slot = self.slots + at
             if slot.place == 0 or (slot.low == hashed.low and slot.high == hashed.high):
@@ -128,9 +162,8 @@ cdef class OffsetMap:
             if at == self.slot_count:
                 at = 0
 
-    cdef bint put(self, const uint8_t* key, Py_ssize_t size, int64_t offset) noexcept nogil:
-        cdef Slot hashed
-        cdef Slot* slot = self.find(key, size, &hashed)
+    cdef bint put(self, const Slot* hashed, int64_t offset) noexcept nogil:
+        cdef Slot* slot = self.find(hashed)
         if slot.place == 0:
             if self.count >= self.capacity:
                 return False
@@ -141,6 +174,5 @@ cdef class OffsetMap:
         self.latest_offset = max(self.latest_offset, offset)
         return True
 
-    cdef int64_t get(self, const uint8_t* key, Py_ssize_t size) noexcept nogil:
-        cdef Slot hashed
-        return self.find(key, size, &hashed).place - 1
+    cdef int64_t get(self, const Slot* hashed) noexcept nogil:
+        return self.find(hashed).place - 1

@@ -48,7 +48,7 @@ def logs(draw: Any) -> tuple[bytes, list[Aborted], list[LastBatch]]:
             last.setdefault(producer, LastBatch(producer, 0, -1))
             size = 1
         else:
-            content = draw(rows)
+            content = draw(rows) * draw(st.sampled_from([1, 1, 1, 20]))
             size = len(content)
             if kind == "plain":
                 data = slow.build(content, offset, 1, 0)
@@ -182,6 +182,25 @@ def test_offsets_that_do_not_rise_are_damage() -> None:
     with pytest.raises(batch.CorruptBatch, match="above those before it") as damage:
         cleaner.clean(one + two, 0, 2 * len(one), -1)
     assert damage.value.position == len(one)
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize("place", [1, 31, 32, 33, 63, 64, 79])
+def test_offsets_that_do_not_rise_inside_a_long_batch_are_damage(place: int, codec: int) -> None:
+    """Records are read some dozens ahead: the offset of the last one before counts, too."""
+    deltas = list(range(80))
+    deltas[place] = deltas[place - 1]
+    content = [slow.Row(b"k%d" % number, b"v", NOW) for number in range(80)]
+    body = b"".join(slow.record(row, 0, delta) for row, delta in zip(content, deltas, strict=True))
+    fields = slow.fields(slow.build(content, 0, attributes=codec))
+    data = slow.sealed(fields, compression.compress(codec, body) if codec else body)
+    offsets = OffsetMap(65536, 0.9, SEED)
+    with pytest.raises(batch.CorruptBatch, match="out of order"):
+        fill(offsets, data, 0, len(data), 0, Transactions(), output_bytes_max=LIMIT)
+    assert offsets.count == place
+    cleaner = Cleaner(offsets, Transactions(), now_ms=NOW, delete_retention_ms=0, output_bytes_max=LIMIT)
+    with pytest.raises(batch.CorruptBatch, match="out of order"):
+        cleaner.clean(data, 0, len(data), -1)
 
 
 def test_what_a_batch_claims_to_hold_is_bounded() -> None:

@@ -1,0 +1,124 @@
+"""Where the batches of a split are now: in the file that was cut, or in what took its place.
+
+A node's log cleaner writes segments anew: the first of a group keeps its name and has other bytes, the others are gone. This
+file alone decides whether a file is still the one that was cut, and finds the batches again if not. Rules:
+
+1. The file is the same if it has the inode of then, and the batch that begins where the split does has the base offset of
+   then. What is mapped stays what it is, whatever becomes of the name: it is judged and read as mapped.
+2. Otherwise the split is what its offsets are: the batches of the log whose base offset is in `[base_offset, next_offset)`.
+   Cleaning leaves base offsets as they are, so each record that is left is in one split, whenever each of them is read.
+3. Of two segments that overlap, as while they are being swapped, each is believed below the beginning of the next one.
+4. A cleaning leaves the last batch of what it has cleaned. A log that begins behind the split, or ends before it does, was
+   deleted or truncated: FileNotFoundError.
+"""
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from actors.replay import files
+from actors.replay.files import LOOK_BYTES, NothingToRead, Segment, opened, still_there
+from fastpath.records.scan import resync, scan
+
+TRIES = 5
+"""How often is looked: a file can vanish between its listing and its opening."""
+
+
+class Cut(Protocol):
+    """Of a split, what says where it is."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def inode(self) -> int: ...
+
+
+class Piece(NamedTuple):
+    """`[begin, end)` of a mapped file."""
+
+    path: Path
+    data: memoryview
+    begin: int
+    end: int
+
+
+def pieces(split: Cut) -> list[Piece]:
+    """The bytes of a split, in order. Raises FileNotFoundError: what is not there any more was not cleaned away."""
+    for left in reversed(range(TRIES)):
+        try:
+            found = _as_cut(split)
+            return [found] if found is not None else _by_offset(split)
+        except FileNotFoundError:
+            if not left:
+                raise
+    return []
+
+
+def same_file(split: Cut) -> bool:
+    """Whether the file's name still is that of the file that was cut. Raises FileNotFoundError."""
+    return split.inode < 0 or Path(split.path).stat().st_ino == split.inode
+
+
+def _as_cut(split: Cut) -> Piece | None:
+    path = Path(split.path)
+    try:
+        data, inode = opened(path)
+    except FileNotFoundError:
+        return None
+    if split.inode >= 0 and inode != split.inode:
+        return None
+    if split.begin + 8 <= still_there(data):
+        base = int.from_bytes(data[split.begin : split.begin + 8], "big")
+        if split.base_offset >= 0 and base != split.base_offset:
+            return None
+    return Piece(path, data, split.begin, split.end)
+
+
+def _by_offset(split: Cut) -> list[Piece]:
+    if split.base_offset < 0:  # damaged bytes and no batch: a cleaning leaves none, and takes none away
+        return []
+    path = Path(split.path)
+    try:
+        segments = files.partitions(path.parent)[0].segments
+    except NothingToRead:
+        segments = ()
+    if path.exists() and path not in {segment.path for segment in segments}:
+        segments = (Segment(path, -1),)
+    if not segments or segments[0].base_offset > split.base_offset:
+        raise FileNotFoundError(f"{path} is gone, and no other segment has its offsets")
+    found: list[Piece] = []
+    reached = 0
+    for segment in segments:
+        if 0 <= segment.next_offset <= split.base_offset or segment.base_offset >= split.next_offset:
+            continue
+        stop = split.next_offset if segment.next_offset < 0 else min(split.next_offset, segment.next_offset)
+        piece, behind = _between(segment.path, split.base_offset, stop)
+        reached = max(reached, behind)
+        if piece.begin < piece.end:
+            found.append(piece)
+    if reached < split.next_offset:
+        raise FileNotFoundError(f"{path} is gone, and the log ends before offset {split.next_offset - 1}")
+    return found
+
+
+def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
+    """The batches with base offsets in `[first, stop)`, and the offset behind the last batch of the file."""
+    data, _ = opened(path)
+    position, begin, end, behind = 0, -1, 0, 0
+    while position < (size := still_there(data)):
+        headers, position, fault = scan(data, position, size, False, bytes_max=LOOK_BYTES)
+        behind = int(headers[-1]["last_offset"]) + 1 if len(headers) else behind
+        within = headers[(headers["base_offset"] >= first) & (headers["base_offset"] < stop)]
+        if len(within):
+            begin = int(within[0]["position"]) if begin < 0 else begin
+            end = int(within[-1]["position"] + within[-1]["size"])
+        if fault is not None:
+            position = resync(data, position + 1, size)
+    return Piece(path, data, max(begin, 0), end), behind
