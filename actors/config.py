@@ -95,7 +95,7 @@ IDLE = frozenset(
         "internal.metadata.delete.delay.millis", "internal.metadata.max.batch.size.in.bytes",
         "leader.replication.throttled.rate", "log.initial.task.delay.ms", "metric.reporters",
         "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
-        "producer.id.expiration.check.interval.ms", "quota.window.num", "quota.window.size.seconds",
+        "quota.window.num", "quota.window.size.seconds",
         "replica.alter.log.dirs.io.max.bytes.per.second", "replica.selector.class",
         "replication.quota.window.num", "replication.quota.window.size.seconds", "security.providers",
         "server.max.startup.time.ms", "socket.connection.setup.timeout.max.ms",

@@ -128,7 +128,9 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     source = (ROOT / "actors/node/roles/broker/log_cleaner.py").read_text()
     cleaner = set(re.findall(r'value\("(log\.cleaner\.[a-z.]+)"\)', source))
     assert len(cleaner) == 7
-    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic} <= topics | cleaner
+    sources = [*(ROOT / "actors/node/roles/broker").glob("*.py"), ROOT / "actors/host/loop.py"]
+    others = {name for path in sources for name in re.findall(r'\bvalue\("([a-z.]+)"\)', path.read_text())}
+    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic and key.effect} <= topics | cleaner | others
 
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:
