@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=runner.ROOT / ".tools" / "apache-kafka", help="for reports and logs"
     )
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     runner.prepare()
     known = runner.listed()
     for name in options.names or runner.classes():
