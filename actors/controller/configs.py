@@ -38,6 +38,8 @@ SUBSCRIPTION_CHARACTERS_MAX = 249
 """The length that a topic's name may have."""
 BROKER_DIGITS_MAX = 10
 """The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
+SECURITY = ("ssl.", "sasl.")
+"""Beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -302,6 +304,9 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
         return
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
+        if value is not None and name.startswith(SECURITY):
+            text = f"{name} can be set for one listener only, with its prefix listener.name.<name>. before it."
+            raise Refused(ErrorCode.INVALID_REQUEST, text)
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
@@ -336,11 +341,12 @@ def _check_sizes(resource: tuple[int, str], present: Mapping[str, str], sets: li
 def _check_broker_config(key: ConfigKey, value: str) -> None:
     if not key.dynamic:
         why = (
-            "it is read at start only: change the node's properties file and start it again"
+            "it is read at start only. Change the node's properties file and start it again"
             if key.effect
             else "it has no effect here"
         )
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Cannot update {key.name}: {why}.")
+        text = f"Cannot update these configs dynamically: [{key.name}], since {why}."
+        raise Refused(ErrorCode.INVALID_REQUEST, text)
     try:
         key.parse(value)
     except ConfigError as error:

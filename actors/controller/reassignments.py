@@ -112,10 +112,11 @@ def _reassign(state: State, name: str, entry: Any, factor_may_change: bool) -> P
     check_replicas(state, target)
     adding, removing = image.adding(row), image.removing(row)
     present = tuple(broker for broker in image.replicas(row) if broker not in adding)
-    if not factor_may_change and len(target) != len(tuple(b for b in image.replicas(row) if b not in removing)):
+    factor = sum(broker not in removing for broker in image.replicas(row))
+    if not factor_may_change and len(target) != factor:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            "The replication factor of the target differs, and the request does not allow that.",
+            f"The replication factor is changed from {factor} to {len(target)}",
         )
     if target == image.replicas(row) and not adding and not removing:
         return None

@@ -363,7 +363,7 @@ class Loop:
             sock.close()
             return
         limited = self._listeners.limited(listener)
-        if self._stop is not None or (limited and not self._listeners.limits.take(host)):
+        if self._stop is not None or (limited and not self._takes(host)):
             sock.close()
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
@@ -372,6 +372,10 @@ class Loop:
         link = Link(self, reader, conn, listener, frame_bytes_max, host)
         plane = "data" if limited else "control"
         self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
+
+    def _takes(self, host: str) -> bool:
+        value = self._node.value
+        return self._listeners.limits.take(host, value("max.connections"), value("max.connections.per.ip"))
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         try:

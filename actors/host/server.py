@@ -100,18 +100,17 @@ class Listeners:
 
 
 class ConnectionLimits:
-    """max.connections and max.connections.per.ip, counted over the limited listeners."""
+    """Connections, counted over the limited listeners, and max.connections.per.ip.overrides."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self._most = config.value("max.connections")
-        self._most_per_ip = config.value("max.connections.per.ip")
         self._overrides = dict(_overrides(config.value("max.connections.per.ip.overrides")))
         self._by_host: Counter[str] = Counter()
         self._all = 0
 
-    def take(self, host: str) -> bool:
-        """Count one more connection from `host`. False: that would be too many, and nothing is counted."""
-        if self._all >= self._most or self._by_host[host] >= self._overrides.get(host, self._most_per_ip):
+    def take(self, host: str, most: int, most_per_ip: int) -> bool:
+        """Count one more connection from `host`. `most`, `most_per_ip`: max.connections and max.connections.per.ip as they
+        are now. False: that would be too many, and nothing is counted."""
+        if self._all >= most or self._by_host.get(host, 0) >= self._overrides.get(host, most_per_ip):
             return False
         self._all += 1
         self._by_host[host] += 1

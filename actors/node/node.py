@@ -163,6 +163,10 @@ class Node:
         requests.end_turn()
         return self._effects()
 
+    def value(self, name: str) -> Any:
+        """A setting of this node as it is now: a broker's may have been changed since its start (KIP-226)."""
+        return self.runtime.config.value(name) if self.broker is None else self.broker.cache.value(name)
+
     def metrics(self) -> list[Sample]:
         """What the node can be asked about itself, as of its last turn."""
         return samples(self.runtime, self.requests, self.quorum, self.controller, self.broker)

@@ -14,6 +14,7 @@ The codecs themselves come from isal, cramjam, lz4 and zstandard. Where there is
 of the time, zlib does the same.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -27,7 +28,7 @@ from fastpath.records import zstd_frames
 try:
     from isal import isal_zlib as gunzip
 except ImportError:  # not a machine that it is made for
-    import zlib as gunzip  # type: ignore[no-redef]
+    gunzip = zlib  # type: ignore[misc]
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 LZ4_DEFAULT_LEVEL = 9

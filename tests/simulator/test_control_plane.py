@@ -221,6 +221,23 @@ def test_kip_919_any_controller_names_the_active_one():
         assert lab.client.call(f"c{controller}", "DescribeCluster", 2, wrong).error_code == 114
 
 
+def test_kip_919_any_controller_shows_its_settings_and_those_of_topics():
+    lab = Lab(config={"log.retention.bytes": "77"})
+    lab.create("t")
+    kind = message("DescribeConfigsRequest")
+    for controller in lab.cluster.controllers:
+        named = [(2, "t"), (4, str(controller)), (4, "1"), (2, "absent")]
+        resources = [kind.DescribeConfigsResource(resource_type=what, resource_name=name) for what, name in named]
+        topic, mine, other, absent = lab.client.call(
+            f"c{controller}", "DescribeConfigs", 4, kind(resources=resources)
+        ).results
+        assert [one.error_code for one in (topic, mine, other, absent)] == [0, 0, 42, 3]
+        shown = [
+            (one.name, one.value) for one in (*topic.configs, *mine.configs) if one.name.endswith("retention.bytes")
+        ]
+        assert {("retention.bytes", "77"), ("log.retention.bytes", "77")} <= set(shown)
+
+
 def test_r500_14_a_standby_refuses_and_names_nobodys_work_done():
     lab = Lab()
     standby = next(id for id in lab.cluster.controllers if id != lab.role.me)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from actors import cli
-from actors.node.roles.broker import throttles
+from actors.node.roles.broker import log_dir_moves, throttles
 from actors.settings import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigKey
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,10 +130,12 @@ def test_a_setting_that_changes_at_run_time_is_read_at_run_time() -> None:
     source = (ROOT / "actors/node/roles/broker/log_cleaner.py").read_text()
     cleaner = set(re.findall(r'value\("(log\.cleaner\.[a-z.]+)"\)', source))
     assert len(cleaner) == 7
-    assert {name for name, key in BROKER_CONFIGS.items() if key.dynamic} <= topics | cleaner | {
-        throttles.LEADER,
-        throttles.FOLLOWER,
-    }
+    sources = [*(ROOT / "actors/node/roles/broker").glob("*.py"), ROOT / "actors/host/loop.py"]
+    moved = {log_dir_moves.LIMIT, throttles.LEADER, throttles.FOLLOWER}
+    others = {name for path in sources for name in re.findall(r'\bvalue\("([a-z.]+)"\)', path.read_text())}
+    assert {
+        name for name, key in BROKER_CONFIGS.items() if key.dynamic and key.effect
+    } <= topics | cleaner | moved | others
 
 
 def test_a_setting_with_an_effect_is_read_somewhere() -> None:

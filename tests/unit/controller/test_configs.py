@@ -64,11 +64,14 @@ def test_set_delete_append_subtract():
     ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name="1"), 42),  # R291-43
     ([("control.plane.listener.name", SET, "CP")], dict(kind=BROKER, name=""), 42),
     ([("listeners", SET, "PLAINTEXT://:1")], dict(kind=BROKER, name="1"), 42),
-    ([("max.connections", SET, "1")], dict(kind=BROKER, name=""), 42),
-    ([("max.connections.per.ip", SET, "1")], dict(kind=BROKER, name="1"), 42),
+    ([("max.connections", SET, "1")], dict(kind=BROKER, name=""), 0),
+    ([("max.connections.per.ip", SET, "1")], dict(kind=BROKER, name="1"), 0),
     ([("max.connections.per.ip.overrides", SET, "127.0.0.1:1")], dict(kind=BROKER, name="1"), 42),
-    ([("producer.id.expiration.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
-    ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 42),
+    ([("producer.id.expiration.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
+    ([("producer.id.expiration.check.interval.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
+    ([("ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 42),
+    ([("listener.name.internal.ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 0),
+    ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("broker.session.timeout.ms", SET, "9000")], dict(kind=BROKER, name=""), 42),  # another name of a node's setting
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name="1"), 0),
@@ -106,13 +109,14 @@ def test_what_is_appended_must_fit_into_a_string():
 def test_a_refusal_says_what_to_do_and_removing_is_never_refused():
     c = cluster()
     request = message("IncrementalAlterConfigsRequest")
-    change = request.AlterableConfig(name="max.connections", config_operation=SET, value="9")
+    change = request.AlterableConfig(name="num.partitions", config_operation=SET, value="9")
     resource = request.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[change])
     (reply,) = c.run(incremental_alter_configs, request(resources=[resource])).responses
     assert reply.error_message == (
-        "Cannot update max.connections: it is read at start only: change the node's properties file and start it again."
+        "Cannot update these configs dynamically: [num.partitions], since it is read at start only. Change the node's "
+        "properties file and start it again."
     )
-    assert alter(c, ("max.connections", DELETE, None), kind=BROKER, name="1") == 0
+    assert alter(c, ("num.partitions", DELETE, None), kind=BROKER, name="1") == 0
 
 
 def test_validate_only_and_no_change_write_nothing():

@@ -373,7 +373,8 @@ def test_the_node_is_woken_at_its_deadline(running: Running) -> None:
 
 
 def test_more_connections_than_allowed_are_closed_on_arrival() -> None:
-    one = Running(broker(max_connections="2"), ["PLAINTEXT"])
+    one = Running(broker(), ["PLAINTEXT"])
+    one.node.settings["max.connections"] = 2
     try:
         with closing(one.connect()) as first, closing(one.connect()) as second:
             for sock in (first, second):
@@ -457,7 +458,8 @@ def test_r291_16_without_a_control_plane_its_idle_share_is_no_number(running: Ru
 
 
 def test_r291_49_a_full_broker_still_takes_control_connections() -> None:
-    one = Running(broker(max_connections="1") | PLANE, ["PLAINTEXT", "CP"])
+    one = Running(broker() | PLANE, ["PLAINTEXT", "CP"])
+    one.node.settings["max.connections"] = 1
     try:
         with closing(one.connect()) as first, closing(one.connect()) as second:
             first.sendall(frame(b"in"))
@@ -574,7 +576,8 @@ def test_a_peer_that_is_gone_before_it_is_accepted_is_no_error() -> None:
 
 
 def test_a_peer_that_is_gone_between_its_acceptance_and_its_connection_is_no_error() -> None:
-    one = Running(broker(max_connections="2"), ["PLAINTEXT"])
+    one = Running(broker(), ["PLAINTEXT"])
+    one.node.settings["max.connections"] = 2
     going: list[socket.socket] = []
     whole = one.loop._create_task
 
@@ -690,8 +693,8 @@ def test_descriptors_are_raised_to_what_is_allowed_and_divided() -> None:
 def test_a_limit_for_one_address_holds_however_it_is_written(host: str) -> None:
     limits = ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=f"{host}:1")))
     address = "::1" if ":" in host else "127.0.0.1"
-    assert limits.take(address) and not limits.take(address)
-    assert limits.take("10.0.0.1") and limits.take("10.0.0.1")
+    assert limits.take(address, 9, 9) and not limits.take(address, 9, 9)
+    assert limits.take("10.0.0.1", 9, 9) and limits.take("10.0.0.1", 9, 9)
 
 
 @pytest.mark.parametrize("text", ["no-such-host.invalid:5", "127.0.0.1", "127.0.0.1:x", "a..b:1", ":1"])

@@ -17,7 +17,7 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 BROKERS, CONTROLLERS = 1, 2
-NAMES = {BROKERS: "brokers", CONTROLLERS: "controllers"}
+NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 @rpc(60, "DescribeCluster", range(0, 3), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
@@ -70,11 +70,11 @@ def describe_controllers(context: ControllerContext, request: Any, call: Call) -
 
 def _other(asked: int, described: int) -> Done:
     """The answer on a listener that describes nodes of another kind than was asked for."""
+    code, text = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {asked}"
+    if asked in NAMES:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        sent, wanted = NAMES[described], NAMES[asked]
+        text = f"The request was sent to an endpoint of type {sent}, but we wanted an endpoint of type {wanted}"
     return Done(
-        message("DescribeClusterResponse")(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if asked in NAMES else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"this listener describes {NAMES[described]}, endpoint type {described}",
-            endpoint_type=asked,
-            cluster_id="",
-        )
+        message("DescribeClusterResponse")(error_code=code, error_message=text, endpoint_type=asked, cluster_id="")
     )

@@ -5,20 +5,22 @@ Behaviour: a topic shows every topic setting; a broker, asked for by its own id,
 what is set; the empty broker name shows what is set for all brokers. Sensitive values are null. Settings that clients keep
 of brokers and nobody reads are shown too: tools remove what they were shown only. Whoever asks for another broker's
 settings must ask that broker. The same name is answered once, however often it stands there: an answer is hundreds of times
-as long.
+as long. A controller answers for itself and for topics, with its own defaults (KIP-919).
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from actors.node.api.contexts import BrokerContext
+from actors.config import NodeConfig
+from actors.metadata.image import Image
+from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Done
+from actors.node.runtime.answers import Done, Held
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.settings import (
@@ -40,6 +42,14 @@ INTERNAL = "internal."
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
 
 
+class Node(NamedTuple):
+    """The node that is asked."""
+
+    id: int
+    config: NodeConfig
+    image: Image
+
+
 class Value(NamedTuple):
     """One place where a setting has a value."""
 
@@ -51,7 +61,21 @@ class Value(NamedTuple):
 @rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA, reads=Subject.METADATA)
 @in_slices
 def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
-    """Settings of each resource."""
+    """Settings of each resource, as a broker knows them."""
+    reply = yield from _describe(Node(context.cache.me, context.config, context.cache.image), request)
+    return Done(reply)
+
+
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CONTROLLER,), lane=Lane.DATA)
+@in_slices
+def describe_on_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
+    """The same as a controller knows them. The active one answers when what it has written is committed."""
+    role = context.role
+    reply = yield from _describe(Node(context.config.controller_id, context.config, role.image), request)
+    return Held(role.image.next_offset - 1, reply) if role.active else Done(reply)
+
+
+def _describe(node: Node, request: Any) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
     asked = {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
@@ -59,18 +83,18 @@ def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
     reply = kind()
     pace = Pace()
     for one in asked.values():
-        result = _result(context, kind, one, request)
+        result = _result(node, kind, one, request)
         reply.results.append(result)
         if pace.over(1 + len(result.configs)):
             yield
-    return Done(reply)
+    return reply
 
 
-def _result(context: BrokerContext, kind: Any, one: Any, request: Any) -> Any:
+def _result(node: Node, kind: Any, one: Any, request: Any) -> Any:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
     )
-    error, rows = _rows(context, one)
+    error, rows = _rows(node, one)
     if error is not None:
         result.error_code, result.error_message = error
         return result
@@ -81,10 +105,8 @@ def _result(context: BrokerContext, kind: Any, one: Any, request: Any) -> Any:
     return result
 
 
-def _rows(
-    context: BrokerContext, one: Any
-) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, list[Value]]]]:
-    image = context.cache.image
+def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[tuple[ConfigKey, list[Value]]]]:
+    image = node.image
     if one.resource_type == TOPIC:
         if image.topic(one.resource_name) < 0:
             code = (
@@ -92,7 +114,7 @@ def _rows(
             )
             return (code, code.text), ()
         overrides = image.config(TOPIC, one.resource_name)
-        rows = [(key, _topic_values(context, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
+        rows = [(key, _topic_values(node, key, overrides)) for _, key in sorted(TOPIC_CONFIGS.items())]
         return None, [(key, values) for key, values in rows if values or not key.name.startswith(INTERNAL)]
     if one.resource_type == BROKER:
         if one.resource_name == "":
@@ -102,11 +124,11 @@ def _rows(
                 for name, text in sorted(defaults.items())
                 if (key := _broker_key(name)).dynamic
             ]
-        if one.resource_name != str(context.cache.me):
-            text = f"this is broker {context.cache.me}; ask broker {one.resource_name} for its own settings"
+        if one.resource_name != str(node.id):
+            text = f"this is node {node.id}; ask node {one.resource_name} for its own settings"
             return (ErrorCode.INVALID_REQUEST, text), ()
         names = {*BROKER_CONFIGS, *image.config(BROKER, ""), *image.config(BROKER, one.resource_name)}
-        rows = [(key, _broker_values(context, key)) for key in map(_broker_key, sorted(names))]
+        rows = [(key, _broker_values(node, key)) for key in map(_broker_key, sorted(names))]
         return None, [(key, values) for key, values in rows if key.name not in UNSHOWN or values[0].source != DEFAULT]
     if one.resource_type == CLIENT_METRICS:
         if not one.resource_name:
@@ -121,24 +143,24 @@ def _broker_key(name: str) -> ConfigKey:
     return BROKER_CONFIGS.get(name) or ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
-def _broker_values(context: BrokerContext, key: ConfigKey) -> list[Value]:
+def _broker_values(node: Node, key: ConfigKey) -> list[Value]:
     """Every value of a node's setting, the strongest first."""
     values, name = [], key.name
-    for resource, source in ((str(context.cache.me), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
-        text = context.cache.image.config(BROKER, resource).get(name)
+    for resource, source in ((str(node.id), DYNAMIC_BROKER), ("", DYNAMIC_DEFAULT)):
+        text = node.image.config(BROKER, resource).get(name)
         if text is not None and key.dynamic:
             values.append(Value(name, text, source))
-    if name in context.config.given:
-        values.append(Value(name, context.config.given[name], STATIC))
+    if name in node.config.given:
+        values.append(Value(name, node.config.given[name], STATIC))
     if key.default is not None:
         values.append(Value(name, key.text(key.default), DEFAULT))
     return values
 
 
-def _topic_values(context: BrokerContext, key: ConfigKey, overrides: Mapping[str, str]) -> list[Value]:
+def _topic_values(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> list[Value]:
     values = [Value(key.name, overrides[key.name], DYNAMIC_TOPIC)] if key.name in overrides else []
     for synonym in key.synonyms:
-        for value in _broker_values(context, BROKER_CONFIGS[synonym]):
+        for value in _broker_values(node, BROKER_CONFIGS[synonym]):
             if value.source != DEFAULT and BROKER_CONFIGS[synonym].allows(value.text or ""):
                 values.append(_in_topic_unit(key, synonym, value))
     default = inherited(key, lambda name: (False, None))

@@ -95,8 +95,8 @@ class BrokerStorage:
         self._indexes = IndexCache()
         self._retention_interval_ms = value("log.retention.check.interval.ms")
         self._checkpoint_interval_ms = value("replica.high.watermark.checkpoint.interval.ms")
-        self._expiration_ms = value("producer.id.expiration.ms")
-        self._retention_ms = self._checkpoint_ms = 0
+        self._expiration_interval_ms = value("producer.id.expiration.check.interval.ms")
+        self._retention_ms = self._checkpoint_ms = self._expiration_ms = 0
         self._written: dict[Partition, None] = {}
         """Appended to, and perhaps to be flushed."""
         self._full_disks = FullDisks()
@@ -135,7 +135,8 @@ class BrokerStorage:
                     self._remove(directory.disk, found.name)
                 else:
                     self._find(directory, found)
-        self._retention_ms = self._runtime.now.mono_ms + 30_000
+        now_ms = self._runtime.now.mono_ms
+        self._retention_ms, self._expiration_ms = now_ms + 30_000, now_ms + self._expiration_interval_ms
         epochs = {directory.broker_epoch for directory in self._directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
@@ -580,8 +581,8 @@ class BrokerStorage:
             replicas.durable(partition, self._runtime.now.mono_ms)
 
     def tick(self, now: Now, replicas: Replicas) -> None:
-        """Checkpoints and retention when they are due, and whether there is room again. Not before the partitions follow the
-        image: until then they are not here, and the checkpoints would forget them."""
+        """Checkpoints, retention and silent producers when they are due, and whether there is room again. Not before the
+        partitions follow the image: until then they are not here, and the checkpoints would forget them."""
         if self._full_disks.lacks:
             for disk in self._full_disks.over(now.mono_ms):
                 self._runtime.log.info(f"there is room in {self.path(disk)} again: appends are taken")
@@ -593,6 +594,11 @@ class BrokerStorage:
             self._retention_ms = now.mono_ms + self._retention_interval_ms
             for partition in replicas:
                 self._retain(partition, now)
+        if now.mono_ms >= self._expiration_ms:
+            self._expiration_ms = now.mono_ms + self._expiration_interval_ms
+            silence_ms = self._cache.value("producer.id.expiration.ms")
+            for partition in replicas:
+                partition.log.producers.expire(now.wall_ms, silence_ms)
 
     def _look(self, replicas: Replicas) -> None:
         """Whether some replicas' files are still there, the next ones each time: who removes them from a running broker is
@@ -629,6 +635,7 @@ class BrokerStorage:
     def deadline_ms(self) -> int:
         """When `tick` is due."""
         due = self._checkpoint_ms if self._checkpoint_ms < self._retention_ms else self._retention_ms
+        due = due if due < self._expiration_ms else self._expiration_ms
         return min(due, self._full_disks.deadline_ms()) if self._full_disks.lacks else due
 
     def retire_segments(self, partition: Partition, segments: Iterable[Segment], jobs: Iterable[Job]) -> None:
@@ -733,7 +740,6 @@ class BrokerStorage:
 
     def _retain(self, partition: Partition, now: Now) -> None:
         log = partition.log
-        log.producers.expire(now.wall_ms, self._expiration_ms)
         if not log.segments:
             return
         try:
