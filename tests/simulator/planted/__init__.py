@@ -7,7 +7,7 @@ For each mistake `recorded.json` keeps the seed and the world that caught it, an
 those: a mistake that goes unnoticed means that a checker or a fault has been lost.
 """
 
-from tests.simulator.planted import broker, compaction, controller, log, quorum, strangers
+from tests.simulator.planted import broker, compaction, controller, log, quorum, strangers, transactions
 from tests.simulator.planted.registry import PLANTED, planted
 
-__all__ = ["PLANTED", "broker", "compaction", "controller", "log", "planted", "quorum", "strangers"]
+__all__ = ["PLANTED", "broker", "compaction", "controller", "log", "planted", "quorum", "strangers", "transactions"]
