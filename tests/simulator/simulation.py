@@ -270,9 +270,10 @@ class Simulation:
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
-            IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained), QuietCluster(self.metadata, self.cluster),
-            self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
-            StatedInvariants(), StableOffsets(),
+            IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained),
+            QuietCluster(self.metadata, self.cluster), self.stops,
+            ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
+            StableOffsets(),
         ])  # fmt: skip
         if keyed:
             self.hooks.add([self.compacted])
@@ -336,7 +337,10 @@ class Simulation:
         if self.shape.transactions is not None:
             choose = random.Random(f"transactional topics {self.seed}")
             for name, partitions in self.shape.transactions.topics.items():
-                configs = {"min.insync.replicas": choose.choice("12"), "internal.segment.bytes": choose.choice(SEGMENTS)}
+                configs = {
+                    "min.insync.replicas": choose.choice("12"),
+                    "internal.segment.bytes": choose.choice(SEGMENTS),
+                }
                 made.append(Topic(name, partitions, 3, configs))
         for topic in made:
             client.spawn(self._wanted(client, topic))

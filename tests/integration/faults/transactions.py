@@ -18,6 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
@@ -242,7 +243,7 @@ def _copy(producer: Producer, consumer: Consumer, stop: Stop) -> None:
         behind = {record.partition: record.offset + 1 for record in records}
         offsets = [TopicPartition(INPUT, partition, offset) for partition, offset in behind.items()]
         member = consumer.consumer_group_metadata()
-        wrong = _tried(lambda limit_s: producer.send_offsets_to_transaction(offsets, member, limit_s))
+        wrong = _tried(partial(producer.send_offsets_to_transaction, offsets, member))
         if wrong is None:
             wrong = _tried(producer.commit_transaction)
         if wrong is not None:
@@ -278,7 +279,9 @@ def final_state(servers: str, found: Transactions, timeout_s: float) -> None:
                 for partition, (end, last) in sorted(stable.items())
                 if end != last
             ] or [f"{topic}: no answer"]
-        found.final[topic] = _all(servers, topic, {partition: last for partition, (_, last) in stable.items()}, timeout_s)
+        found.final[topic] = _all(
+            servers, topic, {partition: last for partition, (_, last) in stable.items()}, timeout_s
+        )
     consumer = _reading(servers, GROUP)
     places = consumer.committed([TopicPartition(INPUT, number) for number in range(PARTITIONS)], 30)
     found.offsets = {place.partition: max(0, place.offset) for place in places}
@@ -364,7 +367,8 @@ def _copied(found: Transactions) -> list[str]:
     copies = Counter(tuple(map(int, one.value.split(b":"))) for one in found.final[OUTPUT])
     there = {(one.partition, one.offset) for one in found.final[INPUT]}
     wanted = {place for place in there if place[1] < found.offsets.get(place[0], 0)}
-    return [f"{place}: {copies[place]} copies" for place in sorted(wanted | set(copies)) if copies[place] != (place in wanted)]
+    everywhere = sorted(wanted | set(copies))
+    return [f"{place}: {copies[place]} copies" for place in everywhere if copies[place] != (place in wanted)]
 
 
 def summary(found: Transactions) -> str:

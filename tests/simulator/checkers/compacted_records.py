@@ -209,9 +209,7 @@ class CompactedRecords:
                 f"{partition.log.cleaned_offset}",
             )
 
-    def _young(
-        self, process: Any, partition: Partition, committed: Committed, here: range, found: set[int]
-    ) -> None:
+    def _young(self, process: Any, partition: Partition, committed: Committed, here: range, found: set[int]) -> None:
         """No record has gone that is younger than min.compaction.lag.ms."""
         lag_ms = self._lags.get(partition.topic, 0)
         if not lag_ms or self._jumped():
@@ -316,7 +314,8 @@ class CompactedRecords:
         for key in committed.by_key:
             last, newest = committed.last(key, end), committed.by_key[key][-1]
             held = table.get(key)
-            if last is None or newest is not last or last.offset < committed.start:  # what was written behind `end` may have taken its place
+            # What was written behind `end` may have taken its place, and retention what is below the start.
+            if last is None or newest is not last or last.offset < committed.start:
                 continue
             if last.value is None:
                 if held is not None:

@@ -27,8 +27,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 EVENTS = (
-    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata", "changed",
-    "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
+    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata",
+    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Nothing is deleted that no client asked to delete: no log begins later, and no client is told that it does.
 
-Retention deletes nothing in a world, because a world is too short, save of topics with retention.bytes. The coordinator compacts the offsets of groups; the
-checker group_offsets shows whether any are lost by that.
+Retention deletes nothing in a world, because a world is too short, save of topics with retention.bytes. The coordinator
+compacts the offsets of groups; the checker group_offsets shows whether any are lost by that.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a replica says of transactions is what its batches say: the last stable offset, and the index of aborted ones (KIP-98).
+"""What a replica says of transactions is what its batches say (KIP-98): the last stable offset, the index of aborted ones.
 
 This file keeps, for each partition, the transactions in what was ever committed, by its batches and markers alone. Then
 

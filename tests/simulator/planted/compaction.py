@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 from actors.broker.log import cleaner as cleaner_of
-from actors.broker.log import cleaning, history, recovery
+from actors.broker.log import cleaning, history
 from actors.broker.log.cleaner import LogCleaning
 from actors.broker.log.log import PartitionLog
-from actors.broker.log.segment import SWAP
 from actors.node.roles.broker import log_cleaner
 from actors.node.roles.broker.log_cleaner import LogCleaner
 from fastpath.records import batch as batches
@@ -120,28 +119,6 @@ def all_counts_as_clean() -> Sequence[Patch]:
     return [instead(LogCleaner, "_cleaned", boastful)]
 
 
-@mistake("cleaned")
-def last_batches_of_segments_go() -> Sequence[Patch]:
-    """Nobody can tell a gap from a lost tail."""
-    clean_one = LogCleaning._clean_one
-
-    def empty(self: LogCleaning, segment: Any, position: int, cleaner: Any, last_offset: int) -> Any:
-        return clean_one(self, segment, position, cleaner, -1)
-
-    return [instead(LogCleaning, "_clean_one", empty)]
-
-
-@mistake("cleaned")
-def last_batches_of_producers_go() -> Sequence[Patch]:
-    """After a crash a log does not know the sequence numbers of those that wrote to it."""
-    make = cleaner_of.Cleaner
-
-    def forgetful(offsets: Any, transactions: Any, last_batches: Any, **limits: Any) -> Any:
-        return make(offsets, transactions, (), **limits)
-
-    return [instead(cleaner_of, "Cleaner", forgetful)]
-
-
 @mistake("swept")
 def young_records_cleaned() -> Sequence[Patch]:
     """A reader that is behind by less than min.compaction.lag.ms misses values."""
@@ -150,18 +127,6 @@ def young_records_cleaned() -> Sequence[Patch]:
         return cleaning.cleanable(log, upper_offset, now_ms + 3_600_000)
 
     return [instead(log_cleaner, "cleanable", impatient)]
-
-
-@mistake("cleaned")
-def swap_that_a_crash_left_is_thrown_away() -> Sequence[Patch]:
-    """It was the only copy of what the segments before it had."""
-
-    def thrown_away(log: PartitionLog) -> None:
-        for name in log.disk.names(log.directory):
-            if name.endswith(SWAP):
-                log.disk.remove(f"{log.directory}/{name}")
-
-    return [instead(recovery, "_finish_swaps", thrown_away)]
 
 
 @mistake("cleaned")
@@ -189,7 +154,9 @@ def epochs_begin_at_their_first_batch_left() -> Sequence[Patch]:
     """A replica with other records in the gap before it is not cut."""
 
     def at_the_batch(epochs: Any, found: Any, offset: int, behind: int) -> int:
-        for epoch, base_offset, last_offset in zip(found["epoch"], found["base_offset"], found["last_offset"], strict=True):
+        for epoch, base_offset, last_offset in zip(
+            found["epoch"], found["base_offset"], found["last_offset"], strict=True
+        ):
             if last_offset >= offset:
                 epochs.assign(int(epoch), int(base_offset))
         return int(found["last_offset"][-1]) + 1

@@ -1,4 +1,4 @@
-"""Mistakes of transactions: their coordinator, their markers, who verifies batches, offsets, and what a log knows of them."""
+"""Mistakes of transactions: their coordinator, markers, who verifies batches, offsets, and what a log knows of them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -255,7 +255,7 @@ WORLDS: dict[str, Kind] = {
         _transactional,
         partial(AimedFaults, menu=TRANSACTIONAL),
         faulty_ms=12_000,
-        pause_ms=(100, 1_500),
+        pause_ms=(50, 900),
     ),
     "swept": Kind(
         _swept,
