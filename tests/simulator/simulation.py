@@ -87,7 +87,7 @@ TRANSACTIONS = {
     "transaction.state.log.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
-WRITER_PAUSE_MS = 2_500
+WRITER_PAUSE_MS = 3_500
 """Between two transactions of a writer, on the average."""
 ENDED_MS = 6 * TIMEOUT_MS
 """Within that time of health no transaction is open: its timeout, the check for it, and the markers."""
