@@ -435,7 +435,7 @@ class Faults:
         image = self.metadata.image
         topic, number = image.topic_name(image.topic_of(row)), image.number(row)
         directory, replica = partition_name(topic, number), process.node.broker.replicas.get(topic, number)
-        if topic[0] != "t" or replica is None:
+        if topic[0] not in "tx" or replica is None:
             return []
         disk = replica.log.disk
         logs = [file for file in disk.names(directory) if file.endswith(".log")]

@@ -13,12 +13,15 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
+from actors.broker.transactions.state import AT_REST
+from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.wire.errors import ErrorCode
 from tests.simulator.checkers.acknowledged_metadata import AcknowledgedMetadata
 from tests.simulator.checkers.acknowledged_records import AcknowledgedRecords
 from tests.simulator.checkers.believed_leaders import BelievedLeaders
 from tests.simulator.checkers.changed_replicas import ChangedReplicas
 from tests.simulator.checkers.committed_data import CommittedData
+from tests.simulator.checkers.committed_transactions import CommittedTransactions, Told
 from tests.simulator.checkers.compacted_records import CompactedRecords
 from tests.simulator.checkers.consumed_records import ConsumedRecords
 from tests.simulator.checkers.failed_syncs import FailedSyncs
@@ -44,7 +47,10 @@ from tests.simulator.checkers.served_offsets import ServedOffsets
 from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
+from tests.simulator.checkers.transaction_logs import TransactionLogs
+from tests.simulator.clients.committed_reader import read_committed
 from tests.simulator.clients.consumer import consume, earliest, fetch
+from tests.simulator.clients.copier import Copier
 from tests.simulator.clients.keyed import KeyedProducer, read_again
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.pipeline import Pipeline
@@ -52,7 +58,8 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.purge import purge
 from tests.simulator.clients.relocations import relocate
-from tests.simulator.clients.topics import churn, create
+from tests.simulator.clients.topics import alter, churn, create
+from tests.simulator.clients.transactional import TIMEOUT_MS, Plan, Writer
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
 from tests.simulator.history import History
@@ -66,19 +73,16 @@ HEALTHY_MS = 90_000
 WRITABLE_MS = 30_000
 PURGE_MS = 4_000
 """Between two deletions of records, on the average."""
-KEYED_PAUSE_MS = 300
+SEGMENTS = ("1000", "4000", "100000")
+COPIER = "copier"
+"""Transactional id and group of all clients that copy."""
+DAY_MS = 86_400_000
+KEYED_PAUSE_MS = 800
 """Between two batches of a producer of a compacted topic, at most twice as long."""
-COMPACTED_FROM = 1 << 33
-"""Half of the worlds from this seed on have a compacted topic: those below it are what they were."""
-RELOCATED_FROM = 1 << 34
-"""From this seed on replicas are moved between the directories of a broker, where it has two: the worlds below it are what
-they were."""
 RELOCATION_MS = 2_000
 """Between two requests to move a replica, on the average."""
 DELETE_RETENTION_MS = 300_000
 """delete.retention.ms of compacted topics. A replica that is away for longer misses tombstones, as in Apache Kafka."""
-RACKED_FROM = 1 << 34
-"""Half of the worlds from this seed on have consumers in racks, topics with a codec, and throttled replicas."""
 RACKS = {
     "broker.rack": "r{id}", "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }  # fmt: skip
@@ -89,6 +93,14 @@ CLEANER = {
     "log.cleaner.backoff.ms": "150", "log.cleaner.io.buffer.size": "4096",
     "replica.high.watermark.checkpoint.interval.ms": "200",
 }  # fmt: skip
+TRANSACTIONS = {
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+WRITER_PAUSE_MS = 3_500
+"""Between two transactions of a writer, on the average."""
+ENDED_MS = 6 * TIMEOUT_MS
+"""Within that time of health no transaction is open: its timeout, the check for it, and the markers."""
 Patch = Callable[[], Callable[[], None]]
 """Changes one function of the product. Returns the function that takes the change back."""
 
@@ -143,10 +155,19 @@ class Shape(NamedTuple):
     """Whether replicas are moved between directories."""
     cleaned: tuple[str, ...] = ()
     """Internal topics that are compacted all the time."""
+    coordinator_segment_bytes: int = 0
+    """Segment size of the topics of coordinators; 0: as it is, so that they are never cleaned."""
+    transactions: Plan | None = None
+    """What transactional clients do; their topics are made for them."""
 
 
 def shape(seed: int) -> Shape:
-    """The cluster of a seed."""
+    """The cluster of a seed. Half of the worlds compact all the time, and half have transactions."""
+    return with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
+
+
+def plain(seed: int) -> Shape:
+    """The cluster of a seed without what the others add."""
     choose = random.Random(f"shape {seed}")
     brokers = choose.choice((3, 3, 3, 4))
     config = {
@@ -172,28 +193,30 @@ def shape(seed: int) -> Shape:
         if flushed or not choose.randrange(4):
             configs["flush.messages"] = "1"
         topics.append(Topic(f"t{number}", choose.choice((1, 2, 3)), choose.choice((2, 3, 3)), configs))
-    compacted = _compacted(seed)
-    if compacted:
-        config |= CLEANER | {"log.cleaner.dedupe.buffer.size": random.Random(f"{seed}-keys").choice(("5000", "100000"))}
-    directories = random.Random(f"{seed}-directories").choice((1, 1, 2))
-    relocated = directories > 1 and seed >= RELOCATED_FROM
-    if relocated:
-        speed = random.Random(f"{seed}-relocated").choice((2_000, 20_000, 1 << 40))
-        config["replica.alter.log.dirs.io.max.bytes.per.second"] = str(speed)
-    made = Shape(
+    return Shape(
         choose.choice((1, 2)), choose.choice((1, 3, 3, 3, 3)), brokers, config, topics, choose.choice((1, 2, 2)),
         choose.choice((1, 1, 2)), bool(choose.randrange(2)), choose.choice((0, 2, 2, 3)), not choose.randrange(3),
-        directories, compacted, relocated,
+        random.Random(f"{seed}-directories").choice((1, 1, 2)),
     )  # fmt: skip
-    racks = random.Random(f"{seed}-racks")
-    return made if seed < RACKED_FROM or racks.randrange(2) else racked(made, racks)
 
 
-def racked(made: Shape, choose: random.Random) -> Shape:
-    """The same cluster with consumers in racks, topics that are stored in codecs, and throttled replicas."""
+def with_moves(found: Shape, seed: int) -> Shape:
+    """Replicas are moved between the directories of a broker, where it has two, in half of the worlds."""
+    choose = random.Random(f"{seed}-relocated")
+    if found.directories == 1 or choose.randrange(2):
+        return found
+    speed = {"replica.alter.log.dirs.io.max.bytes.per.second": str(choose.choice((2_000, 20_000, 1 << 40)))}
+    return found._replace(config={**found.config, **speed}, relocated=True)
+
+
+def with_racks(found: Shape, seed: int) -> Shape:
+    """In a third of the worlds consumers in racks, topics that are stored in codecs, and throttled replicas."""
+    choose = random.Random(f"{seed}-racks")
+    if choose.randrange(3):
+        return found
     codecs = ("gzip", "snappy", "lz4", "zstd", "uncompressed", "producer")
     topics = []
-    for topic in made.topics:
+    for topic in found.topics:
         configs = {
             **topic.configs,
             "compression.type": choose.choice(codecs),
@@ -202,7 +225,7 @@ def racked(made: Shape, choose: random.Random) -> Shape:
         if not choose.randrange(3):
             configs["compression.zstd.level"] = "15"  # never in the turn
         topics.append(topic._replace(configs=configs))
-    return made._replace(config={**made.config, **RACKS, **RATES}, topics=topics, racks=True)
+    return found._replace(config={**found.config, **RACKS, **RATES}, topics=topics, racks=True)
 
 
 def compacted_topic(
@@ -212,22 +235,54 @@ def compacted_topic(
     segment_bytes: int,
     min_insync: int = 1,
     retention_ms: int = DELETE_RETENTION_MS,
+    **more: str,
 ) -> Topic:
     """A topic that is compacted all the time."""
     configs = {
         "cleanup.policy": "compact", "internal.segment.bytes": str(segment_bytes), "min.insync.replicas": str(min_insync),
         "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": str(retention_ms),
+        **more,
     }  # fmt: skip
     return Topic(name, partitions, factor, configs)
 
 
-def _compacted(seed: int) -> tuple[Topic, ...]:
+def with_compaction(found: Shape, seed: int) -> Shape:
+    """In half of the worlds a compacted topic in the place of another one, and short segments of the coordinators' topics,
+    so that they are compacted too."""
     choose = random.Random(f"{seed}-compaction")
-    if seed < COMPACTED_FROM or choose.randrange(2):
-        return ()
-    topic = compacted_topic("k0", choose.choice((1, 2)), 3, choose.choice((600, 1_500, 6_000)))
-    # Cleaned when it is worth it, or a world of two minutes would do little else.
-    return (topic._replace(configs={**topic.configs, "min.cleanable.dirty.ratio": "0.4"}),)
+    if choose.randrange(2):
+        return found
+    more = {
+        # Cleaned when it is worth it, or a world of two minutes would do little else.
+        "min.cleanable.dirty.ratio": choose.choice(("0.3", "0.5")),
+        "min.compaction.lag.ms": choose.choice(("0", "0", "4000")),
+        "max.compaction.lag.ms": choose.choice((str((1 << 63) - 1), "6000")),
+    }
+    if not choose.randrange(4):
+        more |= {"cleanup.policy": "compact,delete", "retention.bytes": "8000"}
+    topic = compacted_topic("k0", choose.choice((1, 1, 2)), 3, choose.choice((600, 1_500, 6_000)), **more)
+    config = CLEANER | {
+        "log.cleaner.dedupe.buffer.size": choose.choice(("5000", "100000")),
+        "log.retention.check.interval.ms": "2000",
+    }
+    return found._replace(
+        topics=found.topics[:1], config={**found.config, **config}, compacted=(topic,),
+        coordinator_segment_bytes=choose.choice((1_500, 8_000)),
+    )  # fmt: skip
+
+
+def with_transactions(found: Shape, seed: int) -> Shape:
+    """In half of the worlds transactional clients in the place of some others, at transaction.version 0 or 2."""
+    choose = random.Random(f"{seed}-transactions")
+    if choose.randrange(2):
+        return found
+    plan = Plan(
+        choose.choice((0, 2, 2)), {"x0": choose.choice((1, 2)), "x1": 1}, "x1", choose.choice((1, 1, 2)),
+        choose.choice((1, 2)), WRITER_PAUSE_MS, {topic.name: topic.partitions for topic in found.compacted},
+    )  # fmt: skip
+    return found._replace(
+        topics=found.topics[:1], config={**found.config, **TRANSACTIONS}, producers=1, consumers=1, transactions=plan
+    )
 
 
 class Simulation:
@@ -242,10 +297,17 @@ class Simulation:
         self.history = History(self.hooks)
         self.metadata = MetadataLog(self.hooks)
         self.data = CommittedData(self.hooks)
-        keyed = {topic.name: int(topic.configs["delete.retention.ms"]) for topic in self.shape.compacted}
+        topics = {topic.name: topic.configs for topic in self.shape.compacted}
+        keyed = {name: int(configs["delete.retention.ms"]) for name, configs in topics.items()}
+        lags = {name: int(configs.get("min.compaction.lag.ms", 0)) for name, configs in topics.items()}
+        if self.shape.coordinator_segment_bytes:
+            keyed |= dict.fromkeys((OFFSETS_TOPIC, TRANSACTIONS_TOPIC), DAY_MS)
+        self.compacted = CompactedRecords(self.world, self.history, self.hooks, keyed, lags)
         keyed |= dict.fromkeys(self.shape.cleaned, DELETE_RETENTION_MS)
-        self.compacted = CompactedRecords(self.world, self.history, keyed)
         self.data.elsewhere = self.compacted.topics
+        retained = frozenset(name for name, configs in topics.items() if "delete" in configs["cleanup.policy"])
+        self.told = Told()
+        self.transactions = CommittedTransactions(self.told)
         self.leaders = QuorumLeaders()
         self.stops = StoppedNodes()
         self.hooks.add([
@@ -253,12 +315,14 @@ class Simulation:
             self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
-            IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history), QuietCluster(self.metadata, self.cluster),
-            self.stops, ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(),
-            StatedInvariants(), StableOffsets(),
+            IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained),
+            QuietCluster(self.metadata, self.cluster), self.stops,
+            ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
+            StableOffsets(),
         ])  # fmt: skip
         if keyed:
             self.hooks.add([self.compacted])
+        self.hooks.add([TransactionLogs(self.world)])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])
         self.world.turned.extend(self.hooks.turned)
@@ -292,13 +356,10 @@ class Simulation:
 
     def _cluster(self) -> Cluster:
         shape = self.shape
+        version = shape.transactions.version if shape.transactions is not None else 2
         return Cluster(
-            self.world, shape.controllers, shape.brokers, shape.level, self._config(), shape.directories
+            self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version
         )  # fmt: skip
-
-    def _config(self) -> dict[str, str]:
-        """Settings of every node."""
-        return self.shape.config
 
     def _run(self) -> None:
         self.cluster.start()
@@ -317,7 +378,16 @@ class Simulation:
 
     def _create(self) -> None:
         client = self._client("creator")
-        for topic in (*self.shape.topics, *self.shape.compacted):
+        made = [*self.shape.topics, *self.shape.compacted]
+        if self.shape.transactions is not None:
+            choose = random.Random(f"transactional topics {self.seed}")
+            for name, partitions in self.shape.transactions.topics.items():
+                configs = {
+                    "min.insync.replicas": choose.choice("12"),
+                    "internal.segment.bytes": choose.choice(SEGMENTS),
+                }
+                made.append(Topic(name, partitions, 3, configs))
+        for topic in made:
             client.spawn(self._wanted(client, topic))
         if not self._until(lambda: client.running == 0, 30_000):
             raise Violation("liveness", "topics of a fresh cluster are not created after 30 s")
@@ -357,6 +427,28 @@ class Simulation:
             client = self._client("relocations")
             names = [*topics, *(topic.name for topic in self.shape.compacted), "__consumer_offsets"]
             client.spawn(relocate(client, names, RELOCATION_MS))
+        if self.shape.coordinator_segment_bytes:
+            client = self._client("segments")
+            configs = {"internal.segment.bytes": str(self.shape.coordinator_segment_bytes)}
+            if self.shape.members or self.shape.transactions:
+                client.spawn(alter(client, OFFSETS_TOPIC, configs))
+            if self.shape.transactions:
+                client.spawn(alter(client, TRANSACTIONS_TOPIC, configs))
+        if self.shape.transactions is not None:
+            self._work_in_transactions(self.shape.transactions)
+
+    def _work_in_transactions(self, plan: Plan) -> None:
+        for number in range(plan.writers):
+            client = self._client(f"tx{number}")
+            client.spawn(Writer(client, self.told, plan, client.name, f"{client.name}-group").run())
+        topic = next(iter(plan.topics))
+        for number in range(plan.copiers if plan.output else 0):
+            client = self._client(f"copier{number}")
+            client.spawn(Copier(client, self.told, plan, COPIER, COPIER).run(topic))
+        client = self._client("committed")
+        for topic, partitions in plan.topics.items():
+            for partition in range(partitions):
+                client.spawn(read_committed(client, self.transactions, topic, partition))
 
     def _work_keyed(self, topic: Topic) -> None:
         for number in range(2):
@@ -383,7 +475,10 @@ class Simulation:
         if not self._until(lambda: all(client.running == 0 for client in self.clients), WRITABLE_MS):
             busy = [client.name for client in self.clients if client.running]
             raise Violation("liveness", f"{busy} have no answer after {WRITABLE_MS} ms without faults")
+        self._end_transactions()
         self._read_back(topics)
+        if self.shape.transactions is not None:
+            self._judge_transactions(self.shape.transactions)
         # Reading finds rot, which is then repaired.
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"after everything was read {self._illness()}")
@@ -420,6 +515,53 @@ class Simulation:
                 reader.spawn(self._read_all(reader, topic, partition))
         if not self._until(lambda: reader.running == 0, WRITABLE_MS):
             raise Violation("liveness", f"not everything committed could be read within {WRITABLE_MS} ms")
+
+    def _end_transactions(self) -> None:
+        """All clients have stopped. What they have left open is aborted when it is over its time."""
+        if not self._until(lambda: not self._open_transactions(), ENDED_MS):
+            raise Violation("no_open_transaction", f"{self._open_transactions()} after {ENDED_MS} ms without faults")
+
+    def _open_transactions(self) -> str:
+        """A transaction that a leader or a coordinator has open, as text; empty: there is none."""
+        for process in self.cluster.brokers.values():
+            if process.node is None:
+                return f"{process.name} does not run"
+            for partition in process.node.broker.replicas:
+                if partition.leads and partition.last_stable_offset < partition.log.log_end_offset:
+                    return f"{process.name} has {partition!r} undecided from {partition.last_stable_offset} on"
+            for id, transaction in process.node.broker.transactions.machine.listed():
+                if transaction.state not in AT_REST:
+                    return f"{process.name} has {id} as {transaction.state.shown}"
+        return ""
+
+    def _judge_transactions(self, plan: Plan) -> None:
+        """Every partition is read to its end by a reader of committed records, and every offset of a group is fetched."""
+        reader = self._client("last reader")
+        for topic, partitions in plan.topics.items():
+            for partition in range(partitions):
+                reader.spawn(read_committed(reader, self.transactions, topic, partition, whole=True))
+        if not self._until(lambda: reader.running == 0, ENDED_MS):
+            raise Violation("liveness", f"not all that is committed could be read within {ENDED_MS} ms")
+        seen = self.transactions.judge(reader.name)
+        self.history.counts["transactions seen"] += len(seen)
+        first = next(iter(plan.topics))
+        offsets: dict[str, dict[int, int]] = {}
+        groups = [*self.told.offsets, *([COPIER] if plan.output else [])]
+        for group in groups:
+            reader.spawn(self._fetch_offsets(reader, plan, group, first, offsets))
+        if not self._until(lambda: reader.running == 0, ENDED_MS):
+            raise Violation("no_open_transaction", f"offsets are unstable after {ENDED_MS} ms without faults")
+        for group in self.told.offsets:
+            self.transactions.judge_offset(group, offsets[group][0], seen)
+        if plan.output:
+            copied = self.transactions.judge_copies(reader.name, first, plan.output, offsets[COPIER])
+            self.history.counts["records copied"] += copied
+        self.compacted.judge(self.told)
+
+    async def _fetch_offsets(
+        self, client: Client, plan: Plan, group: str, topic: str, found: dict[str, dict[int, int]]
+    ) -> None:
+        found[group] = await Copier(client, self.told, plan, COPIER, group).offsets(topic)
 
     async def _write(self, producer: Producer, topic: str, partition: int) -> None:
         producer.idempotent = False

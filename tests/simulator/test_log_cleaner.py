@@ -116,6 +116,18 @@ def test_bytes_a_second_are_kept_to() -> None:
     assert 4_500_000 < t.world.time_us - begun < 7_000_000
 
 
+def test_a_sync_of_a_cleaning_that_fails_is_final() -> None:
+    """Nobody knows what of the new segment is on the disk, and the old ones may be gone: the broker stops."""
+    t = OneTopic(settings=COMPACT, config=CONFIG | {"log.cleaner.io.max.bytes.per.second": "3000"})
+    write(t, 120, keys=120)
+    t.until(lambda: bool(cleaner(t, 1)._running) and bool(temporary(t, 1)))
+    broker = t.cluster.brokers[1]
+    broker.disk.sync_fails = lambda path: path.startswith(DIRECTORY) and ".log" in path
+    t.until(lambda: broker.disk.failed_syncs > 0)
+    t.world.run_for(50)
+    assert broker.stopped_with is not None and "cannot be made durable" in broker.stopped_with[1]
+
+
 @pytest.mark.parametrize("how", ["topic deleted", "switched off", "not compacted any more", "broker stops"])
 def test_a_cleaning_that_is_not_wanted_any_more_ends(how: str) -> None:
     t = OneTopic(settings=COMPACT, config=CONFIG | {"log.cleaner.io.max.bytes.per.second": "3000"})

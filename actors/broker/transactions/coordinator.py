@@ -379,7 +379,7 @@ class Coordinator(Coordination[Shard]):
         present = entry.transaction
         following = rules.end(present, request, self._take_id, now.wall_ms) if entry.pending is None else None
         if following is None:
-            error = rules.producer_error(present, request.producer_id, request.producer_epoch)
+            error = rules.end_error(present, request)
             then(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error, NO_ID, NO_EPOCH)
             return
         if isinstance(following, ErrorCode):

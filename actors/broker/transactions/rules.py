@@ -193,20 +193,37 @@ ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
 def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
     """The prepared end to write. NONE: it has ended so already. Else INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
     CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
-    raised = request.client_version >= EPOCH_RAISED_FROM
-    overflowed = raised and _overflowed(present, request)
-    if present.producer_id != request.producer_id and not overflowed:
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    again = overflowed or (raised and not request.own and present.producer_epoch == request.producer_epoch + 1)
-    if not request.own and not again and request.producer_epoch != present.producer_epoch:
-        return ErrorCode.PRODUCER_FENCED
+    error = end_error(present, request)
+    if error is not ErrorCode.NONE:
+        return error
     if present.state is not State.ONGOING:
-        outcomes = ENDS[present.state, again] if raised else ENDS_BEFORE_2[present.state]
+        raised = request.client_version >= EPOCH_RAISED_FROM
+        outcomes = ENDS[present.state, _again(present, request)] if raised else ENDS_BEFORE_2[present.state]
         outcome = outcomes[0 if request.commit else 1]
         return _prepared(present, request, take_id, wall_ms) if outcome.abort else outcome.code
-    if again:
-        return ErrorCode.PRODUCER_FENCED
     return _prepared(present, request, take_id, wall_ms)
+
+
+def end_error(present: Transaction, request: End) -> ErrorCode:
+    """Whether a producer may ask for an end, or may have asked for the one before: NONE, INVALID_PRODUCER_ID_MAPPING,
+    PRODUCER_FENCED. It holds too while the next step is being written."""
+    again = _again(present, request)
+    if present.producer_id != request.producer_id and not again:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if not request.own and not again and request.producer_epoch != present.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if present.state in PREPARED and not again and request.client_version >= EPOCH_RAISED_FROM:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.PRODUCER_FENCED if again and present.state in (State.ONGOING, State.EMPTY) else ErrorCode.NONE
+
+
+def _again(present: Transaction, request: End) -> bool:
+    """The end before was raised from the epoch of this request: its answer was lost."""
+    if request.client_version < EPOCH_RAISED_FROM or request.own:
+        return False
+    if present.producer_id != request.producer_id:
+        return _overflowed(present, request)
+    return present.producer_epoch == request.producer_epoch + 1
 
 
 def _overflowed(present: Transaction, request: End) -> bool:

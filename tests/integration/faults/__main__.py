@@ -38,7 +38,7 @@ def main() -> int:
 
 def report(outcome: campaign.Outcome) -> str:
     """The outcome as text for people."""
-    lines = ["", *map(str, outcome.outages), "", str(outcome.verdict)]
+    lines = ["", *map(str, outcome.outages), "", str(outcome.verdict), outcome.transactions]
     lines += [f"stuck: {what}" for what in outcome.stuck]
     return "\n".join(lines)
 

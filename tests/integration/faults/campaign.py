@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.integration.faults import clients, replicas
+from tests.integration.faults import clients, replicas, transactions
 from tests.integration.faults.checker import Verdict, check
 from tests.integration.faults.history import History
 from tests.integration.faults.nemesis import Fault
@@ -33,6 +33,8 @@ CONFIG = {
     "replica.lag.time.max.ms": "5000",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "min.insync.replicas": "2",
     "log.segment.bytes": "1048576",
 }
@@ -46,6 +48,8 @@ class Outcome(NamedTuple):
     outages: list[Outage]
     stuck: list[str]
     """Faults after which some partition accepted nothing for too long."""
+    transactions: str
+    """How many there were, and what became of them."""
 
     @property
     def clean(self) -> bool:
@@ -61,6 +65,7 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
     history.read.update({reader: [] for reader in READERS})
     servers = target.bootstrap
     _create(servers)
+    undecided = transactions.Transactions()
     work = {
         "librdkafka producer": clients.librdkafka_producer("c", servers, TOPIC, PARTITIONS, rate, history, acks, stop),
         "kafka-python producer": clients.kafka_python_producer(
@@ -73,6 +78,7 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
         "member one": clients.group_member("one", servers, TOPIC, history, stop),
         "member two": clients.group_member("two", servers, TOPIC, history, stop),
         "admin": clients.admin(servers, history, acks, stop),
+        **transactions.clients(servers, seed, undecided, stop),
     }
     threads = [
         threading.Thread(target=_watched(name, client, history), name=name, daemon=True)
@@ -97,18 +103,20 @@ def run(target: Target, faults: Mapping[Fault, int], seconds: float, seed: int, 
         for thread in threads:
             if "producer" in thread.name or thread.name == "admin":
                 thread.join(clients.DELIVERY_S + 20)
-        _drain(history, lively_s)
+        _drain(history, undecided, lively_s)
         stop.all.set()
         for thread in threads:
             thread.join(30)
             if thread.is_alive():
                 history.broken.append(f"{thread.name} does not end: {_where(thread)}")
     clients.final_state(servers, TOPIC, PARTITIONS, history, lively_s)
+    transactions.final_state(servers, undecided, lively_s)
     verdict = check(history)
+    verdict.wrong |= transactions.wrong(undecided)
     verdict.wrong["diverged"] = [
         *replicas.differences(target, TOPIC, PARTITIONS), *replicas.metadata_differences(target)
     ]  # fmt: skip
-    return Outcome(verdict, outages(done, acks, begin, end), stuck)
+    return Outcome(verdict, outages(done, acks, begin, end), stuck, transactions.summary(undecided))
 
 
 def _where(thread: threading.Thread) -> str:
@@ -169,12 +177,12 @@ def _watched(name: str, client: Callable[[], None], history: History) -> Callabl
     return run
 
 
-def _drain(history: History, lively_s: float) -> None:
+def _drain(history: History, undecided: transactions.Transactions, lively_s: float) -> None:
     """Wait until readers and members have got all acknowledged records, or make no more progress."""
     wanted = {seen.value for seen in history.acknowledged}
 
     def complete() -> bool:
         seen = [{one.value for one in list(records)} for records in (*history.read.values(), history.consumed)]
-        return all(wanted <= one for one in seen)
+        return all(wanted <= one for one in seen) and transactions.drained(undecided)
 
     wait_for(complete, lively_s)

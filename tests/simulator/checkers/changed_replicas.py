@@ -1,7 +1,7 @@
 """Which replicas a turn has changed. It checks nothing itself: it looks once at every replica, for all checkers of
 changes.
 
-A change is one of the leader epoch, of the high watermark, of the leader, or of the log end.
+A change is one of the leader epoch, of the high watermark, of the leader, or of the log's end or start.
 """
 
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ class Standing(NamedTuple):
     high_watermark: int
     led: bool
     log_end_offset: int
+    log_start_offset: int
 
 
-NEW = Standing(-1, -1, False, -1)
+NEW = Standing(-1, -1, False, -1, -1)
 """The standing before the first look in a life of its process."""
 
 
@@ -43,8 +44,11 @@ class ChangedReplicas:
         me, seen = broker.cache.me, self._seen.setdefault(process.name, {})
         changed: list[tuple[Partition, Standing]] = []
         for partition in broker.replicas:
-            end = partition.log.log_end_offset
-            now = partition.leader_epoch, partition.high_watermark, partition.leader == me, end
+            log = partition.log
+            now = (
+                partition.leader_epoch, partition.high_watermark, partition.leader == me, log.log_end_offset,
+                log.log_start_offset,
+            )  # fmt: skip
             before = seen.get(partition)
             if before != now:
                 seen[partition] = Standing(*now)

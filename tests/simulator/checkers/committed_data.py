@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from actors.broker.log import markers
+from actors.broker.log.markers import CONTROL, TRANSACTIONAL
 from actors.broker.partition import Partition
 from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import Standing
@@ -18,9 +20,6 @@ from tests.simulator.checkers.hooks import Hooks, Violation
 READ_BYTES = 1 << 20
 Key = tuple[bytes, int]
 WithoutRot = Callable[[str, str], AbstractContextManager[bool]]
-
-
-CONTROL = 0x20
 
 
 class Committed:
@@ -150,6 +149,10 @@ class CommittedData:
         if header.base_offset < committed.end and not committed.hides(header.base_offset):
             raise Violation(self.name, self._differs(process, partition, header))
         committed.batches[header.base_offset] = header.last_offset + 1, content
+        if header.attributes & TRANSACTIONAL:
+            marker = markers.read(content, 0) if header.attributes & CONTROL else None
+            for function in self._hooks.batch:
+                function(partition.topic_id, partition.number, header, marker)
         if self._hooks.record and not partition.topic.startswith("__") and not header.attributes & CONTROL:
             for record in batches.records(content):
                 for function in self._hooks.record:

@@ -6,13 +6,17 @@ below that, so whoever commits a record first shows it. From then on every repli
 is compared with it.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import insort
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from actors.broker.log import markers
+from actors.broker.log.markers import CONTROL, TRANSACTIONAL
 from actors.broker.partition import Partition
 from fastpath.records import batch as batches
 from tests.simulator.checkers.changed_replicas import Standing
-from tests.simulator.checkers.hooks import Violation
+from tests.simulator.checkers.committed_transactions import Told
+from tests.simulator.checkers.hooks import Hooks, Violation
 from tests.simulator.history import History
 from tests.simulator.world import EPOCH_WALL_MS, World
 
@@ -34,6 +38,8 @@ class Written(NamedTuple):
     key: bytes
     value: bytes | None
     seen_ms: int
+    timestamp: int
+    """The producer's, ms."""
 
 
 class Committed:
@@ -42,7 +48,13 @@ class Committed:
     def __init__(self) -> None:
         self.by_offset: dict[int, Written] = {}
         self.by_key: dict[bytes, list[Written]] = {}
-        """In the order of offsets."""
+        """In the order of offsets; without what is undecided or was aborted."""
+        self.open: dict[int, list[Written]] = {}
+        """Producer id -> records of its open transaction."""
+        self.uncommitted = set[int]()
+        """Offsets of records that are undecided, or were aborted."""
+        self.start = 0
+        """Highest log start that was seen anywhere: retention deletes, or a coordinator."""
         self.end = 0
         """Highest high watermark that was seen anywhere."""
         self.ends: dict[int, int] = {}
@@ -52,6 +64,23 @@ class Committed:
         """What was committed under older epochs than this."""
         return max((end for one, end in self.ends.items() if one < epoch), default=0)
 
+    def add(self, record: Written, header: Any) -> None:
+        """A record is committed, as far as replication goes."""
+        self.by_offset[record.offset] = record
+        if header.attributes & TRANSACTIONAL:
+            self.open.setdefault(header.producer_id, []).append(record)
+            self.uncommitted.add(record.offset)
+        else:
+            self.by_key.setdefault(record.key, []).append(record)
+
+    def decide(self, producer_id: int, commit: bool) -> None:
+        """The marker of a producer's transaction is committed."""
+        records = self.open.pop(producer_id, [])
+        if commit:
+            self.uncommitted.difference_update(record.offset for record in records)
+            for record in records:
+                insort(self.by_key.setdefault(record.key, []), record)
+
     def last(self, key: bytes, below: int) -> Written | None:
         """The last record of a key below an offset."""
         return next((one for one in reversed(self.by_key.get(key, [])) if one.offset < below), None)
@@ -60,11 +89,15 @@ class Committed:
 class CompactedRecords:
     name = "latest_values_survive"
 
-    def __init__(self, world: World, history: History, topics: Mapping[str, int]) -> None:
-        """`topics`: delete.retention.ms of each compacted topic."""
+    def __init__(
+        self, world: World, history: History, hooks: Hooks, topics: Mapping[str, int], lags: Mapping[str, int]
+    ) -> None:
+        """delete.retention.ms and min.compaction.lag.ms of each compacted topic."""
         self._world = world
+        self._hooks = hooks
         self._history = history
         self.topics = frozenset(topics)
+        self._lags = lags
         self.retention_ms = min(topics.values(), default=0)
         self.partitions: dict[Key, Committed] = {}
         self._checked: dict[str, dict[Partition, int]] = {}
@@ -84,6 +117,7 @@ class CompactedRecords:
         committed = self.partitions.setdefault((partition.topic_id, partition.number), Committed())
         checked = self._checked.setdefault(process.name, {})
         log = partition.log
+        committed.start = max(committed.start, log.log_start_offset)
         begin = max(min(checked.get(partition, log.log_start_offset), log.log_end_offset), log.log_start_offset)
         if begin < partition.high_watermark:
             self._take(process, partition, committed, begin)
@@ -115,17 +149,26 @@ class CompactedRecords:
                     self._history.counts["logs cleaned"] += partition.log.cleaned_offset > 0
 
     def _take(self, process: Any, partition: Partition, committed: Committed, begin: int) -> None:
-        for record in self._records(partition, begin):
-            self._compare(process.name, partition, committed, record)
+        for header, content in self._batches(partition, begin, partition.high_watermark):
+            transactional = header.attributes & TRANSACTIONAL
+            if transactional and header.base_offset >= committed.end:
+                marker = markers.read(content, 0) if header.attributes & CONTROL else None
+                for function in self._hooks.batch:
+                    function(partition.topic_id, partition.number, header, marker)
+                if marker is not None:
+                    committed.decide(header.producer_id, marker.commit)
+            if not header.attributes & CONTROL:
+                for record in batches.records(content, 0):
+                    if begin <= record.offset < partition.high_watermark:
+                        self._compare(process.name, partition, committed, header, record)
         if partition.high_watermark > committed.end:
             committed.end = committed.ends[partition.leader_epoch] = partition.high_watermark
 
-    def _compare(self, who: str, partition: Partition, committed: Committed, record: Any) -> None:
+    def _compare(self, who: str, partition: Partition, committed: Committed, header: Any, record: Any) -> None:
         known = committed.by_offset.get(record.offset)
         if known is None and record.offset >= committed.end and record.offset < partition.high_watermark:
-            known = Written(record.offset, record.key, record.value, self._world.time_us // 1000)
-            committed.by_offset[record.offset] = known
-            committed.by_key.setdefault(record.key, []).append(known)
+            known = Written(record.offset, record.key, record.value, self._world.time_us // 1000, record.timestamp)
+            committed.add(known, header)
         self._same(who, repr(partition), record, known)
 
     @staticmethod
@@ -142,12 +185,16 @@ class CompactedRecords:
         if partition.leads:
             mark = max(mark, committed.end_before(partition.leader_epoch))
         found: dict[bytes, int] = {}
-        before = -1
+        offsets, before = set[int](), -1
         for record in self._records(partition, partition.log.log_start_offset, mark):
             self._same(process.name, repr(partition), record, committed.by_offset.get(record.offset))
             if record.offset <= before:
                 raise Violation("compaction_changes_nothing_else", f"{record.offset} comes behind {before}")
-            before = found[record.key] = record.offset
+            before = record.offset
+            offsets.add(before)
+            if record.offset not in committed.uncommitted:
+                found[record.key] = record.offset
+        self._young(process, partition, committed, range(partition.log.log_start_offset, mark), offsets)
         for key, written in committed.by_key.items():
             last = written[-1]
             # A follower that is behind may have been given what is left of a log that knows more.
@@ -162,6 +209,20 @@ class CompactedRecords:
                 f"{partition.log.cleaned_offset}",
             )
 
+    def _young(self, process: Any, partition: Partition, committed: Committed, here: range, found: set[int]) -> None:
+        """No record has gone that is younger than min.compaction.lag.ms."""
+        lag_ms = self._lags.get(partition.topic, 0)
+        if not lag_ms or self._jumped():
+            return
+        oldest_ms = EPOCH_WALL_MS + self._world.time_us // 1000 - lag_ms
+        for record in reversed(committed.by_offset.values()):
+            if record.timestamp <= oldest_ms:
+                break
+            if record.offset in here and record.offset not in found:
+                raise Violation(
+                    "young_records_stay", f"{process.name} has cleaned {record} of {partition!r} within {lag_ms} ms"
+                )
+
     def _over(self, tombstone: Written) -> bool:
         return self._world.time_us // 1000 - tombstone.seen_ms >= self.retention_ms
 
@@ -170,9 +231,9 @@ class CompactedRecords:
         return any(process.wall_ms != EPOCH_WALL_MS for process in self._world.processes.values())
 
     @staticmethod
-    def _records(partition: Partition, begin: int, end: int | None = None) -> Iterable[Any]:
-        end = partition.high_watermark if end is None else end
-        log, offset, found = partition.log, begin, []
+    def _batches(partition: Partition, begin: int, end: int) -> Iterator[tuple[Any, bytes]]:
+        """Header and bytes of the batches in `[begin, end)`; the first and the last may reach beyond."""
+        log, offset = partition.log, begin
         with log.disk.readable():  # type: ignore[attr-defined]
             while offset < end:
                 read = log.read(offset, READ_BYTES, end)
@@ -181,9 +242,13 @@ class CompactedRecords:
                 if not len(read.data):
                     break
                 for header in batches.headers(read.data):
-                    found += [one for one in batches.records(read.data, header.position) if begin <= one.offset < end]
+                    yield header, bytes(read.data[header.position : header.position + header.size])
                 offset = read.next_offset
-        return found
+
+    def _records(self, partition: Partition, begin: int, end: int) -> Iterator[Any]:
+        for header, content in self._batches(partition, begin, end):
+            if not header.attributes & CONTROL:
+                yield from (one for one in batches.records(content, 0) if begin <= one.offset < end)
 
     # ---- clients
 
@@ -202,10 +267,35 @@ class CompactedRecords:
                     f"{one} was acknowledged at {offset + number} of {topic}-{partition}, committed there is {known}",
                 )
 
+    def judge(self, told: Told) -> None:
+        """What transactions have written here counts if their commit was confirmed, and not if their abort was."""
+        for name, records in told.keyed.items():
+            if name not in told.committed and name not in told.aborted:
+                continue
+            for topic_id, partition, offset, one in records:
+                committed = self.partitions.get((topic_id, partition), Committed())
+                known = committed.by_offset.get(offset)
+                if known is None or (known.key, known.value) != one:
+                    raise Violation(
+                        "no_acknowledged_record_lost",
+                        f"{one} of {name} was acknowledged at {offset} of {partition}, committed there is {known}",
+                    )
+                if (offset in committed.uncommitted) is (name in told.committed):
+                    raise Violation(
+                        "transactions_are_atomic",
+                        f"{name} was {'committed' if name in told.committed else 'aborted'}, and {one} is not",
+                    )
+
     def read(self, topic_id: bytes, partition: int, record: Any) -> None:
         """A consumer was given a record."""
         committed = self.partitions.get((topic_id, partition), Committed())
         self._same("a consumer", str(partition), record, committed.by_offset.get(record.offset))
+        if record.offset in committed.uncommitted:
+            raise Violation(
+                "transactions_are_atomic",
+                f"a reader of committed records was given {record.key!r} at {record.offset} of {partition}, which is "
+                f"undecided or aborted",
+            )
 
     def table(
         self,
@@ -224,7 +314,8 @@ class CompactedRecords:
         for key in committed.by_key:
             last, newest = committed.last(key, end), committed.by_key[key][-1]
             held = table.get(key)
-            if last is None or newest is not last:  # what was written behind `end` may have taken its place
+            # What was written behind `end` may have taken its place, and retention what is below the start.
+            if last is None or newest is not last or last.offset < committed.start:
                 continue
             if last.value is None:
                 if held is not None:

@@ -11,6 +11,7 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     committed(group, topic, partition, offset)                   an offset of a group
     fetched(group, topic, partition, offset, floor)
     record(topic, topic_id, partition, header, record)           a record is committed for the first time
+    batch(topic_id, partition, header, marker)                   a transactional batch is committed for the first time
     metadata(image, batch)                                       a metadata batch is committed for the first time
     changed(process, partition, before)                          a replica has changed; `before` is its old Standing
     begins(topic_id, partition, offset)                          a client was told where a partition begins
@@ -26,8 +27,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 EVENTS = (
-    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "metadata", "changed",
-    "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
+    "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata",
+    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
 )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Hooks:
     committed: list[Callable[..., None]]
     fetched: list[Callable[..., None]]
     record: list[Callable[..., None]]
+    batch: list[Callable[..., None]]
     metadata: list[Callable[..., None]]
     changed: list[Callable[..., None]]
     begins: list[Callable[..., None]]

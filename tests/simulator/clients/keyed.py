@@ -10,12 +10,15 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.checkers.compacted_records import CompactedRecords, Keyed
-from tests.simulator.clients.consumer import earliest, fetch
+from tests.simulator.clients.committed_reader import fetch_committed
+from tests.simulator.clients.consumer import earliest
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import BY_NAME, Producer
 
 KEYS = (8, 60, 400)
 """A record has one of so many keys: some are written all the time, others rarely."""
+PAUSE_MS = 4_000
+"""The longest pause between two passes of a reader."""
 TOMBSTONES = 4
 """One record in so many has no value."""
 
@@ -61,7 +64,7 @@ async def read_again(client: Client, checker: CompactedRecords, topic: str, part
     """Pass after pass, from the partition's beginning to where it ends for consumers."""
     while not client.stopping:
         await _read_once(client, checker, topic, partition)
-        await client.sleep(client.random.randint(50, 1_000))
+        await client.sleep(client.random.randint(50, PAUSE_MS))
 
 
 async def _read_once(client: Client, checker: CompactedRecords, topic: str, partition: int) -> None:
@@ -72,22 +75,28 @@ async def _read_once(client: Client, checker: CompactedRecords, topic: str, part
             if not await client.learn(topic) or (topic, partition) not in client.leaders:
                 await client.sleep(100)
             continue
-        error, records = await fetch(client, topic, client.topic_ids[topic], partition, offset, wait_ms=1)
-        for record in records:
+        page = await fetch_committed(client, topic, partition, offset, wait_ms=1)
+        error = page.error
+        for record in page.records:
             checker.read(client.topic_ids[topic], partition, record)
             assert record.key is not None
             table.pop(record.key, None)
             if record.value is not None:
                 table[record.key] = record.offset, record.value
-            offset = record.offset + 1
+        passed = page.next_offset > offset
+        offset = page.next_offset
         if error == ErrorCode.OFFSET_OUT_OF_RANGE:
             if offset > 0:
                 return
-            offset = max(offset, await earliest(client, topic, partition))
+            offset = await earliest(client, topic, partition)
+            if offset < 0:  # it was told so by a broker that does not lead
+                offset = 0
+                client.leaders.pop((topic, partition), None)
+                await client.sleep(100)
         elif error is None or error != ErrorCode.NONE:
             client.leaders.pop((topic, partition), None)
             await client.sleep(20)
-        elif not records:
+        elif not passed:
             took_ms = (client.world.time_us - begun_us) // 1000
             checker.table(client.name, client.topic_ids[topic], partition, table, offset, took_ms)
             return

@@ -7,18 +7,20 @@ For each mistake `recorded.json` keeps the seed and the world that caught it, an
 those: a mistake that goes unnoticed means that a checker or a fault has been lost.
 """
 
-from tests.simulator.planted import broker, compaction, controller, log, moves, quorum, replicas, strangers
+from tests.simulator.planted import (
+    broker,
+    compaction,
+    controller,
+    log,
+    moves,
+    quorum,
+    replicas,
+    strangers,
+    transactions,
+)  # fmt: skip
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED",
-    "broker",
-    "compaction",
-    "controller",
-    "log",
-    "moves",
-    "planted",
-    "quorum",
-    "replicas",
-    "strangers",
-]
+    "PLANTED", "broker", "compaction", "controller", "log", "moves", "planted", "quorum", "replicas", "strangers",
+    "transactions",
+]  # fmt: skip

@@ -9,13 +9,14 @@ from typing import Any
 
 from actors.broker.isr import Stage
 from actors.metadata.image import Image
+from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.raft import Role
 from tests.simulator.directories import FailingDirectories
 from tests.simulator.disk import VirtualDisk
 from tests.simulator.planted.rough import RoughFaults
 from tests.simulator.world import Process
 
-OFFSETS = "__consumer_offsets"
+COORDINATED = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
 class AimedFaults(RoughFaults):
@@ -100,7 +101,7 @@ class AimedFaults(RoughFaults):
         rows = [
             row
             for topic in image.topics()
-            if internal is (image.topic_name(topic) == OFFSETS)
+            if internal is (image.topic_name(topic) in COORDINATED)
             for row in image.topic_partitions(topic)
             if image.leader(row) >= 0
         ]
@@ -357,7 +358,7 @@ class AimedFaults(RoughFaults):
         return self._strike(internal=False)
 
     def coordinator_dies(self) -> bool:
-        """The same for a group's coordinator."""
+        """The same for the coordinator of groups or of transactions."""
         return self._strike(internal=True)
 
     def _strike(self, *, internal: bool) -> bool:

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from actors.broker.log import cleaner as cleaner_of
-from actors.broker.log import cleaning
+from actors.broker.log import cleaning, history
 from actors.broker.log.cleaner import LogCleaning
 from actors.broker.log.log import PartitionLog
+from actors.node.roles.broker import log_cleaner
 from actors.node.roles.broker.log_cleaner import LogCleaner
 from fastpath.records import batch as batches
 from tests.simulator.planted.registry import Patch, instead, mistake
@@ -78,6 +79,89 @@ def gap_taken_for_damage_by_readers() -> Sequence[Patch]:
 def next_segment_kept_instead_of_the_last_record() -> Sequence[Patch]:
     """The map is filled from behind the first dirty segment: what is there is thought to be the last of its key."""
     return [instead(cleaner_of, "fill", partial(_backwards, cleaner_of.fill))]
+
+
+@mistake("swept")
+def open_transactions_cleaned() -> Sequence[Patch]:
+    """A record that may be aborted takes the place of the one that is committed."""
+    return [instead(LogCleaner, "_stable", staticmethod(lambda partition: partition.high_watermark))]
+
+
+@mistake("swept")
+def aborted_records_in_the_map() -> Sequence[Patch]:
+    """A record that was aborted takes the place of the one that is committed."""
+    fill_one = LogCleaning._fill_one
+
+    def knows_nothing(self: LogCleaning, segment: Any, position: int, transactions: Any) -> Any:
+        return fill_one(self, segment, position, cleaner_of.Transactions())
+
+    return [instead(LogCleaning, "_fill_one", knows_nothing)]
+
+
+@mistake("swept")
+def cleaned_segments_without_an_index() -> Sequence[Patch]:
+    """What is left of an aborted transaction counts as committed."""
+
+    class Forgetful(cleaner_of.Transactions):
+        kept = property(lambda self: [])  # type: ignore[assignment]
+
+    return [instead(cleaner_of, "Transactions", Forgetful)]
+
+
+@mistake("swept")
+def all_counts_as_clean() -> Sequence[Patch]:
+    """What was written while a cleaning ran is never looked at: a tombstone there goes, and the older values stay."""
+    cleaned = LogCleaner._cleaned
+
+    def boastful(self: LogCleaner, running: Any, done: Any) -> None:
+        cleaned(self, running, done._replace(end_offset=running.log.log_end_offset))
+
+    return [instead(LogCleaner, "_cleaned", boastful)]
+
+
+@mistake("swept")
+def young_records_cleaned() -> Sequence[Patch]:
+    """A reader that is behind by less than min.compaction.lag.ms misses values."""
+
+    def impatient(log: PartitionLog, upper_offset: int, now_ms: int) -> cleaning.Cleanable:
+        return cleaning.cleanable(log, upper_offset, now_ms + 3_600_000)
+
+    return [instead(log_cleaner, "cleanable", impatient)]
+
+
+@mistake("cleaned")
+def cleaned_segment_named_before_its_sync() -> Sequence[Patch]:
+    """A power cut finds its name, and not all of its batches."""
+    steps = LogCleaning.steps
+
+    def hasty(self: LogCleaning) -> Any:
+        inner, sent = steps(self), None
+        while True:
+            try:
+                wish = inner.send(sent)
+            except StopIteration as end:
+                return end.value
+            if isinstance(wish, cleaner_of.Durable) and self.leftover is not None:
+                sent = None
+            else:
+                sent = yield wish
+
+    return [instead(LogCleaning, "steps", hasty)]
+
+
+@mistake("cleaned")
+def epochs_begin_at_their_first_batch_left() -> Sequence[Patch]:
+    """A replica with other records in the gap before it is not cut."""
+
+    def at_the_batch(epochs: Any, found: Any, offset: int, behind: int) -> int:
+        for epoch, base_offset, last_offset in zip(
+            found["epoch"], found["base_offset"], found["last_offset"], strict=True
+        ):
+            if last_offset >= offset:
+                epochs.assign(int(epoch), int(base_offset))
+        return int(found["last_offset"][-1]) + 1
+
+    return [instead(history, "_learn_epochs", at_the_batch)]
 
 
 def _backwards(fill: Any, offsets: Any, data: Any, pos: int, end: int, start: int, *more: Any, **limits: Any) -> Any:

@@ -12,6 +12,7 @@ from tests.simulator.clients.pipeline import Pipeline
 from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
+from tests.simulator.clients.transactional import Plan
 from tests.simulator.faults import Faults
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
@@ -133,6 +134,10 @@ RELOCATED = {
     "disk lost": 1, "kill": 1, "connections cut": 1,
 }  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
+TRANSACTIONAL = {
+    "kill": 5, "coordinator dies": 5, "broker loses power": 3, "leader falls behind": 3, "follower freezes": 2,
+    "orderly restart": 3, "connections cut": 3, "slow link": 3,
+}  # fmt: skip
 PIPELINED = {
     "orderly restart": 5, "connections cut": 4, "kill": 2, "leader falls behind": 3, "slow link": 2, "follower freezes": 2,
 }  # fmt: skip
@@ -200,6 +205,27 @@ _members = _shape(
 
 def _offsets_cleaned(seed: int) -> Shape:
     return _members(seed)._replace(cleaned=(OFFSETS_TOPIC,))
+
+
+def _transactional(seed: int) -> Shape:
+    """Transactions one behind the other, on few partitions."""
+    choose = random.Random(f"transactional {seed}")
+    plan = Plan(choose.choice((0, 2)), {"x0": 1, "x1": 1}, "x1", 2, 2, 150)
+    found = _shape("transactional", [_topic("t0", 1, 3, 1)], REBALANCED | BY_HALF, producers=1)(seed)
+    return found._replace(config={**found.config, **simulation.TRANSACTIONS}, transactions=plan)
+
+
+def _swept(seed: int) -> Shape:
+    """Compacted topics that transactions write to, with records that are too young to be cleaned."""
+    choose = random.Random(f"swept {seed}")
+    topics = (
+        simulation.compacted_topic("k0", 1, 3, choose.choice((500, 900)), retention_ms=2_500),
+        simulation.compacted_topic("k1", 1, 3, 700, retention_ms=2_500, **{"min.compaction.lag.ms": "3000"}),
+    )
+    plan = Plan(choose.choice((0, 2)), {"x0": 1}, "", 2, 0, 100, {"k0": 1, "k1": 1})
+    config = {"log.cleaner.dedupe.buffer.size": "100000", **simulation.CLEANER, **simulation.TRANSACTIONS}
+    found = _shape("swept", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)
+    return found._replace(compacted=topics, transactions=plan, coordinator_segment_bytes=4_000)
 
 
 def _away(seed: int) -> Shape:
@@ -281,6 +307,18 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=CLEANED),
         faulty_ms=15_000,
         keyed_pause_ms=40,
+    ),
+    "transactional": Kind(
+        _transactional,
+        partial(AimedFaults, menu=TRANSACTIONAL),
+        faulty_ms=12_000,
+        pause_ms=(50, 900),
+    ),
+    "swept": Kind(
+        _swept,
+        partial(AimedFaults, menu=CLEANED),
+        faulty_ms=12_000,
+        keyed_pause_ms=200,
     ),
     "away": Kind(
         _away,

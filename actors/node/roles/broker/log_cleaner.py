@@ -207,10 +207,20 @@ class LogCleaner:
             else:
                 begin()
         elif isinstance(effect, Durable):
-            runtime.sync(effect.files, [], bound(self._go_on, running))
+            runtime.sync(effect.files, [], bound(self._synced, running))
         else:
             self._storage.retire_segments(running.partition, effect.segments, effect.jobs)
             self._go_on(running, None)
+
+    def _synced(self, running: Running, result: object) -> None:
+        """A failed sync is final, as that of a flush: nobody knows what of the new segments, or of their names, is lost."""
+        if not isinstance(result, DiskFailed):
+            self._go_on(running, result)
+            return
+        self._end(running)
+        partition, disk = running.partition, running.log.disk
+        if not self._storage.fail(self._replicas, disk, result):
+            self._runtime.stop(1, f"the cleaned segments of {partition!r} cannot be made durable: {result}")
 
     def _spend(self, size: int) -> None:
         limit = self._cache.value("log.cleaner.io.max.bytes.per.second")

@@ -1,0 +1,344 @@
+"""Mistakes of transactions: their coordinator, markers, who verifies batches, offsets, and what a log knows of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.broker.groups.coordinator import Coordinator as Groups
+from actors.broker.groups.transactional_offsets import TransactionalOffsets
+from actors.broker.log import aborted_search, log, producers, recovery
+from actors.broker.log.log import PartitionLog
+from actors.broker.log.producers import Producers
+from actors.broker.log.transaction_index import TransactionIndex
+from actors.broker.log.transactions import NO_LIMIT, Ended, Transactions
+from actors.broker.partition import Partition
+from actors.broker.transactions import records, rules
+from actors.broker.transactions.coordinator import Coordinator
+from actors.broker.transactions.shard import Shard
+from actors.broker.transactions.state import State, Transaction
+from actors.node.api.handlers import write_txn_markers
+from actors.node.roles.broker.transaction_markers import TransactionMarkers
+from actors.node.roles.broker.transaction_verification import TransactionVerification
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """In the place of a function that does something."""
+
+
+# ---- the coordinator and its table
+
+
+@mistake("transactional")
+def prepared_ends_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
+    """A commit that was answered gets no markers: its transaction stays open for ever."""
+    loaded = Coordinator.loaded
+
+    def forgetful(self: Coordinator, partition: int, epoch: int) -> None:
+        loaded(self, partition, epoch)
+        self.endings.clear()
+
+    return [instead(Coordinator, "loaded", forgetful)]
+
+
+@mistake("transactional")
+def prepared_commit_aborted_by_a_new_coordinator() -> Sequence[Patch]:
+    """The producer was told that it is committed."""
+    loaded = Coordinator.loaded
+
+    def changed(self: Coordinator, partition: int, epoch: int) -> None:
+        for entry in self.shards[partition].entries.values() if partition in self.shards else ():
+            if entry.transaction.state is State.PREPARE_COMMIT:
+                entry.transaction = entry.transaction._replace(state=State.PREPARE_ABORT)
+        loaded(self, partition, epoch)
+
+    return [instead(Coordinator, "loaded", changed)]
+
+
+@mistake("transactional")
+def transactions_over_their_time_stay() -> Sequence[Patch]:
+    """What a producer that is gone has left open hides all that others write behind it."""
+    return [instead(Coordinator, "_abort_timed_out", _nothing)]
+
+
+@mistake("transactional")
+def ids_not_loaded_by_a_new_coordinator() -> Sequence[Patch]:
+    """It knows nobody's transactions, and nobody ends them."""
+    return [instead(Coordinator, "load", lambda self, *args, **more: [])]
+
+
+@mistake("transactional")
+def open_transactions_not_watched_after_a_move() -> Sequence[Patch]:
+    """A new coordinator does not look whether one that it has loaded is over its time."""
+    note = Shard._note
+
+    def only_new(self: Shard, entry: Any) -> None:
+        if self.loaded:
+            note(self, entry)
+
+    return [instead(Shard, "_note", only_new)]
+
+
+@mistake("transactional")
+def steps_hold_before_they_are_committed() -> Sequence[Patch]:
+    """An end is answered, and its markers are sent, while the record may still be lost with its coordinator."""
+
+    def hasty(self: Coordinator, shard: Shard, entry: Any, following: Transaction, then: Any) -> None:
+        self._write(shard, [_record(self, entry, following)], _nothing)
+        shard.set(entry, following)
+        then(ErrorCode.NONE, Now(0, following.updated_ms))
+
+    return [instead(Coordinator, "_step", hasty)]
+
+
+def _record(self: Coordinator, entry: Any, following: Transaction) -> Any:
+    return records.record(entry.id, following, 1 if self._version() >= 1 else 0)
+
+
+@mistake("transactional")
+def producer_that_is_fenced_may_go_on() -> Sequence[Patch]:
+    """The coordinator takes the end of a producer from one that was there before it."""
+
+    def lenient(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
+        return ErrorCode.NONE if present.producer_id == producer_id else ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    end = rules.end
+
+    def ended(present: Transaction, request: Any, *more: Any) -> Any:
+        if not request.own and request.producer_id == present.producer_id:
+            request = request._replace(producer_epoch=present.producer_epoch)
+        return end(present, request, *more)
+
+    return [instead(rules, "producer_error", lenient), instead(rules, "end", ended)]
+
+
+@mistake("transactional")
+def new_producer_keeps_the_epoch() -> Sequence[Patch]:
+    """The one before it is not fenced, and both write as one."""
+    init = rules.init
+
+    def kept(present: Transaction, *more: Any) -> Any:
+        found = init(present, *more)
+        if isinstance(found, Transaction) and 0 <= present.producer_epoch < found.producer_epoch:
+            return found._replace(producer_epoch=present.producer_epoch)
+        return found
+
+    return [instead(rules, "init", kept)]
+
+
+@mistake("transactional")
+def end_without_a_higher_epoch() -> Sequence[Patch]:
+    """In version 2 the partitions take the marker for a repetition: the transaction stays open."""
+    prepared = rules._prepared
+
+    def same(present: Transaction, *more: Any) -> Any:
+        found = prepared(present, *more)
+        return found._replace(producer_epoch=present.producer_epoch) if isinstance(found, Transaction) else found
+
+    return [instead(rules, "_prepared", same)]
+
+
+@mistake("transactional")
+def open_transaction_not_aborted_for_a_new_producer() -> Sequence[Patch]:
+    """What the producer before it has left open goes on under the new one, and is committed with it."""
+    init = rules.init
+
+    def silent(present: Transaction, request: Any, take_id: Any, wall_ms: int) -> Any:
+        if present.state is not State.ONGOING:
+            return init(present, request, take_id, wall_ms)
+        return present._replace(producer_epoch=present.producer_epoch + 1, updated_ms=wall_ms)
+
+    return [instead(rules, "init", silent)]
+
+
+# ---- markers
+
+
+@mistake("transactional")
+def complete_without_markers() -> Sequence[Patch]:
+    """An end is complete as soon as it is prepared."""
+
+    def hasty(self: TransactionMarkers, ending: Any) -> None:
+        self._machine.marked(ending, self._runtime.now)
+
+    return [instead(TransactionMarkers, "begin", hasty)]
+
+
+@mistake("transactional")
+def markers_sent_once() -> Sequence[Patch]:
+    """A partition whose leader could not be asked gets none."""
+
+    def given_up(self: TransactionMarkers, part: Any) -> None:
+        part[0].left.discard(part[1])
+        self._look(part[0])
+
+    return [instead(TransactionMarkers, "_retry", given_up)]
+
+
+@mistake("transactional")
+def markers_answered_before_they_are_replicated() -> Sequence[Patch]:
+    """The leader dies, and the next one has the transaction open for ever."""
+    append = write_txn_markers._append
+
+    def at_once(*args: Any) -> Any:
+        return append(*args)._replace(required_offset=0)
+
+    return [instead(write_txn_markers, "_append", at_once)]
+
+
+# ---- verification
+
+
+@mistake("transactional")
+def partition_is_not_added() -> Sequence[Patch]:
+    """The coordinator does not know of it, and sends it no marker."""
+    return [instead(TransactionVerification, "_needed", lambda self, question, client: False)]
+
+
+@mistake("transactional")
+def batches_of_older_clients_not_verified() -> Sequence[Patch]:
+    """A batch that comes behind the abort of its transaction opens one that nobody ends."""
+    needed = TransactionVerification._needed
+
+    def only_added(self: Any, question: Any, client: Any) -> bool:
+        return bool(client.adds and needed(self, question, client))
+
+    return [instead(TransactionVerification, "_needed", only_added)]
+
+
+# ---- offsets of groups
+
+
+@mistake("transactional")
+def aborted_offsets_count() -> Sequence[Patch]:
+    """A copier goes on behind records that were not copied."""
+    ended = TransactionalOffsets.ended
+    return [instead(TransactionalOffsets, "ended", lambda self, producer_id, commit: ended(self, producer_id, True))]
+
+
+@mistake("transactional")
+def unstable_offsets_told() -> Sequence[Patch]:
+    """A new copier gets the offset before, while the commit of the next one is on its way: it copies once more."""
+    return [instead(TransactionalOffsets, "unstable", lambda self, group: {})]
+
+
+@mistake("transactional")
+def pending_offsets_not_loaded() -> Sequence[Patch]:
+    """A new coordinator of the group knows nothing of transactions that are open, and of those that were committed."""
+    load = Groups.load
+
+    def partly(self: Groups, partition: int, epoch: int, records: Any, producer_id: int = -1) -> list[str]:
+        return [] if producer_id >= 0 else load(self, partition, epoch, records, producer_id)
+
+    return [instead(Groups, "load", partly)]
+
+
+@mistake("transactional")
+def ends_not_loaded_with_offsets() -> Sequence[Patch]:
+    """For a new coordinator of the group every transaction is open."""
+    return [instead(Groups, "load_end", _nothing)]
+
+
+@mistake("transactional")
+def groups_not_told_of_markers() -> Sequence[Patch]:
+    """Offsets of a transaction stay pending until the coordinator of the group changes."""
+    return [instead(Groups, "transaction_ended", _nothing)]
+
+
+# ---- what a log knows
+
+
+@mistake("transactional")
+def last_stable_offset_is_the_high_watermark() -> Sequence[Patch]:
+    """Readers of committed records get what may be aborted."""
+    return [instead(Partition, "last_stable_offset", property(lambda self: self.high_watermark))]
+
+
+@mistake("transactional")
+def marker_counts_before_it_is_replicated() -> Sequence[Patch]:
+    """The last stable offset is behind a transaction whose end another leader may lack."""
+
+    def ended(self: Transactions, producer_id: int, last_offset: int) -> Ended:
+        found = Ended(self.open.pop(producer_id), last_offset, producer_id)
+        self._look()
+        return found
+
+    return [instead(Transactions, "end", ended)]
+
+
+@mistake("transactional")
+def snapshot_without_open_transactions() -> Sequence[Patch]:
+    """After a clean stop nobody knows that what is open is undecided."""
+    restore = producers._restore
+
+    def closed(by_id: Any, row: Any) -> None:
+        restore(by_id, row)
+        by_id[row[0]].transaction_offset = -1
+
+    return [instead(producers, "_restore", closed)]
+
+
+@mistake("transactional")
+def epoch_of_a_producer_not_checked() -> Sequence[Patch]:
+    """A batch of a producer that was fenced is taken."""
+    check = Producers.check
+
+    def lenient(self: Producers, header: Any) -> Any:
+        try:
+            return check(self, header)
+        except producers.InvalidProducerEpoch:
+            return None
+
+    return [instead(Producers, "check", lenient)]
+
+
+@mistake("transactional")
+def aborted_transactions_not_indexed() -> Sequence[Patch]:
+    """Readers of committed records are not told what to pass over."""
+    return [instead(TransactionIndex, "append", _nothing)]
+
+
+@mistake("transactional")
+def index_keeps_what_was_cut() -> Sequence[Patch]:
+    """A marker that was cut off aborts what comes in its place."""
+    return [instead(PartitionLog, "_cut_aborted", _nothing)]
+
+
+@mistake("transactional")
+def index_not_built_again_after_a_crash() -> Sequence[Patch]:
+    """What a power cut took from an index is missing in it from then on."""
+    return [instead(recovery, "_index_aborted", lambda log, unsure, learnt, indexed: [])]
+
+
+@mistake("transactional")
+def index_says_that_all_is_stable() -> Sequence[Patch]:
+    """A reader stops looking for aborted transactions too early, where several are open at once."""
+    aborted = log.aborted
+
+    def stable(ended: Ended, transactions: Transactions) -> Any:
+        return aborted(ended, transactions)._replace(last_stable_offset=ended.last_offset + 1)
+
+    return [instead(log, "aborted", stable)]
+
+
+@mistake("transactional")
+def only_transactions_that_begin_in_the_answer_told() -> Sequence[Patch]:
+    """A reader that begins in the middle of an aborted transaction is not told of it."""
+    overlapping = log.overlapping
+
+    def begun(rows: Any, offset: int, upper_offset: int) -> list[tuple[int, int]]:
+        return [one for one in overlapping(rows, offset, upper_offset) if one[1] >= offset]
+
+    return [instead(log, "overlapping", begun), instead(aborted_search, "overlapping", begun)]
+
+
+@mistake("transactional")
+def reader_of_committed_records_reads_to_the_end() -> Sequence[Patch]:
+    """What is open is not waited for by the log that the fetch reads."""
+
+    def open_end(self: Transactions, producer_id: int, first_offset: int) -> None:
+        self.open[producer_id] = first_offset
+        self.first_unstable = NO_LIMIT
+
+    return [instead(Transactions, "begin", open_end)]
