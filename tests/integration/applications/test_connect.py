@@ -52,6 +52,8 @@ class Worker:
             "session.timeout.ms": 6000,
             "heartbeat.interval.ms": 1000,
             "scheduled.rebalance.max.delay.ms": 0,
+            # A worker that starts reads what was committed of its offsets, and waits for a transaction that was left open.
+            "producer.transaction.timeout.ms": 5000,
         }
         file = properties(folder / f"worker-{number}.properties", settings)
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
