@@ -20,9 +20,17 @@ from tests.integration.applications.programs import Program, Reader, classes, pr
 from tests.integration.applications.test_streams import CONFIG
 from tests.integration.conftest import everywhere
 
+CLEANER = {"log.cleaner.backoff.ms": "200", "log.segment.delete.delay.ms": "500"}
 START_SECONDS_MAX = 90
 LINES = 2000
 MORE = 500
+OFFSETS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "5000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "0",
+}
+"""The topic of offsets is compacted while workers write and read it."""
 INTERNAL = ("connect-configs", "connect-offsets", "connect-status")
 FILE = "org.apache.kafka.connect.file.FileStream"
 
@@ -46,7 +54,6 @@ class Worker:
             "config.storage.replication.factor": 3,
             "offset.storage.replication.factor": 3,
             "status.storage.replication.factor": 3,
-            "offset.storage.partitions": 3,
             "status.storage.partitions": 2,
             "offset.flush.interval.ms": 500,
             "session.timeout.ms": 6000,
@@ -122,10 +129,12 @@ def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, r
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     written = lines(0, LINES * rounds)
     source.write_text("".join(f"{line}\n" for line in written))
-    with rayft.Cluster(controllers=1, brokers=3, dir=tmp_path / "c", config=CONFIG) as cluster:
+    with rayft.Cluster(controllers=1, brokers=3, dir=tmp_path / "c", config=CONFIG | CLEANER) as cluster:
         servers = cluster.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        admin.create_topics([NewTopic("lines", 1, 3)])["lines"].result(30)
+        wanted = [NewTopic("lines", 1, 3), NewTopic("connect-offsets", 1, 3, config=OFFSETS)]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
         everywhere(cluster, "lines", 1)
         group = [Worker(servers, tmp_path, number) for number in range(workers)]
         try:
@@ -182,6 +191,8 @@ def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, r
         with Reader(servers, INTERNAL) as reader:
             reader.quiet(1)
             offsets = [value for _, _, _, value in reader.read["connect-offsets"] if value is not None]
+            # There was one a transaction, of ten lines at most.
+            assert len(offsets) < len(written) / 10 / 2
             assert max(json.loads(one)["position"] for one in offsets) > source.stat().st_size * 0.8
             keys = {key.decode() for _, _, key, _ in reader.read["connect-configs"] if key is not None}
             assert {"connector-source", "connector-sink", "task-source-0", "session-key"} <= keys
