@@ -3,9 +3,9 @@ committed records are given the same records under the same offsets, and the pro
 
 import random
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -280,22 +280,11 @@ def systems(tmp_path: Path) -> Iterator[tuple[System, System]]:
         yield ours, System("theirs", lambda: kafka.bootstrap_servers, data, kafka.stop_all, kafka.start_all)
 
 
-def _both(one: Callable[[], Any], two: Callable[[], Any]) -> None:
+def both(one: Callable[[], Any], two: Callable[[], Any]) -> None:
     """Do two things at a time."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            one()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    two()
-    thread.join()
-    if failed:
-        raise failed[0]
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(one), pool.submit(two)]:
+            done.result()
 
 
 @pytest.mark.timeout(300)
@@ -305,10 +294,10 @@ def test_each_serves_what_the_other_has_written(systems: tuple[System, System], 
     for system in systems:
         for prefix in ("ours", "theirs"):
             system.create(prefix)
-    _both(ours.fill, theirs.fill)
+    both(ours.fill, theirs.fill)
     before = {topic: system.read(topic) for system in systems for topic in system.topics()}
     producers = {topic: system.producers(topic) for system in systems for topic in system.topics()}
-    _both(ours.stop, theirs.stop)
+    both(ours.stop, theirs.stop)
     put(ours, theirs)
     put(theirs, ours)
     for system in systems:
@@ -320,7 +309,7 @@ def test_each_serves_what_the_other_has_written(systems: tuple[System, System], 
                 for path in (system.data / f"{topic}-0").iterdir():
                     if path.suffix in (".index", ".timeindex", ".txnindex", ".snapshot"):
                         path.unlink()
-    _both(ours.start, theirs.start)
+    both(ours.start, theirs.start)
     for source, target in ((ours, theirs), (theirs, ours)):
         for topic in source.topics():
             found = target.read(topic)

@@ -3,6 +3,7 @@ of groups arrive, and its topics are made on both sides."""
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,9 @@ def test_both_ways_between_apache_kafka_and_rayft(tmp_path: Path) -> None:
         }
         file = properties(tmp_path / "mirror.properties", settings)
         main = "org.apache.kafka.connect.mirror.MirrorMaker"
-        with Program(path, main, str(file), log=tmp_path / "mirror.log", heap="512m") as program:
-            mirrored(theirs, ours, program)
-            mirrored(ours, theirs, program)
+        with (
+            Program(path, main, str(file), log=tmp_path / "mirror.log", heap="512m") as program,
+            ThreadPoolExecutor() as pool,
+        ):
+            for done in [pool.submit(mirrored, *way, program) for way in ((theirs, ours), (ours, theirs))]:
+                done.result()
