@@ -4,10 +4,8 @@ are killed with -9: the topic has each line of the source file once and in order
 import json
 import random
 import re
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 import rayft
 from bench.apache import free_ports
-from tests.integration.applications.programs import Program, Reader, classes, properties
+from tests.integration.applications.programs import PATIENCE_SECONDS, Program, Reader, classes, properties
 from tests.integration.applications.test_streams import CONFIG
 from tests.integration.conftest import everywhere
 
 CLEANER = {"log.cleaner.backoff.ms": "200", "log.segment.delete.delay.ms": "500"}
-START_SECONDS_MAX = 90
 LINES = 2000
 MORE = 500
 OFFSETS = {
@@ -84,18 +81,10 @@ class Worker:
         except OSError:
             return None
 
-    def until(self, holds: Callable[["Worker"], Any], seconds: float = START_SECONDS_MAX) -> Any:
-        """Wait until something of its answers holds."""
-        end = time.monotonic() + seconds
-        while not (found := holds(self)):
-            assert time.monotonic() < end, self.program.said()[-4000:]
-            time.sleep(0.2)
-        return found
-
     def give(self, name: str, config: dict[str, str]) -> None:
         """Create a connector, and wait until its task runs."""
-        self.until(lambda worker: worker.ask("PUT", f"/connectors/{name}/config", config))
-        self.until(lambda worker: worker.runs(name))
+        self.program.until(lambda: self.ask("PUT", f"/connectors/{name}/config", config))
+        self.program.until(lambda: self.runs(name))
 
     def runs(self, name: str) -> bool:
         """Whether the connector has a task that runs."""
@@ -121,7 +110,7 @@ def values(reader: Reader) -> list[str]:
     return [value.decode() for _, _, _, value in reader.read["lines"] if value is not None]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("workers", "rounds"), [(1, 1), pytest.param(2, 8, marks=pytest.mark.slow)])
 def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, rounds: int) -> None:
     choose = random.Random(rounds)
@@ -153,7 +142,7 @@ def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, r
                 )
                 for number in range(rounds):
                     before = len(values(reader)) + 300
-                    goes_on = reader.until(lambda before=before: len(values(reader)) > before, 60)
+                    goes_on = reader.until(lambda before=before: len(values(reader)) > before, PATIENCE_SECONDS)
                     assert goes_on, group[0].program.said()[-4000:]
                     victim = choose.choice(cluster.broker_ids)
                     cluster.kill(victim)
@@ -164,7 +153,9 @@ def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, r
                 # It keeps the last lines of a file until there are more.
                 written += _append(source, len(written))
                 enough = len(written) - MORE
-                assert reader.until(lambda: len(values(reader)) >= enough, 90), group[0].program.said()[-4000:]
+                assert reader.until(lambda: len(values(reader)) >= enough, PATIENCE_SECONDS), group[0].program.said()[
+                    -4000:
+                ]
                 reader.quiet(1)
                 assert values(reader) == written[: len(values(reader))]
                 group[0].give(
@@ -179,10 +170,14 @@ def test_each_line_once_while_workers_are_killed(tmp_path: Path, workers: int, r
                 )
                 written += _append(source, len(written))
                 enough = len(written) - MORE
-                assert reader.until(lambda: len(values(reader)) >= enough, 60), group[0].program.said()[-4000:]
+                assert reader.until(lambda: len(values(reader)) >= enough, PATIENCE_SECONDS), group[0].program.said()[
+                    -4000:
+                ]
                 reader.quiet(1)
                 assert values(reader) == written[: len(values(reader))]
-                group[0].until(lambda _: sink.exists() and len(sink.read_text().splitlines()) >= len(values(reader)))
+                group[0].program.until(
+                    lambda: sink.exists() and len(sink.read_text().splitlines()) >= len(values(reader))
+                )
                 assert sink.read_text().splitlines() == values(reader)
         finally:
             for worker in group:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from tests.integration.applications.programs import Reader
+from tests.integration.applications.programs import PATIENCE_SECONDS, Reader
 from tests.integration.applications.test_streams import CONFIG
 from tests.integration.conftest import everywhere
 
@@ -144,7 +144,7 @@ class WithAiokafka(Copier):
             self.committed += 1
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", [WithLibrdkafka, WithAiokafka], ids=["librdkafka", "aiokafka"])
 @pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_each_record_is_copied_once(tmp_path: Path, kind: Callable[[str], Copier], rounds: int) -> None:
@@ -169,11 +169,13 @@ def test_each_record_is_copied_once(tmp_path: Path, kind: Callable[[str], Copier
             copier.start()
             for number in range(rounds):
                 part = RECORDS * number + RECORDS // 3
-                assert reader.until(lambda part=part: len(reader.read["target"]) >= part, 60)
+                assert reader.until(lambda part=part: len(reader.read["target"]) >= part, PATIENCE_SECONDS)
                 victim = choose.choice(cluster.broker_ids)
                 cluster.kill(victim)
                 cluster.wait_ready(victim)
-            assert reader.until(lambda: len(reader.read["target"]) >= count, 90), len(reader.read["target"])
+            assert reader.until(lambda: len(reader.read["target"]) >= count, PATIENCE_SECONDS), len(
+                reader.read["target"]
+            )
             reader.quiet()
             copier.done.set()
             copier.join(60)

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import rayft
-from tests.integration.applications.programs import Program, Reader, compiled, properties
+from tests.integration.applications.programs import PATIENCE_SECONDS, Program, Reader, compiled, properties
 from tests.integration.conftest import everywhere
 
 CONFIG = {
@@ -119,7 +119,7 @@ def complete(reader: Reader, source: Input) -> bool:
     return len(reader.read["counts"]) >= source.counts.total() and len(reader.read["pairs"]) >= len(source.pairs())
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("rounds", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int) -> None:
     (tmp_path / "classes").mkdir()
@@ -154,9 +154,9 @@ def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int) -
             Reader(servers, OUTPUT) as reader,
         ):
             source.start()
-            assert reader.until(lambda: bool(reader.read["counts"] and reader.read["pairs"]), 60), streams.said()[
-                -4000:
-            ]
+            assert reader.until(lambda: bool(reader.read["counts"] and reader.read["pairs"]), PATIENCE_SECONDS), (
+                streams.said()[-4000:]
+            )
             for number in range(rounds):
                 victim = choose.choice(cluster.broker_ids)
                 cluster.kill(victim)
@@ -167,10 +167,10 @@ def test_the_output_is_exact_while_all_are_killed(tmp_path: Path, rounds: int) -
                     streams.kill()
                     streams.start()
                     before = len(reader.read["counts"])
-                    goes_on = reader.until(lambda before=before: len(reader.read["counts"]) > before, 60)
+                    goes_on = reader.until(lambda before=before: len(reader.read["counts"]) > before, PATIENCE_SECONDS)
                     assert goes_on, streams.said()[-4000:]
             source.finish()
-            assert reader.until(lambda: complete(reader, source), 90), (
+            assert reader.until(lambda: complete(reader, source), PATIENCE_SECONDS), (
                 {topic: len(read) for topic, read in reader.read.items()},
                 source.counts.total(),
                 len(source.pairs()),

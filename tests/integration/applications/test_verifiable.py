@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import rayft
 from tests.integration.applications.programs import Program, Reader, classes
 from tests.integration.applications.test_streams import CONFIG
-from tests.integration.conftest import everywhere, until
+from tests.integration.conftest import everywhere
 
 TOOLS = "org.apache.kafka.tools.Verifiable"
 A_SECOND = 400
@@ -38,7 +38,7 @@ def values(program: Program, name: str) -> list[str]:
     return [str(one["value"]) for one in events(program, name)]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_what_is_acknowledged_is_there_once_and_consumed(tmp_path: Path, rounds: int) -> None:
     path, choose = classes(), random.Random(rounds)
@@ -55,19 +55,19 @@ def test_what_is_acknowledged_is_there_once_and_consumed(tmp_path: Path, rounds:
         with producer, consumer, Reader(servers, ["numbers"]) as reader:
             for _ in range(rounds):
                 seen = len(values(consumer, "record_data"))
-                until(lambda seen=seen: len(values(consumer, "record_data")) > seen + A_SECOND)
+                consumer.until(lambda seen=seen: len(values(consumer, "record_data")) > seen + A_SECOND)
                 victim = choose.choice(cluster.broker_ids)
                 cluster.kill(victim)
                 consumer.kill()
                 cluster.wait_ready(victim)
                 consumer.start()
             seen = len(values(consumer, "record_data"))
-            until(lambda: len(values(consumer, "record_data")) > seen + A_SECOND)
+            consumer.until(lambda: len(values(consumer, "record_data")) > seen + A_SECOND)
             assert producer.end(signal.SIGTERM) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
             sent = set(values(producer, "producer_send_success"))
             # It does not retry, so it is told of what a killed leader had in hand, and of nothing else.
             assert {one["exception"].rpartition(".")[2] for one in events(producer, "producer_send_error")} <= LOST
-            until(lambda: sent <= set(values(consumer, "record_data")))
+            consumer.until(lambda: sent <= set(values(consumer, "record_data")))
             time.sleep(1)
             assert consumer.end(signal.SIGTERM) in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
             assert events(consumer, "shutdown_complete")
