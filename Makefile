@@ -88,7 +88,7 @@ demo: dev
 
 # Apache Kafka's jars and kcat: for tests against real tools. What cannot be had is skipped by those tests, with a reason.
 kafka:
-	@.ci/kafka $(KAFKA) .kafka/libs
+	@.ci/kafka $(KAFKA) .kafka
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info fastpath/*.so fastpath/*/*.so fastpath/*.c fastpath/*/*.c \

@@ -17,6 +17,7 @@ from types import TracebackType
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 90
+STOP_SECONDS_MAX = 60
 MISSING = "Apache Kafka's jars are not there: run `make kafka` first, or set KAFKA_LIBS."
 
 
@@ -80,9 +81,7 @@ class ApacheKafka:
         try:
             self._format()
             self.started_at = time.monotonic()
-            for node in (*self.controller_ports, *self.broker_ports):
-                self.start(node)
-            self._await()
+            self.start_all()
         except BaseException:
             self.close()
             raise
@@ -92,6 +91,18 @@ class ApacheKafka:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def start_all(self) -> None:
+        """Start every node, for the first time or after `stop_all`. Returns when the brokers serve."""
+        for node in (*self.controller_ports, *self.broker_ports):
+            self.start(node)
+        self._await()
+
+    def stop_all(self) -> None:
+        """Shut down the brokers in a controlled way, then the controllers. The directories stay."""
+        for node in (*self.broker_ports, *self.controller_ports):
+            self.processes[node].terminate()
+            self.processes[node].wait(STOP_SECONDS_MAX)
 
     def start(self, node: int) -> None:
         """Start one node on its directory."""

@@ -901,8 +901,9 @@ class PartitionLog:
     def rebuild_producers(self, now_ms: int = -1, otherwise: int = 0, indexed: Indexed | None = None) -> int:
         """Producer state from the newest sound snapshot and the batches behind it; blocking. Where these begin.
 
-        Without a snapshot the batches from `otherwise` on tell all there is. `indexed`: what they say of aborted
-        transactions is added. Where the last segment begins without a snapshot, the next flush writes one.
+        Without a snapshot the batches from `otherwise` on tell all there is; if there are only damaged ones, the whole log
+        does. `indexed`: what they say of aborted transactions is added. Where the last segment begins without a snapshot,
+        the next flush writes one.
         """
         before = self.producers
         self.producers, start = self._newest_snapshot(max(otherwise, self.log_start_offset))
@@ -924,6 +925,7 @@ class PartitionLog:
             except (CorruptSnapshot, FileNotFoundError):
                 self.snapshots = [s for s in self.snapshots if s != offset]
                 self._pending.pop(offset, None)
+                otherwise = self.log_start_offset
         return Producers(), otherwise
 
     def _snapshot_bytes(self, offset: int) -> memoryview:

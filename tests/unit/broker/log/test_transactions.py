@@ -51,6 +51,28 @@ def test_a_snapshot_with_transactions_is_kafkas_bytes() -> None:
     assert (other.epoch, other.coordinator_epoch, other.batches) == (1, 10, [])
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_an_open_transaction_outlives_the_damage_of_every_snapshot(clean: bool) -> None:
+    """It began in a segment that no start reads any more: with no sound snapshot, the whole log says who has begun what."""
+    log = new(segment_bytes=300)
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 2, True)
+    for sequence in range(1, 9):
+        write(log, 2, sequence)
+        end(log, 2, False)
+    flush(log)
+    if clean:
+        stop(log)
+    assert len(log.segments) > 4 and len(log.snapshots) > 2
+    for offset in log.snapshots:
+        log.disk.corrupt(f"topic-0/{offset:020d}.snapshot", 12)  # type: ignore[attr-defined]
+    again = reopen(log, clean=clean).log
+    assert again.producers.equals(log.producers)
+    assert last_stable(again, again.log_end_offset) == 0
+    assert aborted(again, 0, again.log_end_offset) == aborted(log, 0, log.log_end_offset)
+
+
 def test_open_transactions_of_a_snapshot_count_by_their_offsets() -> None:
     log = new()
     write(log, 1, 0)
