@@ -31,7 +31,7 @@ API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings"}
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
 ALLOWED: dict[str, set[str]] = {
-    "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "zstandard"},
+    "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "isal", "zstandard"},
     "actors.ports": set(),
     "actors.settings": set(),
     "actors.config": {"actors.settings"},

@@ -783,13 +783,13 @@ def test_settings_of_topics_that_do_nothing_are_warned_of():
         return list(host.lines)
 
     assert warned("a", retention_ms="1", compression_type="producer", cleanup_policy="delete") == []
-    assert warned("b", compression_type="gzip") == [
-        "compression.type=gzip of topic b is accepted, does nothing here: batches keep the codec that they came with"
+    assert warned("b", preallocate="true") == [
+        "preallocate=true of topic b is accepted, does nothing here: segments grow as they are written"
     ]
     assert warned("c", cleanup_policy="compact") == warned("d", cleanup_policy="compact,delete") == []
     assert warned("__consumer_offsets", cleanup_policy="compact") == []
     change = message("IncrementalAlterConfigsRequest")
-    altered = change.AlterableConfig(name="compression.type", config_operation=0, value="lz4")
+    altered = change.AlterableConfig(name="preallocate", config_operation=0, value="true")
     resource = change.AlterConfigsResource(resource_type=2, resource_name="a", configs=[altered])
     host.controller.submit(incremental_alter_configs, change(resources=[resource]), call(44))
     assert len(host.lines) == 1, host.lines

@@ -40,9 +40,12 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     nothing: Any = None
     role: Any = SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {}))
     cache: Any = SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
+    telemetry: Any = SimpleNamespace(on=True)
     context: Any = ControllerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, role)
     if listener is not Listener.CONTROLLER:
-        context = BrokerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, cache, *[nothing] * 15)
+        context = BrokerContext(
+            nothing, nothing, "c", "drafts", nothing, nothing, nothing, cache, *[nothing] * 16, telemetry
+        )
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)
