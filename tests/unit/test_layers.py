@@ -21,10 +21,17 @@ WORLD = frozenset(
 """What only a host may use. `open` is a builtin and is looked for as a call."""
 
 FAST = {"fastpath", "numpy"}
-MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata", "actors.wire"} | FAST
+MACHINE = {
+    "actors.ports",
+    "actors.config",
+    "actors.settings",
+    "actors.authorization",
+    "actors.metadata",
+    "actors.wire",
+} | FAST
 RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
 NET = RUNTIME | {"actors.node.net", "actors.wire"} | FAST
-QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
+QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata", "actors.authorization"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller"}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker"}
 API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings"}
@@ -37,7 +44,8 @@ ALLOWED: dict[str, set[str]] = {
     "actors.config": {"actors.settings"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
-    "actors.metadata": {"actors.metadata", "actors.ports", "actors.wire"} | FAST,
+    "actors.authorization": {"actors.authorization"},
+    "actors.metadata": {"actors.metadata", "actors.authorization", "actors.ports", "actors.wire"} | FAST,
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
     "actors.node": set(),
