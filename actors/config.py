@@ -64,7 +64,6 @@ REFUSED: dict[str, str] = {
     "ssl.": _SECURITY,
     "sasl.": _SECURITY,
     "listener.name.": _SECURITY,
-    "authorizer.class.name": _SECURITY,
     "principal.builder.class": _SECURITY,
     "delegation.token.": _SECURITY,
     "host.name": "write listeners=PLAINTEXT://host:port.",

@@ -231,6 +231,17 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
+        # --- who may do what
+        _key("authorizer.class.name", STRING, "", Check(
+             "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
+             lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),
+             "Who decides what a principal may do. Empty: everybody may do everything."),
+        _key("super.users", STRING, "", Check(
+             "principals as User:name, with ; between them",
+             lambda text: all(":" in one for one in text.split(";") if one)),
+             "Principals that may do everything, with ; between them."),
+        _key("allow.everyone.if.no.acl.found", BOOLEAN, False, None,
+             "Allow everybody everything on a resource that has no access rules."),
         # --- the quorum and the metadata log
         _key("registration.heartbeat.interval.ms", INT, 2000, at_least(1), "Time between two heartbeats of a broker."),
         _key("registration.lease.timeout.ms", INT, 20000, at_least(1), "How long a broker's lease lasts (KIP-631)."),

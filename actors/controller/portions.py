@@ -4,7 +4,7 @@ This file alone decides how a request is cut. Rules:
 
 1. A request of at most `ENTRIES_A_PORTION` entries stays whole.
 2. Entries with the same name are in one portion, and at most two of them are kept: so the operation finds the duplicate
-   and refuses it.
+   and refuses it. Access rules and filters may repeat, and each has a result of its own: there, no entry is like another.
 3. A portion is applied before the next one is decided, so a later entry sees what an earlier one has done. A topic with
    all its partitions is one entry. Topics that are only validated are not applied, so `create_topics` gets the names
    that were accepted so far with each portion.
@@ -172,6 +172,8 @@ TOPICS_GONE = Flat(
     ("topics", "topic_names"), "responses", lambda one: one if isinstance(one, str) else (one.name, one.topic_id)
 )
 CONFIGS = Flat(("resources",), "responses", lambda resource: (resource.resource_type, resource.resource_name))
+RULES_MADE = Flat(("creations",), "results", id)
+RULES_GONE = Flat(("filters",), "filter_results", id)
 REASSIGNED = Nested(
     "topics", "name", "partitions", lambda entry: entry.partition_index, "responses", "name", "partitions"
 )

@@ -59,6 +59,23 @@ def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
     return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=int(code)) for name in names])
 
 
+def _create_acls(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("CreateAclsResponse")
+    return kind(
+        results=[kind.AclCreationResult(error_code=int(code), error_message=code.text) for _ in request.creations]
+    )
+
+
+def _delete_acls(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("DeleteAclsResponse")
+    return kind(
+        filter_results=[
+            kind.DeleteAclsFilterResult(error_code=int(code), error_message=code.text, matching_acls=[])
+            for _ in request.filters
+        ]
+    )
+
+
 def _alter_configs(name: str) -> Refusal:
     def reply(request: Any, code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
@@ -86,8 +103,10 @@ REFUSALS: dict[str, Refusal] = {
     "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
         error_code=int(code)
     ),
+    "CreateAcls": _create_acls,
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
+    "DeleteAcls": _delete_acls,
     "DeleteTopics": _delete_topics,
     "ElectLeaders": _top("ElectLeaders"),
     "Envelope": _top("Envelope"),

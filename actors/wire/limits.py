@@ -26,8 +26,10 @@ _BY_API = {
         (
             "AddPartitionsToTxn",
             "AlterConfigs",
+            "CreateAcls",
             "CreatePartitions",
             "CreateTopics",
+            "DeleteAcls",
             "DeleteGroups",
             "DeleteTopics",
             "DescribeConfigs",

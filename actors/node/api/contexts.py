@@ -5,7 +5,6 @@ may set going besides are listed here, and it has no other way to the node.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from actors.broker.partition import Cluster
 from actors.broker.producer_ids import ProducerIds
@@ -14,6 +13,7 @@ from actors.broker.replicas import Replicas
 from actors.broker.sessions import Sessions
 from actors.broker.suspected_leaders import SuspectedLeaders
 from actors.config import NodeConfig
+from actors.node.api.authorizer import Authorizer
 from actors.node.net.connections import Connections
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
@@ -28,23 +28,8 @@ from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
 from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.node.roles.controller.role import ControllerRole
-from actors.node.runtime.calls import Api, Call
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
-
-
-class Authorizer(Protocol):
-    """Who may ask what (KIP-11)."""
-
-    def allows(self, api: Api, call: Call) -> bool: ...
-
-
-class AllowAll:
-    """Nobody is refused anything: without security nobody is known either."""
-
-    def allows(self, api: Api, call: Call) -> bool:
-        """Whether the principal of `call` may ask for this API."""
-        return True
 
 
 @dataclass(slots=True)
@@ -98,7 +83,7 @@ class BrokerContext(Context):
             storage.cluster_id,
             storage.family,
             quorum,
-            AllowAll(),
+            Authorizer(runtime, runtime.config, lambda: role.cache.image.rules),
             requests.connections,
             role.cache,
             role.lookups,
@@ -136,6 +121,7 @@ class ControllerContext(Context):
         """That of a node; None: it is no controller."""
         if role is None:
             return None
+        authorizer = Authorizer(runtime, runtime.config, lambda: role.image.rules)
         return ControllerContext(
-            runtime, runtime.config, storage.cluster_id, storage.family, quorum, AllowAll(), requests, role
+            runtime, runtime.config, storage.cluster_id, storage.family, quorum, authorizer, requests, role
         )
