@@ -76,6 +76,17 @@ def _delete_acls(request: Any, code: ErrorCode, active: int) -> Any:
     )
 
 
+def _alter_scram_credentials(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("AlterUserScramCredentialsResponse")
+    users = dict.fromkeys(entry.name for entry in (*request.deletions, *request.upsertions))
+    return kind(
+        results=[
+            kind.AlterUserScramCredentialsResult(user=user, error_code=int(code), error_message=code.text)
+            for user in users
+        ]
+    )
+
+
 def _alter_configs(name: str) -> Refusal:
     def reply(request: Any, code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
@@ -99,6 +110,7 @@ REFUSALS: dict[str, Refusal] = {
     "AlterConfigs": _alter_configs("AlterConfigs"),
     "AlterIsr": _top("AlterIsr"),
     "AlterPartitionReassignments": _top("AlterPartitionReassignments"),
+    "AlterUserScramCredentials": _alter_scram_credentials,
     "BrokerHeartbeat": _broker_heartbeat,
     "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
         error_code=int(code)

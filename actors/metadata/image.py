@@ -236,6 +236,10 @@ class Image(Columns):
         """All entities of a kind, ordered by key."""
         return sorted((op for (of, _), op in self.entities.items() if of == kind), key=lambda op: repr(op.key))
 
+    def every(self, kind: str) -> Iterator[EntitySet]:
+        """The same in no order. Nothing may be replayed meanwhile."""
+        return (op for (of, _), op in self.entities.items() if of == kind)
+
     def pin(self) -> Pin:
         """Fix the state as it is now. It costs one reference for each page of 4,096 rows."""
         return Pin(self)

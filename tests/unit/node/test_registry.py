@@ -10,6 +10,7 @@ from actors.node.api import handlers as rpc
 from actors.node.api import table
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
+from actors.node.api.table import BETWEEN_BROKERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.messages import message
@@ -59,7 +60,10 @@ def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_no
     assert not served(Listener.CONTROLLER) & set(DATA)
     operations = {50, 51, 52, 53, 54, 56, 58, 59, 67}
     assert operations <= served(Listener.CONTROLLER)
-    assert not served(Listener.CLIENT) & operations
+    names = {TABLE[Listener.CONTROLLER, key].name for key in operations}
+    assert not names & {TABLE[Listener.CLIENT, key].name for key in served(Listener.CLIENT)}, (
+        "50 and 51 are other APIs there"
+    )
     assert served(Listener.INTER_BROKER) & operations == {50, 51}
     assert served(Listener.CONTROL_PLANE) == {17, 18}
 
@@ -67,6 +71,8 @@ def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_no
 def test_clients_beside_the_brokers_may_use_their_listener() -> None:
     """As with Apache Kafka: with listeners INTERNAL and EXTERNAL who is in the same network connects to INTERNAL."""
     assert served(Listener.CLIENT) <= served(Listener.INTER_BROKER)
+    beside = served(Listener.CLIENT) - BETWEEN_BROKERS
+    assert all(TABLE[Listener.CLIENT, key].name == TABLE[Listener.INTER_BROKER, key].name for key in beside)
 
 
 @pytest.mark.parametrize("key, looked_at", [(8, False), (11, False), (1, True), (2, True), (23, True)])

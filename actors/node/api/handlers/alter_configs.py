@@ -14,7 +14,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CONTROLLER])
+@rpc(33, "AlterConfigs", range(3), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(alter_configs, request, call, CONFIGS)

@@ -15,7 +15,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER])
+@rpc(19, "CreateTopics", range(2, 8), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     role = context.role

@@ -17,7 +17,7 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
 
-@rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CONTROLLER])
+@rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     if not context.authorizer.enabled:

@@ -1,0 +1,53 @@
+"""DescribeUserScramCredentials 0 (KIP-554): who has SCRAM credentials, of which mechanism, with how many iterations.
+
+Salts and keys are told to nobody. A broker answers from what it has replayed.
+Errors: 31 CLUSTER_AUTHORIZATION_FAILED; of a user: 91, 92.
+"""
+
+from collections import Counter
+from typing import Any
+
+from actors.authorization.resources import Operation, Resource
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.CLIENT], reads=Subject.METADATA)
+@in_slices
+def describe_user_scram_credentials(context: BrokerContext, request: Any, call: Call) -> Steps:
+    """Users in the order of the request; all of them if it names none."""
+    kind = message("DescribeUserScramCredentialsResponse")
+    if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return Done(kind(error_code=int(code), error_message=code.text, results=[]))
+    infos: dict[str, list[Any]] = {}
+    for op in context.cache.image.every("scram"):
+        fields: dict[str, Any] = dict(op.fields)
+        info = kind.DescribeUserScramCredentialsResult.CredentialInfo
+        infos.setdefault(fields["name"], []).append(
+            info(mechanism=fields["mechanism"], iterations=fields["iterations"])
+        )
+    named = Counter(user.name for user in request.users or ())
+    results = []
+    pace = Pace()
+    for name in named or sorted(infos):
+        result = kind.DescribeUserScramCredentialsResult(user=name, error_code=0, credential_infos=[])
+        if named[name] > 1:
+            result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
+            result.error_message = (
+                f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+            )
+        elif name not in infos:
+            result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
+            result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
+        else:
+            result.credential_infos = sorted(infos[name], key=lambda one: one.mechanism)
+        results.append(result)
+        if pace.over():
+            yield
+    return Done(kind(error_code=0, error_message=None, results=results))
