@@ -231,7 +231,19 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
-        # --- who may do what
+        # --- who is there, and who may do what
+        _key("sasl.enabled.mechanisms", LIST, (), None,
+             "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener may have its own: "
+             "listener.name.NAME.sasl.enabled.mechanisms."),
+        _key("sasl.jaas.config", ConfigType.PASSWORD, None, None,
+             "A JAAS line: users of PLAIN (user_alice=\"...\"), and name and password with which nodes log in to each "
+             "other. Usually for one listener and mechanism: listener.name.NAME.MECHANISM.sasl.jaas.config."),
+        _key("sasl.mechanism.inter.broker.protocol", STRING, "", None,
+             "The SASL mechanism with which brokers log in to each other. Empty: the first of that listener."),
+        _key("sasl.mechanism.controller.protocol", STRING, "", None,
+             "The SASL mechanism with which nodes log in to controllers. Empty: the first of that listener."),
+        _key("connections.max.reauth.ms", LONG, 0, at_least(0),
+             "How long a login is good; a client has to log in anew before that (KIP-368). 0: as long as the connection."),
         _key("authorizer.class.name", STRING, "", Check(
              "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
              lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),
@@ -387,7 +399,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _idle("producer.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _idle("delete.records.purgatory.purge.interval.requests", INT, 1, None, _SCHEDULE),
-        _idle("connection.failed.authentication.delay.ms", INT, 100, at_least(0), "there is no authentication"),
+        _key("connection.failed.authentication.delay.ms", INT, 100, at_least(0),
+             "How long a login that failed waits for its answer and the end of its connection."),
         # --- groups, transactions, producers
         _key("group.min.session.timeout.ms", INT, 6000, at_least(0), "Shortest session of a classic member."),
         _key("group.max.session.timeout.ms", INT, 1800000, at_least(0), "Longest session of a classic member."),

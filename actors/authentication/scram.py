@@ -52,11 +52,11 @@ class Credential(NamedTuple):
 
 def credential(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterations: int) -> Credential:
     """What is kept of a password that was salted by whoever sets it."""
-    client_key = _hmac(mechanism, salted_password, b"Client Key")
+    client_key = hashed(mechanism, salted_password, b"Client Key")
     return Credential(
         salt,
         hashlib.new(mechanism.hash, client_key).digest(),
-        _hmac(mechanism, salted_password, b"Server Key"),
+        hashed(mechanism, salted_password, b"Server Key"),
         iterations,
     )
 
@@ -125,7 +125,7 @@ class Scram:
         if not hmac.compare_digest(match["nonce"].encode(), self._whole_nonce.encode()):
             raise Rejected(f"a SCRAM proof of user {self._name!r} for another exchange")
         said = f"{self._bare},{self._told},{match['bare']}".encode()
-        signature = _hmac(self._mechanism, self._credential.stored_key, said)
+        signature = hashed(self._mechanism, self._credential.stored_key, said)
         proof = _bytes(match["proof"])
         if len(proof) != len(signature):
             raise Rejected(f"a SCRAM proof of user {self._name!r} with {len(proof)} bytes")
@@ -133,7 +133,7 @@ class Scram:
         key = hashlib.new(self._mechanism.hash, client_key).digest()
         if not hmac.compare_digest(key, self._credential.stored_key) or not self._known:
             raise Rejected(f"a wrong password, or an unknown user: {self._name!r}")
-        verdict = base64.b64encode(_hmac(self._mechanism, self._credential.server_key, said))
+        verdict = base64.b64encode(hashed(self._mechanism, self._credential.server_key, said))
         return Accepted(b"v=" + verdict, f"User:{self._name}")
 
     def _over(self, text: str) -> Challenge | Accepted:
@@ -141,11 +141,12 @@ class Scram:
 
     def _invented(self) -> Credential:
         """For a user that does not exist: always the same, and not to be told from a real one."""
-        material = _hmac(self._mechanism, self._secret, self._name.encode())
+        material = hashed(self._mechanism, self._secret, self._name.encode())
         return credential(self._mechanism, material[:20], material, ITERATIONS_MIN)
 
 
-def _hmac(mechanism: Mechanism, key: bytes, data: bytes) -> bytes:
+def hashed(mechanism: Mechanism, key: bytes, data: bytes) -> bytes:
+    """The HMAC of `data` with the hash function of a mechanism."""
     return hmac.digest(key, data, mechanism.hash)
 
 

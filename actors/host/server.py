@@ -141,10 +141,10 @@ def _overrides(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
-    if listener.protocol != "PLAINTEXT":
+    if listener.protocol not in ("PLAINTEXT", "SASL_PLAINTEXT"):
         raise ConfigError(
-            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT exists: write {listener.name}:PLAINTEXT in "
-            f"listener.security.protocol.map."
+            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT and SASL_PLAINTEXT exist: write "
+            f"{listener.name}:SASL_PLAINTEXT in listener.security.protocol.map."
         )
     try:
         found = socket.getaddrinfo(

@@ -19,6 +19,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
 from actors.node.metrics import Sample, samples
 from actors.node.net.channels import Channels
+from actors.node.net.dial_login import DialLogins
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
@@ -55,6 +56,8 @@ class Node:
             lambda: runtime.now.mono_ms,
             f"rayft-{self.id}",
             lambda: self.quorum.leader_address(),
+            DialLogins(config, random),
+            log,
         )
         served = table.TABLE[storage.family]
         self.requests = RequestChannel(runtime, config, served, self.channels.received, self.channels.lane)

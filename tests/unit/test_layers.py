@@ -31,7 +31,7 @@ MACHINE = {
     "actors.wire",
 } | FAST
 RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
-NET = RUNTIME | {"actors.node.net", "actors.wire"} | FAST
+NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata", "actors.authorization"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller"}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker"}
@@ -42,7 +42,9 @@ ALLOWED: dict[str, set[str]] = {
     "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "zstandard"},
     "actors.ports": set(),
     "actors.settings": set(),
-    "actors.config": {"actors.settings"},
+    "actors.jaas": set(),
+    "actors.listener_security": {"actors.settings", "actors.jaas"},
+    "actors.config": {"actors.settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
     "actors.authentication": {"actors.authentication"},

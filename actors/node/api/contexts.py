@@ -14,7 +14,7 @@ from actors.broker.sessions import Sessions
 from actors.broker.suspected_leaders import SuspectedLeaders
 from actors.config import NodeConfig
 from actors.node.api.authorizer import Authorizer
-from actors.node.net.connections import Connections
+from actors.node.api.logins import Logins
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
@@ -43,13 +43,14 @@ class Context:
     """`drafts` or `released`: which rows of the table this node serves."""
     quorum: Quorum
     authorizer: Authorizer
+    requests: RequestChannel
+    logins: Logins
 
 
 @dataclass(slots=True)
 class BrokerContext(Context):
     """Of requests to a broker: on listeners of clients and of other brokers."""
 
-    connections: Connections
     cache: MetadataCache
     lookups: Lookups
     cluster: Cluster
@@ -84,7 +85,8 @@ class BrokerContext(Context):
             storage.family,
             quorum,
             Authorizer(runtime, runtime.config, lambda: role.cache.image.rules),
-            requests.connections,
+            requests,
+            Logins(runtime, lambda: role.cache.image),
             role.cache,
             role.lookups,
             role.cluster,
@@ -107,7 +109,6 @@ class BrokerContext(Context):
 class ControllerContext(Context):
     """Of requests to a controller: on its own listener."""
 
-    requests: RequestChannel
     role: ControllerRole
 
     @staticmethod
@@ -123,5 +124,13 @@ class ControllerContext(Context):
             return None
         authorizer = Authorizer(runtime, runtime.config, lambda: role.image.rules)
         return ControllerContext(
-            runtime, runtime.config, storage.cluster_id, storage.family, quorum, authorizer, requests, role
+            runtime,
+            runtime.config,
+            storage.cluster_id,
+            storage.family,
+            quorum,
+            authorizer,
+            requests,
+            Logins(runtime, lambda: role.image),
+            role,
         )

@@ -7,6 +7,7 @@ This file alone decides where a frame waits, and when a connection is forgotten.
    first served; a peer that does not read its answers gives its places back.
 2. A request waits with those behind it while its peer does not read, or while an earlier one writes what it reads.
 3. A connection that its peer has closed stays until what `farewell.py` keeps of it is handled.
+4. On a listener with SASL a peer may only log in, until it has.
 """
 
 from collections import deque
@@ -22,6 +23,8 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
 
 REQUEST_BYTES_MAX = 256 << 20
+LOGIN = (17, 18, 36)
+"""SaslHandshake, ApiVersions, SaslAuthenticate."""
 CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 NOTE_EVERY_MS = 1000
@@ -56,6 +59,12 @@ class RequestChannel:
         """How much of the time each lane has had nothing to do (KIP-291)."""
         self._noted_ms = -NOTE_EVERY_MS
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
+        self._strangers = {
+            name: {key: served[kind][key] for key in LOGIN if key in served[kind]}
+            for name, kind in self._kinds.items()
+            if config.security[name].mechanisms
+        }
+        """Listeners that ask who their peers are -> what a peer may ask before it has said so."""
         self._closed: deque[tuple[int, bool]] = deque()
         """Connections that have ended since the last turn, and whether a dial was refused."""
         self._outside: dict[int, None] = {}
@@ -69,7 +78,19 @@ class RequestChannel:
     def connected(self, conn: int, listener: str, peer_host: str) -> None:
         """A peer has connected to `listener`."""
         kind = self._kinds[listener]
-        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind]))
+        rows = self._strangers.get(listener, self._served[kind])
+        self.connections.opened(Connection(conn, kind, listener, peer_host, rows))
+
+    def identified(self, connection: Connection, principal: str, expires_ms: int) -> None:
+        """The peer of a connection has said who it is: from now on it is served. `expires_ms`: until when, in monotonic
+        time; 0: as long as the connection."""
+        connection.principal = principal
+        connection.expires_ms = expires_ms
+        connection.apis = self._served[connection.kind]
+
+    def is_stranger(self, connection: Connection) -> bool:
+        """Whether the peer of a connection has to log in before it is served."""
+        return connection.apis is self._strangers.get(connection.listener_name)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

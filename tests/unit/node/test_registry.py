@@ -41,9 +41,9 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     nothing: Any = None
     role: Any = SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {}))
     cache: Any = SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
-    context: Any = ControllerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, role)
+    context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
     if listener is not Listener.CONTROLLER:
-        context = BrokerContext(nothing, nothing, "c", "drafts", nothing, nothing, nothing, cache, *[nothing] * 14)
+        context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 14)
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)
@@ -65,7 +65,7 @@ def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_no
         "50 and 51 are other APIs there"
     )
     assert served(Listener.INTER_BROKER) & operations == {50, 51}
-    assert served(Listener.CONTROL_PLANE) == {17, 18}
+    assert served(Listener.CONTROL_PLANE) == {17, 18, 36}
 
 
 def test_clients_beside_the_brokers_may_use_their_listener() -> None:

@@ -28,7 +28,7 @@ def describe_user_scram_credentials(context: BrokerContext, request: Any, call: 
     infos: dict[str, list[Any]] = {}
     for op in context.cache.image.every("scram"):
         fields: dict[str, Any] = dict(op.fields)
-        info = kind.DescribeUserScramCredentialsResult.CredentialInfo
+        info = kind.CredentialInfo
         infos.setdefault(fields["name"], []).append(
             info(mechanism=fields["mechanism"], iterations=fields["iterations"])
         )

@@ -50,7 +50,7 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     now_ms = context.runtime.now.mono_ms
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
     if registered:
-        context.connections.replicates(call.connection)
+        context.requests.connections.replicates(call.connection)
         context.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in context.sessions.evict(now_ms):
@@ -251,13 +251,13 @@ class _Fetch:
         clean = 0
         """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
-        bytes_max = self._context.connections.room(self._connection, self._bytes_max)
+        bytes_max = self._context.requests.connections.room(self._connection, self._bytes_max)
         for entry in list(session.dirty):
             found = self._look(entry, bytes_max - total, first=total == 0)
             if found.cold is not None:
                 _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
-                self._context.connections.promise(self._connection, promised)
+                self._context.requests.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
                 self._found = {
                     one.entry: (one.entry.fetch_offset, one.below, one.records) for one in (*looks, found) if one.size
@@ -316,7 +316,7 @@ class _Fetch:
         layout = partition.log.layout
 
         def warmed(result: Any) -> Answer:
-            self._context.connections.promise(self._connection, -promised)
+            self._context.requests.connections.promise(self._connection, -promised)
             log = partition.log
             if self._session.epoch != self._epoch or entry.partition is not partition or partition.removed:
                 return self.attempt(expired)
