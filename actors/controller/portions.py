@@ -44,7 +44,7 @@ class Flat(NamedTuple):
                 yield (
                     None
                     if portion is None
-                    else _with(request, **{other: [] for other in self.fields} | {field: portion})
+                    else changed(request, **{other: [] for other in self.fields} | {field: portion})
                 )
 
     def shown(self, request: Any, reply: Any) -> Any:
@@ -122,7 +122,7 @@ class Nested(NamedTuple):
             if topic is None:
                 topic = topics[name] = struct(**{self.name: name, self.partitions: []})
             getattr(topic, self.partitions).append(entry)
-        return _with(request, **{self.topics: list(topics.values())})
+        return changed(request, **{self.topics: list(topics.values())})
 
 
 Cut = Flat | Nested
@@ -158,10 +158,10 @@ def _everything(image: Image) -> Iterator[list[tuple[str, int]]]:
     yield portion
 
 
-def _with(request: Any, **changed: Any) -> Any:
+def changed(request: Any, **fields: Any) -> Any:
     """A copy of a request with some fields changed."""
     names = request.__layout__.names
-    return type(request)(**{name: getattr(request, name) for name in names} | changed)
+    return type(request)(**{name: getattr(request, name) for name in names} | fields)
 
 
 # ---- the cuts

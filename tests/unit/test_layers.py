@@ -30,9 +30,9 @@ MACHINE = {
     "actors.metadata",
     "actors.wire",
 } | FAST
-RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
+RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config", "actors.authorization"}
 NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
-QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata", "actors.authorization"}
+QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller"}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker"}
 API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings"}

@@ -12,12 +12,14 @@ answers leave when that is committed. What is denied is one line in the log.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from actors.authorization.index import RuleIndex
 from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
 from actors.config import NodeConfig
-from actors.node.runtime.calls import Api, Call
+from actors.node.runtime.calls import Call
 from actors.node.runtime.runtime import Runtime
+from actors.wire.errors import ErrorCode
 
 NOT_ASKED = -(1 << 31)
 """Authorized operations in an answer whose request did not ask for them (KIP-430)."""
@@ -34,10 +36,6 @@ class Authorizer:
         """Whether there is an authorizer at all."""
         self._super_users = frozenset(one for one in config.value("super.users").split(";") if one)
         self._open = config.value("allow.everyone.if.no.acl.found")
-
-    def allows(self, api: Api, call: Call) -> bool:
-        """Whether the API may be asked at all."""
-        return True
 
     def allowed(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
         """Whether the principal of `call` may do that. A refusal is logged."""
@@ -69,8 +67,33 @@ class Authorizer:
         """Those of the names on which the principal may do that."""
         return {name for name in dict.fromkeys(names) if self.allowed(call, operation, resource, name)}
 
+    def shown_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
+        """The same, for what is only left out of a list."""
+        return {name for name in dict.fromkeys(names) if self.shown(call, operation, resource, name)}
+
     def _may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
         if call.principal in self._super_users:
             return True
         verdict = self._rules().decide(call.principal, call.client_host, operation, resource, name)
         return self._open if verdict is None else verdict
+
+
+def cluster_operations(authorizer: Authorizer, call: Call) -> int:
+    """The operations on the cluster that a principal is told of: none if it may not describe it."""
+    if not authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER):
+        return 0
+    return authorizer.operations(call, Resource.CLUSTER)
+
+
+CONFIGURED = {
+    2: (Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    32: (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+"""Type of a resource with settings -> what has to be allowed, and the error otherwise. Any other belongs to the cluster."""
+
+
+def config_error(authorizer: Authorizer, call: Call, operation: Operation, resource: Any) -> ErrorCode:
+    """The error with which settings of a resource are denied; NONE: they are not."""
+    kind, code = CONFIGURED.get(resource.resource_type, (Resource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    name = CLUSTER_NAME if kind is Resource.CLUSTER else resource.resource_name
+    return ErrorCode.NONE if authorizer.allowed(call, operation, kind, name) else code

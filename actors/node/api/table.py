@@ -8,6 +8,7 @@ body (reading A01).
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
@@ -48,7 +49,9 @@ def rpc(
     brokers pass on. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
-        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined)
+        on_controllers = enveloped or tuple(listeners) == (Listener.CONTROLLER,)
+        right = (ON_CONTROLLERS if on_controllers else ON_BROKERS)[name]
+        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
         clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners
         clients_own = clients_own and key not in BETWEEN_BROKERS
         if clients_own:

@@ -6,14 +6,11 @@ Errors, of each user: 31 CLUSTER_AUTHORIZATION_FAILED, 33, 44, 91, 92, 93; 41 NO
 
 from typing import Any
 
-from actors.authorization.resources import Operation, Resource
-from actors.controller.refusals import refusal
 from actors.controller.scram_credentials import alter_scram_credentials
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
-from actors.wire.errors import ErrorCode
 
 KEY, NAME = 51, "AlterUserScramCredentials"
 """On a controller's own listener the drafts have given this number to ControllerHeartbeat."""
@@ -22,8 +19,6 @@ KEY, NAME = 51, "AlterUserScramCredentials"
 @rpc(KEY, NAME, range(1), listeners=[], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
-    if not context.authorizer.allowed(call, Operation.ALTER, Resource.CLUSTER):
-        return Done(refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1))
     return context.role.submit(alter_scram_credentials, request, call)
 
 

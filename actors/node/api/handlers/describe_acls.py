@@ -7,7 +7,6 @@ Errors: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED.
 
 from typing import Any
 
-from actors.authorization.resources import Operation, Resource
 from actors.authorization.rules import BadRule, Filter, checked_filter
 from actors.metadata.image import Image
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
@@ -37,8 +36,6 @@ def _described(context: Context, image: Image, request: Any, call: Call) -> Step
     kind = message("DescribeAclsResponse")
     if not context.authorizer.enabled:
         return _error(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
-    if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.CLUSTER):
-        return _error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     meant = Filter(
         request.resource_type_filter,
         request.resource_name_filter,

@@ -8,12 +8,15 @@ name is answered once, however often it stands there: an answer is hundreds of t
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+Errors: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from actors.authorization.resources import Operation
+from actors.node.api.authorizer import config_error
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
@@ -57,17 +60,21 @@ def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
     reply = kind()
     pace = Pace()
     for one in asked.values():
-        result = _result(context, kind, one, request)
+        result = _result(context, kind, one, request, call)
         reply.results.append(result)
         if pace.over(1 + len(result.configs)):
             yield
     return Done(reply)
 
 
-def _result(context: BrokerContext, kind: Any, one: Any, request: Any) -> Any:
+def _result(context: BrokerContext, kind: Any, one: Any, request: Any, call: Call) -> Any:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
     )
+    code = config_error(context.authorizer, call, Operation.DESCRIBE_CONFIGS, one)
+    if code is not ErrorCode.NONE:
+        result.error_code, result.error_message = code, code.text
+        return result
     error, rows = _rows(context, one)
     if error is not None:
         result.error_code, result.error_message = error
