@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actors.metadata.image import Image
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import changed
 
 ENTRIES_A_PORTION = 50
 """The size of a portion: an entry takes 10 to 130 microseconds."""
@@ -156,12 +157,6 @@ def _everything(image: Image) -> Iterator[list[tuple[str, int]]]:
                 yield portion
                 portion = []
     yield portion
-
-
-def changed(request: Any, **fields: Any) -> Any:
-    """A copy of a request with some fields changed."""
-    names = request.__layout__.names
-    return type(request)(**{name: getattr(request, name) for name in names} | fields)
 
 
 # ---- the cuts

@@ -6,10 +6,11 @@ This file alone decides how such a request is split, and how its two answers bec
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from actors.controller.portions import Flat, changed
+from actors.controller.portions import Flat
 from actors.controller.refusals import refusal
 from actors.node.runtime.answers import Answer, Done, mapped
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import changed
 
 Judge = Callable[[Any], ErrorCode]
 """Entry -> NONE, or the error with which it is denied."""

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from actors.host import probe
 from tests.integration.conftest import ROOT, command, until
@@ -90,3 +91,15 @@ class SecureCluster:
             process.terminate()
         for process in self.processes:
             process.wait(timeout=30)
+
+
+def settings(cluster: SecureCluster, mechanism: str, name: str, password: str) -> dict[str, Any]:
+    """How a client of librdkafka's logs in."""
+    return {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": mechanism,
+        "sasl.username": name,
+        "sasl.password": password,
+        "reconnect.backoff.max.ms": 200,
+    }

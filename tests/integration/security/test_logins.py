@@ -1,34 +1,15 @@
 """Who logs in how, with real clients: PLAIN and SCRAM, right and wrong passwords, and what a stranger may ask."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.integration.conftest import until
-from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster
+from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster, settings
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
-
-
-@pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
-    cluster = SecureCluster(tmp_path_factory.mktemp("secure"), {})
-    yield cluster
-    cluster.stop()
-
-
-def settings(cluster: SecureCluster, mechanism: str, name: str, password: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": cluster.bootstrap_servers,
-        "security.protocol": "sasl_plaintext",
-        "sasl.mechanism": mechanism,
-        "sasl.username": name,
-        "sasl.password": password,
-        "reconnect.backoff.max.ms": 200,
-    }
 
 
 def as_admin(cluster: SecureCluster) -> Any:

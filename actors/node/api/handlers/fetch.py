@@ -9,15 +9,16 @@ Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging ep
 
 Skipped: quotas.
 
-Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
-OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR.
+Errors: TOPIC_AUTHORIZATION_FAILED, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND,
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
@@ -26,7 +27,7 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, go_on
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -47,6 +48,9 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     replica, broker_epoch = _replica(request, call.api_version)
     if replica < 0 and not context.lookups.serving:
         return Close("this broker is fenced")
+    may = context.authorizer
+    if replica >= 0 and not may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
+        return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
     if registered:
@@ -78,6 +82,29 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     if _taken_in(context, opened.session, request, uses_ids):
         return attempt.attempt(False)
     return go_on(attempt.first(request))
+
+
+def _denied(request: Any, call: Call) -> Steps:
+    """The answer to somebody who says that it is a replica, and may not be one."""
+    reply, pace = _RESPONSE(), Pace()
+    for topic in request.topics:
+        named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"topic": topic.topic}
+        answer = _RESPONSE.FetchableTopicResponse(**named, partitions=[])
+        reply.responses.append(answer)
+        for one in topic.partitions:
+            answer.partitions.append(
+                _RESPONSE.PartitionData(
+                    partition_index=one.partition,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    high_watermark=-1,
+                    records=None,
+                )
+            )
+            if pace.over():
+                yield
+        if pace.over():
+            yield
+    return Done(reply)
 
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
@@ -189,8 +216,10 @@ class _Fetch:
     """One request, from its first look to its answer."""
 
     __slots__ = (
+        "_authorized",
         "_bytes_max",
         "_bytes_min",
+        "_call",
         "_committed_only",
         "_connection",
         "_context",
@@ -222,6 +251,9 @@ class _Fetch:
         self._incremental = incremental
         self._reader = reader
         self._uses_ids = uses_ids
+        self._call = call
+        self._authorized = context.authorizer.enabled and reader.replica < 0
+        """Whether each partition is looked at for the right to read it, each time: rules may change."""
         self._listener = call.listener_name
         self._connection = call.connection
         self._bytes_min = request.min_bytes
@@ -300,6 +332,8 @@ class _Fetch:
         return self._done(reply)
 
     def _look(self, entry: Entry, bytes_max: int, *, first: bool) -> Look:
+        if self._authorized and not self._may_read(entry):
+            return Look(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
@@ -307,6 +341,12 @@ class _Fetch:
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
         return look(self._context.replicas, entry, self._reader, bytes_max, first=first)
+
+    def _may_read(self, entry: Entry) -> bool:
+        """Whether the consumer may read that topic. A topic id that nobody knows is judged as unknown."""
+        context, topic = self._context, entry.topic
+        name = topic if isinstance(topic, str) else context.cache.topic_name(topic)
+        return name is None or context.authorizer.allowed(self._call, Operation.READ, Resource.TOPIC, name)
 
     def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
