@@ -59,7 +59,7 @@ ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_SECURITY = "listeners are PLAINTEXT or SASL_PLAINTEXT so far, with PLAIN or SCRAM: leave it out."
+_SECURITY = "that kind of security does not exist here: leave it out."
 REFUSED: dict[str, str] = {
     "zookeeper.": "there is no ZooKeeper in KIP-500 mode: leave it out, controllers are named in controller.connect.",
     "ssl.": _SECURITY,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from actors.jaas import BadJaas, options
 from actors.settings import BROKER_CONFIGS, ConfigError
+from actors.tls_settings import NAMES, TlsSettings, tls_settings
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -24,7 +25,7 @@ MECHANISMS = (PLAIN, *SCRAM)
 JAAS = "sasl.jaas.config"
 USER = "user_"
 """How PLAIN's options name a user: user_alice="password"."""
-OF_A_LISTENER = frozenset({JAAS, "sasl.enabled.mechanisms", "connections.max.reauth.ms"})
+OF_A_LISTENER = frozenset({JAAS, "sasl.enabled.mechanisms", "connections.max.reauth.ms", *NAMES})
 """Settings that a listener may have of its own."""
 
 
@@ -50,6 +51,8 @@ class ListenerSecurity(NamedTuple):
     """Mechanism -> how long a login is good; 0: as long as the connection (KIP-368)."""
     login: Login | None = None
     """For connections to this listener on other nodes."""
+    tls: TlsSettings | None = None
+    """None: bytes travel as they are."""
 
     def __repr__(self) -> str:
         return f"ListenerSecurity({', '.join(self.mechanisms)})"
@@ -65,8 +68,6 @@ def listener_security(
 ) -> ListenerSecurity:
     """That of one listener. `given`: all settings as text. `login_mechanism`: what nodes use among themselves there; empty:
     its first one; None: no node dials it. Raises ConfigError."""
-    if not protocol.startswith("SASL_"):
-        return ListenerSecurity()
 
     def text(setting: str, mechanism: str = "") -> tuple[str, str] | None:
         own = f"listener.name.{name.lower()}."
@@ -74,6 +75,14 @@ def listener_security(
         if mechanism:
             candidates.insert(0, f"{own}{mechanism.lower()}.{setting}")
         return next(((one, given[one]) for one in candidates if one in given), None)
+
+    def plain_text(setting: str) -> str | None:
+        found = text(setting)
+        return None if found is None else found[1]
+
+    tls = tls_settings(name, plain_text) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL_"):
+        return ListenerSecurity(tls=tls)
 
     def value(setting: str, mechanism: str = "") -> Any:
         found = text(setting, mechanism)
@@ -96,6 +105,7 @@ def listener_security(
         mechanisms=mechanisms,
         passwords={option.removeprefix(USER): secret for option, secret in plain.items() if option.startswith(USER)},
         reauthentication_ms={one: value("connections.max.reauth.ms", one) for one in mechanisms},
+        tls=tls,
         login=None if login_mechanism is None else _login(text, name, login_mechanism, mechanisms),
     )
 

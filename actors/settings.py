@@ -137,9 +137,9 @@ _NOUN = {
     ConfigType.PASSWORD: "a password",
 }
 
-BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, PASSWORD = (
     ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT,
-    ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST,
+    ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD,
 )  # fmt: skip
 CLUSTER = "cluster-wide"
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
@@ -231,11 +231,30 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
+        # --- TLS: each may also be that of one listener, as listener.name.NAME.ssl...
+        _key("ssl.keystore.location", STRING, None, None, "File with the private key and certificates of a listener."),
+        _key("ssl.keystore.type", STRING, "", None, "PEM or PKCS12. Empty: what the file's content says."),
+        _key("ssl.keystore.password", PASSWORD, None, None, "Password of that file."),
+        _key("ssl.key.password", PASSWORD, None, None, "Password of the private key, if it has one of its own."),
+        _key("ssl.keystore.key", PASSWORD, None, None, "The private key itself, as PEM, in place of a file."),
+        _key("ssl.keystore.certificate.chain", PASSWORD, None, None, "Its certificates, as PEM."),
+        _key("ssl.truststore.location", STRING, None, None, "File with the certificates that are trusted."),
+        _key("ssl.truststore.type", STRING, "", None, "PEM or PKCS12. Empty: what the file's content says."),
+        _key("ssl.truststore.password", PASSWORD, None, None, "Password of that file."),
+        _key("ssl.truststore.certificates", PASSWORD, None, None, "The certificates themselves, as PEM."),
+        _key("ssl.client.auth", STRING, "none", one_of("none", "requested", "required"),
+             "Whether clients are asked for a certificate."),
+        _key("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), None, "Versions of TLS."),
+        _key("ssl.cipher.suites", LIST, (), None, "Cipher suites of TLS 1.2, by OpenSSL's names. Empty: OpenSSL's choice."),
+        _key("ssl.endpoint.identification.algorithm", STRING, "https", None,
+             "https: the certificate of a node that is dialled has to name its host. Empty: it need not."),
+        _key("ssl.principal.mapping.rules", STRING, "DEFAULT", None,
+             "From the name in a certificate to that of a principal: RULE:pattern/replacement/ with L or U, or DEFAULT."),
         # --- who is there, and who may do what
         _key("sasl.enabled.mechanisms", LIST, (), None,
              "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener may have its own: "
              "listener.name.NAME.sasl.enabled.mechanisms."),
-        _key("sasl.jaas.config", ConfigType.PASSWORD, None, None,
+        _key("sasl.jaas.config", PASSWORD, None, None,
              "A JAAS line: users of PLAIN (user_alice=\"...\"), and name and password with which nodes log in to each "
              "other. Usually for one listener and mechanism: listener.name.NAME.MECHANISM.sasl.jaas.config."),
         _key("sasl.mechanism.inter.broker.protocol", STRING, "", None,

@@ -141,11 +141,6 @@ def _overrides(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
-    if listener.protocol not in ("PLAINTEXT", "SASL_PLAINTEXT"):
-        raise ConfigError(
-            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT and SASL_PLAINTEXT exist: write "
-            f"{listener.name}:SASL_PLAINTEXT in listener.security.protocol.map."
-        )
     try:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -99,12 +99,13 @@ class Node:
                 self.requests.listen(listener.name)
         return self.turn(now, 0)
 
-    def connected(self, conn: int, listener: str, peer_host: str) -> None:
-        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero)."""
+    def connected(self, conn: int, listener: str, peer_host: str, principal: str | None = None) -> None:
+        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `principal`: whom its certificate
+        names."""
         if conn < 0:
             self._connected.append(conn)
         else:
-            self.requests.connected(conn, listener, peer_host)
+            self.requests.connected(conn, listener, peer_host, principal)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

@@ -43,7 +43,8 @@ ALLOWED: dict[str, set[str]] = {
     "actors.ports": set(),
     "actors.settings": set(),
     "actors.jaas": set(),
-    "actors.listener_security": {"actors.settings", "actors.jaas"},
+    "actors.tls_settings": {"actors.settings"},
+    "actors.listener_security": {"actors.settings", "actors.jaas", "actors.tls_settings"},
     "actors.config": {"actors.settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
@@ -78,6 +79,8 @@ ALLOWED: dict[str, set[str]] = {
 
 MORE: dict[str, set[str]] = {
     "actors.host.metrics": {"prometheus_client"},
+    "actors.host.tls": {"cryptography", "actors.tls_settings"},
+    "actors.host.certificates": {"cryptography"},
     "actors.host.on_ray": {"ray", "yaml"},
     "actors.host.screen": {"rich"},
     "actors.replay.spark": {"pyspark"},

@@ -236,7 +236,7 @@ class Channels:
 
     def _probe(self, probe: "_Probe") -> None:
         probe.timer = None
-        self._probes[self._dial(probe.address)] = probe
+        self._probes[self._dial(probe.address, "")] = probe
 
     def _kept(self, conn: int, probe: "_Probe") -> None:
         del self._probes[conn]
@@ -369,13 +369,13 @@ class Channels:
         if not channel.conn:
             self._connect(channel)
 
-    def _dial(self, address: tuple[str, int]) -> int:
+    def _dial(self, address: tuple[str, int], listener: str) -> int:
         self._next_conn -= 1
-        self.dials.append(Dial(self._next_conn, *address))
+        self.dials.append(Dial(self._next_conn, *address, listener))
         return self._next_conn
 
     def _connect(self, channel: Channel) -> None:
-        channel.conn = self._dial(channel.address)
+        channel.conn = self._dial(channel.address, self._logins.listener(channel.to_controller))
         self._by_conn[channel.conn] = channel
 
     def _open(self, channel: Channel) -> None:

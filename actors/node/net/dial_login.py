@@ -20,9 +20,13 @@ class DialLogins:
 
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self._random = random
-        names = (config.inter_broker_listener, next(iter(config.controller_listener_names), ""))
-        found = [config.security[name].login if name in config.security else None for name in names]
+        self._names = (config.inter_broker_listener, next(iter(config.controller_listener_names), ""))
+        found = [config.security[name].login if name in config.security else None for name in self._names]
         self._to_broker, self._to_controller = found
+
+    def listener(self, to_controller: bool) -> str:
+        """The name of the listener that is dialled."""
+        return self._names[to_controller]
 
     def begin(self, to_controller: bool) -> tuple[str, Login] | None:
         """(mechanism, login) of a new connection; None: nobody is asked there who it is."""

@@ -75,11 +75,14 @@ class RequestChannel:
 
     # ---- inputs
 
-    def connected(self, conn: int, listener: str, peer_host: str) -> None:
-        """A peer has connected to `listener`."""
+    def connected(self, conn: int, listener: str, peer_host: str, principal: str | None = None) -> None:
+        """A peer has connected to `listener`. `principal`: whom its certificate names."""
         kind = self._kinds[listener]
         rows = self._strangers.get(listener, self._served[kind])
-        self.connections.opened(Connection(conn, kind, listener, peer_host, rows))
+        connection = Connection(conn, kind, listener, peer_host, rows)
+        if principal is not None and listener not in self._strangers:
+            connection.principal = principal
+        self.connections.opened(connection)
 
     def identified(self, connection: Connection, principal: str, expires_ms: int) -> None:
         """The peer of a connection has said who it is: from now on it is served. `expires_ms`: until when, in monotonic

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from actors.host import probe
 from tests.integration.conftest import ROOT, command, until
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-secret"
@@ -77,7 +76,7 @@ class SecureCluster:
                 )
             )
         try:
-            until(lambda: all(probe.serves(("127.0.0.1", port)) for port in (first, second)))
+            until(lambda: all("serves clients" in log.read_text() for log in self.logs))
         except BaseException:
             self.stop()
             raise

@@ -11,7 +11,7 @@ from actors.wire.messages import message
 FIRST, SECOND = ("c1", 1), ("c2", 1)
 ADDRESS = ("127.0.0.1", 9093)
 PURPOSE = ("raft", 1002)
-NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller: None)
+NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller: None, listener=lambda to_controller: "")
 SILENT: Any = SimpleNamespace(error=lambda text: None)
 
 
