@@ -24,6 +24,7 @@ from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.speakers import speaks_for
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -49,7 +50,9 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     if replica < 0 and not context.lookups.serving:
         return Close("this broker is fenced")
     may = context.authorizer
-    if replica >= 0 and not may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
+    if replica >= 0 and not (
+        may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER) and speaks_for(call.principal, replica)
+    ):
         return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
