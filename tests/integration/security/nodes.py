@@ -24,7 +24,7 @@ class SecureCluster:
     """Nodes log in to each other with PLAIN as admin, who may do everything; clients with PLAIN or SCRAM on the same
     listener. `more`: settings of both nodes."""
 
-    def __init__(self, home: Path, more: dict[str, str]) -> None:
+    def __init__(self, home: Path, more: dict[str, str], nodes: int = 2) -> None:
         first, second, controller = free_ports(3)
         self.bootstrap_servers = f"127.0.0.1:{first}"
         self.processes: list[subprocess.Popen[str]] = []
@@ -46,7 +46,7 @@ class SecureCluster:
             "offsets.topic.num.partitions": "2",
             "connection.failed.authentication.delay.ms": "50",
         }
-        nodes = [
+        kinds = [
             {
                 "process.roles": "broker,controller",
                 "broker.id": "1",
@@ -57,7 +57,7 @@ class SecureCluster:
         ]
         identity = command("random-id").stdout.strip()
         self.logs: list[Path] = []
-        for number, own in enumerate(nodes, 1):
+        for number, own in enumerate(kinds[:nodes], 1):
             file = home / f"node-{number}.properties"
             values = common | own | {"log.dirs": str(home / f"data-{number}")} | more
             file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
