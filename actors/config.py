@@ -15,9 +15,10 @@ Rules:
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from actors.listener_security import ListenerSecurity, is_listener_setting, listener_security
 from actors.settings import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
@@ -59,13 +60,12 @@ ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_SECURITY = "only PLAINTEXT listeners without authentication exist so far: leave it out."
+_SECURITY = "that kind of security does not exist here: leave it out."
 REFUSED: dict[str, str] = {
     "zookeeper.": "there is no ZooKeeper in KIP-500 mode: leave it out, controllers are named in controller.connect.",
     "ssl.": _SECURITY,
     "sasl.": _SECURITY,
     "listener.name.": _SECURITY,
-    "authorizer.class.name": _SECURITY,
     "principal.builder.class": _SECURITY,
     "delegation.token.": _SECURITY,
     "client.quota.callback.class": "no class of Java can be loaded: set quotas with kafka-configs and leave it out.",
@@ -84,7 +84,7 @@ IDLE = frozenset(
     {
         "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
         "alter.log.dirs.replication.quota.window.size.seconds", "config.providers",
-        "connections.max.reauth.ms", "controller.performance.always.log.threshold.ms",
+        "controller.performance.always.log.threshold.ms",
         "controller.performance.sample.period.ms", "controller.quorum.auto.join.enable",
         "cordoned.log.dirs",
         "create.topic.policy.class.name", "early.start.listeners", "follower.fetch.last.tiered.offset.enable",
@@ -139,11 +139,13 @@ class NodeConfig:
     them too, if given."""
     inter_broker_listener: str
     control_plane_listener: str | None
+    security: Mapping[str, ListenerSecurity]
+    """How peers of a listener say who they are, by listener name; those of other nodes that this node dials among them."""
     controller_connect: tuple[tuple[int | None, str, int], ...]
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     rack: str | None
-    given: Mapping[str, str]
+    given: Mapping[str, str] = field(repr=False)
     """Values as text, by canonical name. A setting that neither file nor options give is absent."""
     notices: tuple[str, ...]
     """Lines for the start-up log, one for each setting without an effect here."""
@@ -262,7 +264,7 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
     """
     _refuse(given)
     canonical, notices = _canonical(given)
-    values = {name: BROKER_CONFIGS[name].parse(text) for name, text in canonical.items()}
+    values = {name: BROKER_CONFIGS[name].parse(text) for name, text in canonical.items() if name in BROKER_CONFIGS}
     roles = _roles(given, values)
     broker_id, controller_id = _ids(roles, values)
     _lease(values)
@@ -282,6 +284,7 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
         controller_listener_names=names,
         inter_broker_listener=inter_broker,
         control_plane_listener=control_plane,
+        security=_security(canonical, values, listeners, inter_broker, names),
         controller_connect=connect,
         log_dirs=log_dirs,
         metadata_log_dir=values.get("metadata.log.dir") or log_dirs[0],
@@ -293,6 +296,8 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
 
 def _refuse(given: Mapping[str, str]) -> None:
     for name in given:
+        if name in BROKER_CONFIGS or is_listener_setting(name):
+            continue
         for refused, sentence in REFUSED.items():
             if name == refused or (refused.endswith(".") and name.startswith(refused)):
                 raise ConfigError(f"{name} is not supported: {sentence}")
@@ -320,6 +325,8 @@ def _canonical(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             result[canonical], spelt[canonical] = text, name
             if not BROKER_CONFIGS[canonical].effect:
                 notices.append(f"{name} has no effect. {BROKER_CONFIGS[canonical].doc}")
+        elif is_listener_setting(name):
+            result[name] = text
         elif name in IDLE or name.startswith(IDLE_PREFIXES):
             notices.append(f"{name} has no effect.")
         else:
@@ -442,6 +449,29 @@ def _listeners(
         inter_broker,
         control,
     )
+
+
+def _security(
+    given: Mapping[str, str],
+    values: Mapping[str, Any],
+    listeners: Sequence[ListenerConfig],
+    inter_broker: str,
+    controller_names: Sequence[str],
+) -> dict[str, ListenerSecurity]:
+    """That of each listener here, and of the controllers' listener that this node dials."""
+    protocols = {listener.name: listener.protocol for listener in listeners}
+    if controller_names:
+        known = _protocols(values, controller_names)
+        protocols.setdefault(controller_names[0], known.get(controller_names[0], "PLAINTEXT"))
+    result = {}
+    for name, protocol in protocols.items():
+        mechanism: str | None = None
+        if name == inter_broker:
+            mechanism = values.get("sasl.mechanism.inter.broker.protocol", "")
+        elif name in controller_names[:1]:
+            mechanism = values.get("sasl.mechanism.controller.protocol", "")
+        result[name] = listener_security(given, name, protocol, mechanism)
+    return result
 
 
 def _protocols(values: Mapping[str, Any], controller_names: Sequence[str]) -> dict[str, str]:

@@ -139,9 +139,9 @@ _NOUN = {
     ConfigType.PASSWORD: "a password",
 }
 
-BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, PASSWORD = (
     ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.SHORT,
-    ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST,
+    ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST, ConfigType.PASSWORD,
 )  # fmt: skip
 CLUSTER = "cluster-wide"
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
@@ -242,6 +242,48 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("broker.rack", STRING, None, None, "Rack of the broker; replicas are spread over racks."),
         _idle("broker.id.generation.enable", BOOLEAN, False, None, _NO_ZK),
         _idle("reserved.broker.max.id", INT, 1000, None, _NO_ZK),
+        # --- TLS: each may also be that of one listener, as listener.name.NAME.ssl...
+        _key("ssl.keystore.location", STRING, None, None, "File with the private key and certificates of a listener."),
+        _key("ssl.keystore.type", STRING, "", None, "PEM or PKCS12. Empty: what the file's content says."),
+        _key("ssl.keystore.password", PASSWORD, None, None, "Password of that file."),
+        _key("ssl.key.password", PASSWORD, None, None, "Password of the private key, if it has one of its own."),
+        _key("ssl.keystore.key", PASSWORD, None, None, "The private key itself, as PEM, in place of a file."),
+        _key("ssl.keystore.certificate.chain", PASSWORD, None, None, "Its certificates, as PEM."),
+        _key("ssl.truststore.location", STRING, None, None, "File with the certificates that are trusted."),
+        _key("ssl.truststore.type", STRING, "", None, "PEM or PKCS12. Empty: what the file's content says."),
+        _key("ssl.truststore.password", PASSWORD, None, None, "Password of that file."),
+        _key("ssl.truststore.certificates", PASSWORD, None, None, "The certificates themselves, as PEM."),
+        _key("ssl.client.auth", STRING, "none", one_of("none", "requested", "required"),
+             "Whether clients are asked for a certificate."),
+        _key("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), None, "Versions of TLS."),
+        _key("ssl.cipher.suites", LIST, (), None, "Cipher suites of TLS 1.2, by OpenSSL's names. Empty: OpenSSL's choice."),
+        _key("ssl.endpoint.identification.algorithm", STRING, "https", None,
+             "https: the certificate of a node that is dialled has to name its host. Empty: it need not."),
+        _key("ssl.principal.mapping.rules", STRING, "DEFAULT", None,
+             "From the name in a certificate to that of a principal: RULE:pattern/replacement/ with L or U, or DEFAULT."),
+        # --- who is there, and who may do what
+        _key("sasl.enabled.mechanisms", LIST, (), None,
+             "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener may have its own: "
+             "listener.name.NAME.sasl.enabled.mechanisms."),
+        _key("sasl.jaas.config", PASSWORD, None, None,
+             "A JAAS line: users of PLAIN (user_alice=\"...\"), and name and password with which nodes log in to each "
+             "other. Usually for one listener and mechanism: listener.name.NAME.MECHANISM.sasl.jaas.config."),
+        _key("sasl.mechanism.inter.broker.protocol", STRING, "", None,
+             "The SASL mechanism with which brokers log in to each other. Empty: the first of that listener."),
+        _key("sasl.mechanism.controller.protocol", STRING, "", None,
+             "The SASL mechanism with which nodes log in to controllers. Empty: the first of that listener."),
+        _key("connections.max.reauth.ms", LONG, 0, at_least(0),
+             "How long a login is good; a client has to log in anew before that (KIP-368). 0: as long as the connection."),
+        _key("authorizer.class.name", STRING, "", Check(
+             "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
+             lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),
+             "Who decides what a principal may do. Empty: everybody may do everything."),
+        _key("super.users", STRING, "", Check(
+             "principals as User:name, with ; between them",
+             lambda text: all(":" in one for one in text.split(";") if one)),
+             "Principals that may do everything, with ; between them."),
+        _key("allow.everyone.if.no.acl.found", BOOLEAN, False, None,
+             "Allow everybody everything on a resource that has no access rules."),
         # --- the quorum and the metadata log
         _key("registration.heartbeat.interval.ms", INT, 2000, at_least(1), "Time between two heartbeats of a broker."),
         _key("registration.lease.timeout.ms", INT, 20000, at_least(1), "How long a broker's lease lasts (KIP-631)."),
@@ -406,7 +448,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _idle("fetch.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _idle("producer.purgatory.purge.interval.requests", INT, 1000, None, _SCHEDULE),
         _idle("delete.records.purgatory.purge.interval.requests", INT, 1, None, _SCHEDULE),
-        _idle("connection.failed.authentication.delay.ms", INT, 100, at_least(0), "there is no authentication"),
+        _key("connection.failed.authentication.delay.ms", INT, 100, at_least(0),
+             "How long a login that failed waits for its answer and the end of its connection."),
         # --- groups, transactions, producers
         _key("group.min.session.timeout.ms", INT, 6000, at_least(0), "Shortest session of a classic member."),
         _key("group.max.session.timeout.ms", INT, 1800000, at_least(0), "Longest session of a classic member."),

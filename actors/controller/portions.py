@@ -4,7 +4,7 @@ This file alone decides how a request is cut. Rules:
 
 1. A request of at most `ENTRIES_A_PORTION` entries stays whole.
 2. Entries with the same name are in one portion, and at most two of them are kept: so the operation finds the duplicate
-   and refuses it.
+   and refuses it. Access rules and filters may repeat, and each has a result of its own: there, no entry is like another.
 3. A portion is applied before the next one is decided, so a later entry sees what an earlier one has done. A topic with
    all its partitions is one entry. Topics that are only validated are not applied, so `create_topics` gets the names
    that were accepted so far with each portion.
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actors.metadata.image import Image
 from actors.wire.errors import ErrorCode
+from actors.wire.messages import changed
 
 ENTRIES_A_PORTION = 50
 """The size of a portion: an entry takes 10 to 130 microseconds."""
@@ -44,7 +45,7 @@ class Flat(NamedTuple):
                 yield (
                     None
                     if portion is None
-                    else _with(request, **{other: [] for other in self.fields} | {field: portion})
+                    else changed(request, **{other: [] for other in self.fields} | {field: portion})
                 )
 
     def shown(self, request: Any, reply: Any) -> Any:
@@ -122,7 +123,7 @@ class Nested(NamedTuple):
             if topic is None:
                 topic = topics[name] = struct(**{self.name: name, self.partitions: []})
             getattr(topic, self.partitions).append(entry)
-        return _with(request, **{self.topics: list(topics.values())})
+        return changed(request, **{self.topics: list(topics.values())})
 
 
 Cut = Flat | Nested
@@ -158,12 +159,6 @@ def _everything(image: Image) -> Iterator[list[tuple[str, int]]]:
     yield portion
 
 
-def _with(request: Any, **changed: Any) -> Any:
-    """A copy of a request with some fields changed."""
-    names = request.__layout__.names
-    return type(request)(**{name: getattr(request, name) for name in names} | changed)
-
-
 # ---- the cuts
 
 TOPICS_MADE = Flat(("topics",), "topics", lambda topic: topic.name)
@@ -175,6 +170,8 @@ CONFIGS = Flat(("resources",), "responses", lambda resource: (resource.resource_
 QUOTAS = Flat(
     ("entries",), "entries", lambda entry: frozenset((part.entity_type, part.entity_name) for part in entry.entity)
 )
+RULES_MADE = Flat(("creations",), "results", id)
+RULES_GONE = Flat(("filters",), "filter_results", id)
 REASSIGNED = Nested(
     "topics", "name", "partitions", lambda entry: entry.partition_index, "responses", "name", "partitions"
 )

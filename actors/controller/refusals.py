@@ -59,6 +59,34 @@ def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
     return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=int(code)) for name in names])
 
 
+def _create_acls(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("CreateAclsResponse")
+    return kind(
+        results=[kind.AclCreationResult(error_code=int(code), error_message=code.text) for _ in request.creations]
+    )
+
+
+def _delete_acls(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("DeleteAclsResponse")
+    return kind(
+        filter_results=[
+            kind.DeleteAclsFilterResult(error_code=int(code), error_message=code.text, matching_acls=[])
+            for _ in request.filters
+        ]
+    )
+
+
+def _alter_scram_credentials(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("AlterUserScramCredentialsResponse")
+    users = dict.fromkeys(entry.name for entry in (*request.deletions, *request.upsertions))
+    return kind(
+        results=[
+            kind.AlterUserScramCredentialsResult(user=user, error_code=int(code), error_message=code.text)
+            for user in users
+        ]
+    )
+
+
 def _alter_configs(name: str) -> Refusal:
     def reply(request: Any, code: ErrorCode, active: int) -> Any:
         kind = message(f"{name}Response")
@@ -99,12 +127,15 @@ REFUSALS: dict[str, Refusal] = {
     "AlterConfigs": _alter_configs("AlterConfigs"),
     "AlterIsr": _top("AlterIsr"),
     "AlterPartitionReassignments": _top("AlterPartitionReassignments"),
+    "AlterUserScramCredentials": _alter_scram_credentials,
     "BrokerHeartbeat": _broker_heartbeat,
     "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
         error_code=int(code)
     ),
+    "CreateAcls": _create_acls,
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
+    "DeleteAcls": _delete_acls,
     "DeleteTopics": _delete_topics,
     "ElectLeaders": _top("ElectLeaders"),
     "Envelope": _top("Envelope"),

@@ -5,18 +5,21 @@ there. A timeout, a missing route or an unknown name is not a refusal. The node 
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from functools import partial
 
 from actors.host.link import Link
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S
 
 CONNECT_TIMEOUT_S = 10.0
 """The time to resolve the name, and again for its addresses. Each address has an equal part, so that a silent one
 leaves time for the next."""
 
 
-async def dial(host: str, port: int, make: Callable[[str], Link]) -> bool | None:
-    """Connect. None: the link that `make(address)` returned is open. Otherwise whether the connection was refused.
+async def dial(host: str, port: int, make: Callable[[str], Link], tls: ssl.SSLContext | None = None) -> bool | None:
+    """Connect, with TLS if there is a context for it. None: the link that `make(address)` returned is open. Otherwise
+    whether the connection was refused.
     Raises nothing but CancelledError."""
     loop = asyncio.get_running_loop()
     try:
@@ -28,7 +31,18 @@ async def dial(host: str, port: int, make: Callable[[str], Link]) -> bool | None
     for address in addresses:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S / len(addresses)):
-                await loop.create_connection(partial(make, address), address, port)
+                if tls is None:
+                    await loop.create_connection(partial(make, address), address, port)
+                else:
+                    await loop.create_connection(
+                        partial(make, address),
+                        address,
+                        port,
+                        ssl=tls,
+                        server_hostname=host,
+                        ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+                        ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+                    )
             return None
         except ConnectionRefusedError:
             continue

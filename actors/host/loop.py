@@ -26,6 +26,7 @@ from actors.host.client import dial
 from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, reason
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
@@ -73,9 +74,11 @@ def clocks() -> Now:
 class Loop:
     """Runs one node until it stops. There is one in each process (or, under Ray, in a thread)."""
 
-    def __init__(self, config: NodeConfig, listeners: Listeners, log: "Log") -> None:
+    def __init__(self, config: NodeConfig, listeners: Listeners, log: "Log", tls: Contexts | None = None) -> None:
         self._listeners = listeners
         self._log = log
+        self._tls = tls if tls is not None else Contexts(config, log)
+        self._handshakes = Handshakes()
         self._frame_bytes_max = config.value("socket.request.max.bytes")
         self._idle_ms = config.value("connections.max.idle.ms")
         self._loop = uvloop.new_event_loop()
@@ -309,7 +312,8 @@ class Loop:
         def make(address: str) -> Link:
             return Link(self, self._control, wanted.conn, "", ANSWER_BYTES_MAX, address)
 
-        refused = await dial(wanted.host, wanted.port, make)
+        tls = self._tls.get(wanted.listener)
+        refused = await dial(wanted.host, wanted.port, make, tls.client if tls is not None else None)
         self._dials.pop(wanted.conn, None)
         if refused is not None:
             self._node.closed(wanted.conn, refused)
@@ -363,6 +367,10 @@ class Loop:
             sock.close()
             return
         limited = self._listeners.limited(listener)
+        tls = self._tls.get(listener)
+        if tls is not None and not self._handshakes.admits(host, time.monotonic()):
+            sock.close()
+            return
         if self._stop is not None or (limited and not self._takes(host)):
             sock.close()
             return
@@ -378,9 +386,21 @@ class Loop:
         return self._listeners.limits.take(host, value("max.connections"), value("max.connections.per.ip"))
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
+        tls = self._tls.get(link.listener)
         try:
-            await self._loop.connect_accepted_socket(lambda: link, sock)
-        except OSError:
+            if tls is None:
+                await self._loop.connect_accepted_socket(lambda: link, sock)
+            else:
+                await self._loop.connect_accepted_socket(
+                    lambda: link,
+                    sock,
+                    ssl=tls.server,
+                    ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
+                    ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+                )
+        except OSError as error:
+            if tls is not None:
+                self._log.warning(f"no TLS with {host} on {link.listener}: {reason(error)}")
             sock.close()
             if self._listeners.limited(link.listener):
                 self._listeners.limits.give(host)
@@ -391,7 +411,9 @@ class Loop:
             link.abort()
             return
         self._links[link.conn] = link
-        self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port)
+        tls = self._tls.get(link.listener) if link.conn > 0 else None
+        principal = tls.principal(link.transport.get_extra_info("ssl_object")) if tls is not None else None
+        self._node.connected(link.conn, link.listener, link.peer_host, link.peer_port, principal)
         self._schedule()
 
     def received(self, conn: int, frame: memoryview) -> bool:

@@ -19,6 +19,7 @@ from actors.host.loop import Event, Loop, nobody, stopwatch
 from actors.host.repeats import Repeats
 from actors.host.server import Listeners, PortTaken
 from actors.host.system_random import SystemRandom
+from actors.host.tls import Contexts
 
 REFUSED = 3
 SETTING = "rayft.metrics.listen"
@@ -97,6 +98,7 @@ def serve(
             found = storage.check(config)
             for directory in found:
                 kept.callback(storage.Lock(directory.path).close)
+            tls = Contexts(config, log)
             listeners = Listeners(config)
             kept.callback(listeners.close)
         except (ConfigError, storage.StorageError, PortTaken, OSError) as error:
@@ -106,8 +108,9 @@ def serve(
         for notice in (*config.notices, listeners.open_to_others(), *private):
             if notice is not None:
                 log.warning(notice)
-        loop = Loop(config, listeners, log)
+        loop = Loop(config, listeners, log, tls)
         loop.every_second(log.settle)
+        loop.every_second(tls.renew)
         kept.callback(loop.close)
         if main_thread:
             loop.signals()

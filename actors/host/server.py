@@ -140,11 +140,6 @@ def _overrides(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _bind(listener: ListenerConfig, given: Mapping[str, str]) -> socket.socket:
-    if listener.protocol != "PLAINTEXT":
-        raise ConfigError(
-            f"{listener.name} wants {listener.protocol}, and only PLAINTEXT exists: write {listener.name}:PLAINTEXT in "
-            f"listener.security.protocol.map."
-        )
     try:
         found = socket.getaddrinfo(
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.authorization.index import RuleIndex
+from actors.authorization.rules import Rule
 from actors.metadata.ops import (
     BrokerChanged,
     BrokerGone,
@@ -52,6 +54,19 @@ Broker = BrokerSet
 
 TOPIC_RESOURCE = 2
 """The resource type of topics in configurations (A35)."""
+
+RULES = ("acl", "acl_id")
+"""The kinds of entities that are access rules: the drafts' have no id, those of released Kafka have one."""
+RULE_FIELDS = (
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "principal",
+    "host",
+    "operation",
+    "permission_type",
+)
+"""The fields of their records, in the order of `Rule`."""
 
 ConfigKey = tuple[int, str]
 """(resource type, resource name)"""
@@ -124,6 +139,8 @@ class Image(Columns):
         """ConfigKey -> dict; a change replaces the dict and never writes into it"""
         self.entities = PagedMap(self.generations)
         """(kind, key) -> EntitySet"""
+        self.rules = RuleIndex()
+        """The access rules among the entities, under the same keys"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
@@ -413,11 +430,18 @@ class Image(Columns):
         return Delta()
 
     def _entity_set(self, offset: int, op: EntitySet) -> Delta:
-        self._set(offset, self.entities, (op.kind, op.key), op)
+        key = (op.kind, op.key)
+        if op.kind in RULES:
+            fields = dict(op.fields)
+            self._set(offset, self.rules, key, Rule(*(fields[name] for name in RULE_FIELDS)))  # type: ignore[arg-type]
+        self._set(offset, self.entities, key, op)
         return Delta(entities=(op.kind,))
 
     def _entity_gone(self, offset: int, op: EntityGone) -> Delta:
-        self._set(offset, self.entities, (op.kind, op.key), None)
+        key = (op.kind, op.key)
+        if op.kind in RULES:
+            self._set(offset, self.rules, key, None)
+        self._set(offset, self.entities, key, None)
         return Delta(entities=(op.kind,))
 
     def _elr_cleared(self, offset: int, op: ElrCleared) -> Delta:

@@ -19,6 +19,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.dispatch import Dispatch
 from actors.node.metrics import Sample, samples
 from actors.node.net.channels import Channels
+from actors.node.net.dial_login import DialLogins
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.role import BrokerRole
@@ -55,6 +56,8 @@ class Node:
             lambda: runtime.now.mono_ms,
             f"rayft-{self.id}",
             lambda: self.quorum.leader_address(),
+            DialLogins(config, random),
+            log,
         )
         served = table.TABLE[storage.family]
         self.requests = RequestChannel(runtime, config, served, self.channels.received, self.channels.lane)
@@ -96,12 +99,15 @@ class Node:
                 self.requests.listen(listener.name)
         return self.turn(now, 0)
 
-    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int = 0) -> None:
-        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `peer_port`: 0: not known."""
+    def connected(
+        self, conn: int, listener: str, peer_host: str, peer_port: int = 0, principal: str | None = None
+    ) -> None:
+        """A peer connected to `listener`, or a dial of ours succeeded (`conn` below zero). `peer_port`: 0: not known.
+        `principal`: whom its certificate names."""
         if conn < 0:
             self._connected.append(conn)
         else:
-            self.requests.connected(conn, listener, peer_host, peer_port)
+            self.requests.connected(conn, listener, peer_host, peer_port, principal)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

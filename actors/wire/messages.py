@@ -245,3 +245,9 @@ def decode_exact(cls: type[Any] | str, version: int, data: Buffer, pos: int = 0,
     if left:
         raise WireError(type(decoded).__qualname__, f"{left} bytes left over", end)
     return decoded
+
+
+def changed(request: Any, **fields: Any) -> Any:
+    """A copy of a request with some fields changed."""
+    names = request.__layout__.names
+    return type(request)(**{name: getattr(request, name) for name in names} | fields)

@@ -8,25 +8,20 @@ from typing import Any
 
 import pytest
 
+from actors.authorization.rights import Checked
 from actors.node.api.perform import perform
-from actors.node.runtime.answers import Close
-from actors.node.runtime.calls import Api, Call, Listener
+from actors.node.runtime.answers import Done
+from actors.node.runtime.calls import Call, Listener
+from actors.wire import framing
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
+from tests.access import Refuses
 from tests.served import TABLE
 from tests.simulator.one_topic import OneTopic
 from tests.simulator.world import Process
 
-
-class Refuses:
-    """Refuses everyone for these APIs; without names for all APIs. `asked` lists the APIs that it was asked about."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self.asked: list[str] = []
-
-    def allows(self, api: Api, call: Call) -> bool:
-        self.asked.append(api.name)
-        return bool(self.names) and api.name not in self.names
+TOPIC_AUTHORIZATION_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+CLUSTER_AUTHORIZATION_FAILED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def guard(process: Process, authorizer: Refuses) -> Refuses:
@@ -43,8 +38,11 @@ def creation(name: str) -> Any:
     return kind(topics=[kind.CreatableTopic(name=name, num_partitions=1, replication_factor=3)], timeout_ms=5_000)
 
 
-@pytest.mark.parametrize("place", sorted(TABLE, key=str), ids=lambda place: f"{place[0].value}-{TABLE[place].name}")
-def test_no_handler_runs_that_the_authorizer_refuses(place: tuple[Listener, int]) -> None:
+WHOLE = sorted((place for place in TABLE if TABLE[place].right.checked is Checked.WHOLE), key=str)
+
+
+@pytest.mark.parametrize("place", WHOLE, ids=lambda place: f"{place[0].value}-{TABLE[place].name}")
+def test_no_handler_runs_that_needs_a_right_as_a_whole_which_is_refused(place: tuple[Listener, int]) -> None:
     def handler(context: Any, request: Any, call: Call) -> Any:
         raise AssertionError("it ran")
 
@@ -52,8 +50,13 @@ def test_no_handler_runs_that_the_authorizer_refuses(place: tuple[Listener, int]
         authorizer = Refuses()
 
     nothing: Any = Context()
-    call = Call(1, place[0], "L", place[1], 0, None, "h", "User:ANONYMOUS", memoryview(b""))
-    assert isinstance(perform(nothing, TABLE[place]._replace(handler=handler), None, call), Close)
+    api = TABLE[place]
+    call = Call(1, place[0], "L", place[1], api.versions[-1], None, "h", "User:ANONYMOUS", memoryview(b""))
+    request = message(f"{'v28:' if framing.is_draft(api.name) else ''}{api.name}Request")()
+    answer = perform(nothing, api._replace(handler=handler), request, call)
+    assert isinstance(answer, Done)
+    assert getattr(answer.reply, "error_code", CLUSTER_AUTHORIZATION_FAILED) == CLUSTER_AUTHORIZATION_FAILED
+    framing.encode_response(api.name, api.versions[-1], 1, answer.reply)
 
 
 def test_what_a_client_asks_of_a_broker_that_refuses_does_nothing() -> None:
@@ -62,9 +65,8 @@ def test_what_a_client_asks_of_a_broker_that_refuses_does_nothing() -> None:
     ends = {id: t.log(id).log_end_offset for id in t.cluster.brokers}
     topics, offset = t.image.topic_count, t.image.next_offset
     for process in t.cluster.brokers.values():
-        guard(process, Refuses("Produce", "Metadata", "CreateTopics", "DeleteTopics"))
-    assert t.send(b"refused") is None, "its connection is closed"
-    assert t.client.call("b1", "CreateTopics", 7, creation("new")) is None
+        guard(process, Refuses("Produce"))
+    assert t.send(b"refused").error_code == TOPIC_AUTHORIZATION_FAILED
     assert {id: t.log(id).log_end_offset for id in t.cluster.brokers} == ends
     assert (t.image.topic_count, t.image.next_offset) == (topics, offset), "nothing was forwarded"
 
@@ -73,7 +75,8 @@ def test_what_a_broker_forwards_to_a_controller_that_refuses_does_nothing() -> N
     t = OneTopic()
     topics = t.image.topic_count
     guards = [guard(process, Refuses("CreateTopics")) for process in t.cluster.controllers.values()]
-    assert t.client.call("b1", "CreateTopics", 7, creation("new")) is None
+    reply = t.client.call("b1", "CreateTopics", 7, creation("new"))
+    assert [topic.error_code for topic in reply.topics] == [TOPIC_AUTHORIZATION_FAILED]
     asked = [name for one in guards for name in one.asked]
     assert "Envelope" in asked and "CreateTopics" in asked, "the Envelope was opened, and what is in it was asked about"
     assert t.image.topic_count == topics
@@ -95,5 +98,7 @@ def test_what_is_asked_anew_after_a_lost_leadership_is_authorized_anew() -> None
     refuses = guard(active, Refuses("CreateTopics"))
     t.until(lambda: not active.node.controller.active)
     t.world.run_for(100)
-    assert "CreateTopics" in refuses.asked and replies == [None]
+    (reply,) = replies
+    assert "CreateTopics" in refuses.asked
+    assert [topic.error_code for topic in reply.topics] == [TOPIC_AUTHORIZATION_FAILED]
     assert active.node.controller.image.topic_count == 1, "what it had done is undone"

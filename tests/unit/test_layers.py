@@ -21,9 +21,18 @@ WORLD = frozenset(
 """What only a host may use. `open` is a builtin and is looked for as a call."""
 
 FAST = {"fastpath", "numpy"}
-MACHINE = {"actors.ports", "actors.config", "actors.settings", "actors.metadata", "actors.quotas", "actors.wire"} | FAST
-RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config"}
-NET = RUNTIME | {"actors.node.net", "actors.wire"} | FAST
+MACHINE = {
+    "actors.ports",
+    "actors.config",
+    "actors.settings",
+    "actors.authentication",
+    "actors.authorization",
+    "actors.metadata",
+    "actors.quotas",
+    "actors.wire",
+} | FAST
+RUNTIME = {"actors.node.runtime", "actors.ports", "actors.config", "actors.authorization"}
+NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FAST
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller", "actors.quotas"}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas"}
@@ -34,10 +43,15 @@ ALLOWED: dict[str, set[str]] = {
     "fastpath": {"fastpath", "numpy", "lz4", "cramjam", "isal", "zstandard"},
     "actors.ports": set(),
     "actors.settings": set(),
-    "actors.config": {"actors.settings"},
+    "actors.jaas": set(),
+    "actors.tls_settings": {"actors.settings"},
+    "actors.listener_security": {"actors.settings", "actors.jaas", "actors.tls_settings"},
+    "actors.config": {"actors.settings", "actors.listener_security"},
     "actors.raft": {"actors.raft", "actors.ports"},
     "actors.wire": {"actors.wire", "actors.ports", "fastpath"},
-    "actors.metadata": {"actors.metadata", "actors.ports", "actors.wire"} | FAST,
+    "actors.authentication": {"actors.authentication"},
+    "actors.authorization": {"actors.authorization"},
+    "actors.metadata": {"actors.metadata", "actors.authorization", "actors.ports", "actors.wire"} | FAST,
     "actors.quotas": {"actors.quotas", "actors.metadata"},
     "actors.controller": {"actors.controller"} | MACHINE,
     "actors.broker": {"actors.broker"} | MACHINE,
@@ -67,6 +81,8 @@ ALLOWED: dict[str, set[str]] = {
 
 MORE: dict[str, set[str]] = {
     "actors.host.metrics": {"prometheus_client"},
+    "actors.host.tls": {"cryptography", "actors.tls_settings"},
+    "actors.host.certificates": {"cryptography"},
     "actors.host.on_ray": {"ray", "yaml"},
     "actors.host.screen": {"rich"},
     "actors.replay.spark": {"pyspark"},

@@ -5,7 +5,6 @@ may set going besides are listed here, and it has no other way to the node.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from actors.broker.partition import Cluster
 from actors.broker.producer_ids import ProducerIds
@@ -14,7 +13,8 @@ from actors.broker.replicas import Replicas
 from actors.broker.sessions import Sessions
 from actors.broker.suspected_leaders import SuspectedLeaders
 from actors.config import NodeConfig
-from actors.node.net.connections import Connections
+from actors.node.api.authorizer import Authorizer
+from actors.node.api.logins import Logins
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.appends import Appends
@@ -31,23 +31,8 @@ from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
 from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.node.roles.controller.role import ControllerRole
-from actors.node.runtime.calls import Api, Call
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
-
-
-class Authorizer(Protocol):
-    """Who may ask what (KIP-11)."""
-
-    def allows(self, api: Api, call: Call) -> bool: ...
-
-
-class AllowAll:
-    """Nobody is refused anything: without security nobody is known either."""
-
-    def allows(self, api: Api, call: Call) -> bool:
-        """Whether the principal of `call` may ask for this API."""
-        return True
 
 
 @dataclass(slots=True)
@@ -61,13 +46,14 @@ class Context:
     """`drafts` or `released`: which rows of the table this node serves."""
     quorum: Quorum
     authorizer: Authorizer
+    requests: RequestChannel
+    logins: Logins
 
 
 @dataclass(slots=True)
 class BrokerContext(Context):
     """Of requests to a broker: on listeners of clients and of other brokers."""
 
-    connections: Connections
     cache: MetadataCache
     lookups: Lookups
     cluster: Cluster
@@ -104,8 +90,9 @@ class BrokerContext(Context):
             storage.cluster_id,
             storage.family,
             quorum,
-            AllowAll(),
-            requests.connections,
+            Authorizer(runtime, runtime.config, lambda: role.cache.image.rules),
+            requests,
+            Logins(runtime, lambda: role.cache.image),
             role.cache,
             role.lookups,
             role.cluster,
@@ -131,7 +118,6 @@ class BrokerContext(Context):
 class ControllerContext(Context):
     """Of requests to a controller: on its own listener."""
 
-    requests: RequestChannel
     role: ControllerRole
 
     @staticmethod
@@ -145,6 +131,15 @@ class ControllerContext(Context):
         """That of a node; None: it is no controller."""
         if role is None:
             return None
+        authorizer = Authorizer(runtime, runtime.config, lambda: role.image.rules)
         return ControllerContext(
-            runtime, runtime.config, storage.cluster_id, storage.family, quorum, AllowAll(), requests, role
+            runtime,
+            runtime.config,
+            storage.cluster_id,
+            storage.family,
+            quorum,
+            authorizer,
+            requests,
+            Logins(runtime, lambda: role.image),
+            role,
         )

@@ -14,10 +14,10 @@ from actors.node.api.table import CLIENTS_OWN
 from actors.node.api.throttling import charge, charge_forwarded, mute
 from actors.node.net.channels import Channels
 from actors.node.net.connections import DATA_KINDS, Connection, Slot
-from actors.node.net.request_channel import RequestChannel
+from actors.node.net.request_channel import LOGIN, RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.client_quotas import ClientQuotas
-from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Later, Parked, Sliced
+from actors.node.runtime.answers import Answer, Asked, Close, Done, Forward, Held, Last, Later, Parked, Sliced
 from actors.node.runtime.calls import Api, Call, Listener, Subject
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer
@@ -77,7 +77,12 @@ class Dispatch:
             return
         api = slot.api
         if api is None:
-            requests.close(connection, f"API {header.api_key} is not served on listener {connection.listener_name}")
+            why = f"API {header.api_key} is not served on listener {connection.listener_name}"
+            stranger = requests.is_stranger(connection)
+            requests.close(connection, f"{why} to a peer that has not logged in" if stranger else why)
+            return
+        if connection.expires_ms and api.key not in LOGIN and self.runtime.now.mono_ms >= connection.expires_ms:
+            requests.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
             return
         if not self.admitted(connection, api.key):
             return
@@ -193,6 +198,10 @@ class _Run:
         elif kind is Later:
             assert isinstance(answer, Later)
             self._later(answer)
+        elif kind is Last:
+            assert isinstance(answer, Last)
+            self._reply(answer.reply)
+            self._dispatch.requests.close(self._slot.connection, answer.why)
         else:
             assert isinstance(answer, Close)
             self._dispatch.requests.close(self._slot.connection, answer.why)

@@ -8,6 +8,7 @@ body (reading A01).
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from actors.node.api.rights import ON_BROKERS, ON_CONTROLLERS
 from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Api, Call, Lane, Listener, Subject
 
@@ -17,6 +18,12 @@ DRAFTS = ("drafts",)
 TABLE: dict[str, dict[Listener, dict[int, Api]]] = {
     family: {listener: {} for listener in Listener} for family in FAMILIES
 }
+ENVELOPED: dict[int, Api] = {}
+"""API key -> what a controller does with a client's request in an Envelope. Its numbering is always that of released Kafka,
+so it may hold an API whose number means another one on the controllers' own listener."""
+BETWEEN_BROKERS = frozenset({50, 51})
+"""Numbers that the drafts use on a separate inter-broker listener. What clients ask under them is served on their own
+listeners only."""
 CLIENTS_OWN: set[int] = set()
 """What a separate inter-broker listener serves to clients only: those that live beside the brokers use it too."""
 
@@ -35,18 +42,22 @@ def rpc(
     reads: Subject = Subject.NOTHING,
     writes: Subject = Subject.NOTHING,
     pipelined: bool = False,
-    beside: bool = True,
+    enveloped: bool = False,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
-    `CreateTopicsRequest` and `CreateTopicsResponse`. `beside`: a separate inter-broker listener serves it too, to clients
-    that live beside the brokers; not where the drafts use the number there. Registering a place twice is a mistake in the
-    source: ValueError."""
+    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that
+    brokers pass on. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
-        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined)
-        clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners and beside
+        on_controllers = enveloped or tuple(listeners) == (Listener.CONTROLLER,)
+        right = (ON_CONTROLLERS if on_controllers else ON_BROKERS)[name]
+        row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
+        clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners
+        clients_own = clients_own and key not in BETWEEN_BROKERS
         if clients_own:
             CLIENTS_OWN.add(key)
+        if enveloped:
+            ENVELOPED[key] = row
         for family in families:
             for listener in (*listeners, Listener.INTER_BROKER) if clients_own else listeners:
                 rows = TABLE[family][listener]

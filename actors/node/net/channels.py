@@ -5,18 +5,23 @@ stands in the way of a heartbeat (KIP-291 for what this node asks of others). A 
 on the first call after it was lost. It never retries: whoever called hears of the loss and decides.
 
 A channel to a controller begins with ApiVersions; the finalized level of `metadata.format` that it reports holds for the
-life of the connection and names the layout of the drafts' answers (reading A02).
+life of the connection and names the layout of the drafts' answers (reading A02). Where the other side asks who we are, a
+login comes next, and again before it is no longer good (KIP-368).
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from actors.authentication.exchange import Rejected
+from actors.node.net.dial_login import DialLogins
 from actors.node.runtime.calls import Lane
 from actors.node.runtime.effects import Dial
+from actors.node.runtime.runtime import Log
 from actors.node.runtime.waiting import Timer, Timers
 from actors.ports import Buffer
 from actors.wire import framing
 from actors.wire.errors import WireError
+from actors.wire.errors import text as error_text
 from actors.wire.messages import message
 
 Reply = Any
@@ -24,6 +29,11 @@ Then = Callable[[Any], None]
 
 HANDSHAKE = "ApiVersions"
 HANDSHAKE_VERSION = 4
+SASL_HANDSHAKE, SASL_AUTHENTICATE = "SaslHandshake", "SaslAuthenticate"
+SASL_HANDSHAKE_VERSION, SASL_AUTHENTICATE_VERSION = 1, 2
+LOGIN_MS_MAX = 10_000
+RENEWED_AFTER = 0.85
+"""The part of a login's time after which it is renewed."""
 PROBE_KEPT_MS = 300
 """How long a bare connect must last for somebody to be there."""
 PROBE_RETRY_MS = 5
@@ -90,14 +100,18 @@ class Channel:
         "next_correlation",
         "purpose",
         "queued",
+        "to_controller",
         "up",
     )
 
-    def __init__(self, purpose: Hashable, address: tuple[str, int], lane: Lane, handshake: bool) -> None:
+    def __init__(
+        self, purpose: Hashable, address: tuple[str, int], lane: Lane, handshake: bool, to_controller: bool
+    ) -> None:
         self.purpose = purpose
         self.address = address
         self.lane = lane
         self.handshake = handshake
+        self.to_controller = to_controller
         self.conn = 0
         self.up = False
         self.answered = False
@@ -127,11 +141,15 @@ class Channels:
         now_ms: Callable[[], int],
         client_id: str,
         controller_address: Callable[[], tuple[str, int] | None],
+        logins: DialLogins,
+        log: Log,
     ) -> None:
         self._timers = timers
         self._now_ms = now_ms
         self._client_id = client_id
         self._controller_address = controller_address
+        self._logins = logins
+        self._log = log
         self._by_purpose: dict[Hashable, Channel] = {}
         self._by_conn: dict[int, Channel] = {}
         self._probes: dict[int, _Probe] = {}
@@ -168,7 +186,7 @@ class Channels:
         if address is None:
             then(ChannelError("unknown", "no active controller is known"))
             return
-        self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True)
+        self.peer(purpose, address, name, request, then, timeout_ms, version, handshake=True, to_controller=True)
 
     def controller_moved(self) -> None:
         """Another controller is active: whatever waits for the old one, which may be frozen and never answer, fails with
@@ -196,14 +214,17 @@ class Channels:
         *,
         lane: Lane = Lane.CONTROL,
         handshake: bool = False,
+        to_controller: bool = False,
     ) -> None:
-        """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level."""
+        """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
+        `to_controller`: the address is that of a controller's listener, and not of the one between brokers."""
         chosen = version if version is not None else framing.latest_version(name)
 
         def build(correlation: int, client_id: str) -> list[Buffer]:
             return framing.encode_request(name, chosen, correlation, client_id, request)
 
-        self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, lane, handshake)
+        kind = (lane, handshake, to_controller)
+        self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, kind)
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
         """A bare connect, no byte sent: `then(True)` only if it was refused.
@@ -215,7 +236,7 @@ class Channels:
 
     def _probe(self, probe: "_Probe") -> None:
         probe.timer = None
-        self._probes[self._dial(probe.address)] = probe
+        self._probes[self._dial(probe.address, "")] = probe
 
     def _kept(self, conn: int, probe: "_Probe") -> None:
         del self._probes[conn]
@@ -280,7 +301,7 @@ class Channels:
                 ),
             )
             return
-        self._open(channel)
+        self._log_in(channel)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection of ours is gone, or could not be made."""
@@ -329,8 +350,7 @@ class Channels:
         address: tuple[str, int],
         request: _Request,
         timeout_ms: int,
-        lane: Lane,
-        handshake: bool,
+        kind: tuple[Lane, bool, bool],
     ) -> None:
         channel = self._by_purpose.get(purpose)
         if channel is not None and channel.address != address:
@@ -340,7 +360,7 @@ class Channels:
             self._down(channel, ChannelError("lost", f"{purpose} moved to {address}"))
             channel = None
         if channel is None:
-            channel = self._by_purpose[purpose] = Channel(purpose, address, lane, handshake)
+            channel = self._by_purpose[purpose] = Channel(purpose, address, *kind)
         request.timer = self._timers.at(self._now_ms() + timeout_ms, lambda: self._timed_out(channel, request))
         if channel.up:
             self._send(channel, request)
@@ -349,13 +369,13 @@ class Channels:
         if not channel.conn:
             self._connect(channel)
 
-    def _dial(self, address: tuple[str, int]) -> int:
+    def _dial(self, address: tuple[str, int], listener: str) -> int:
         self._next_conn -= 1
-        self.dials.append(Dial(self._next_conn, *address))
+        self.dials.append(Dial(self._next_conn, *address, listener))
         return self._next_conn
 
     def _connect(self, channel: Channel) -> None:
-        channel.conn = self._dial(channel.address)
+        channel.conn = self._dial(channel.address, self._logins.listener(channel.to_controller))
         self._by_conn[channel.conn] = channel
 
     def _open(self, channel: Channel) -> None:
@@ -370,7 +390,71 @@ class Channels:
             return
         levels = {feature.name: feature.max_version_level for feature in reply.finalized_features}
         channel.level = levels.get("metadata.format", 0)
-        self._open(channel)
+        self._log_in(channel)
+
+    def _log_in(self, channel: Channel) -> None:
+        """Say who we are, if we are asked; then, or otherwise at once, the channel is open."""
+        found = self._logins.begin(channel.to_controller)
+        if found is None:
+            self._open(channel)
+            return
+        mechanism, login = found
+        conn = channel.conn
+
+        def chosen(reply: Any) -> None:
+            if self._failed(channel, conn, reply, mechanism):
+                return
+            self._say(channel, SASL_AUTHENTICATE, login.first(), answered)
+
+        def answered(reply: Any) -> None:
+            if self._failed(channel, conn, reply, mechanism):
+                return
+            try:
+                more = login.next(bytes(reply.auth_bytes))
+            except Rejected as rejected:
+                self._not_logged_in(channel, mechanism, str(rejected))
+                return
+            if more is not None:
+                self._say(channel, SASL_AUTHENTICATE, more, answered)
+                return
+            if reply.session_lifetime_ms > 0:
+                again_ms = self._now_ms() + int(reply.session_lifetime_ms * RENEWED_AFTER)
+                self._timers.at(again_ms, lambda: self._log_in(channel) if channel.conn == conn else None)
+            if not channel.up:
+                self._open(channel)
+
+        self._say(channel, SASL_HANDSHAKE, mechanism, chosen)
+
+    def _say(self, channel: Channel, name: str, said: Any, then: Then) -> None:
+        """Send a message of a login. It goes before the requests that wait for the channel to open."""
+        if name == SASL_HANDSHAKE:
+            version, request = SASL_HANDSHAKE_VERSION, message("SaslHandshakeRequest")(mechanism=said)
+        else:
+            version, request = SASL_AUTHENTICATE_VERSION, message("SaslAuthenticateRequest")(auth_bytes=said)
+
+        def build(correlation: int, client_id: str) -> list[Buffer]:
+            return framing.encode_request(name, version, correlation, client_id, request)
+
+        asked = _Request(name, version, build, then)
+        asked.timer = self._timers.at(self._now_ms() + LOGIN_MS_MAX, lambda: self._timed_out(channel, asked))
+        self._send(channel, asked)
+
+    def _failed(self, channel: Channel, conn: int, reply: Any, mechanism: str) -> bool:
+        """Whether a login cannot go on."""
+        if isinstance(reply, ChannelError) or channel.conn != conn:
+            return True
+        if reply.error_code:
+            told = getattr(reply, "error_message", None) or error_text(reply.error_code)
+            self._not_logged_in(channel, mechanism, told)
+            return True
+        return False
+
+    def _not_logged_in(self, channel: Channel, mechanism: str, why: str) -> None:
+        host, port = channel.address
+        text = f"cannot log in at {host}:{port} with {mechanism}: {why}"
+        self._log.error(text)
+        self.closes.append(channel.conn)
+        self._down(channel, ChannelError("lost", text))
 
     def _layout(self, channel: Channel, name: str) -> str:
         if framing.is_draft(name):

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from actors.authentication.exchange import Exchange
 from actors.node.runtime.calls import Api, Listener
 from actors.ports import Buffer
 
@@ -66,6 +67,10 @@ class Slot:
             parked(came)
 
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a peer that nobody has asked who it is."""
+
+
 class Connection:
     """One inbound connection. Invariant: `slots` are in request order; `waiting` is empty while fewer are in flight."""
 
@@ -73,9 +78,12 @@ class Connection:
         "apis",
         "closed",
         "congested",
+        "exchange",
+        "expires_ms",
         "id",
         "kind",
         "listener_name",
+        "mechanism",
         "muted",
         "muted_until_ms",
         "paused",
@@ -108,7 +116,13 @@ class Connection:
         self.listener_name = listener_name
         self.peer_host = peer_host
         self.peer_port = peer_port
-        self.principal = "User:ANONYMOUS"
+        self.principal = ANONYMOUS
+        self.mechanism = ""
+        """The SASL mechanism that its peer has chosen. Empty: none yet."""
+        self.exchange: Exchange | None = None
+        """Its peer is logging in."""
+        self.expires_ms = 0
+        """When the login is no longer good, in monotonic time; 0: never (KIP-368)."""
         self.slots: deque[Slot] = deque()
         self.waiting: deque[memoryview] = deque()
         self.writing = 0

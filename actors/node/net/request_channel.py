@@ -7,7 +7,8 @@ This file alone decides where a frame waits, and when a connection is forgotten.
    first served; a peer that does not read its answers gives its places back.
 2. A request waits with those behind it while its peer does not read, or while an earlier one writes what it reads.
 3. A connection that its peer has closed stays until what `farewell.py` keeps of it is handled.
-4. A connection of an address that opens too many (KIP-612) is closed after a while, and nothing of it is read.
+4. On a listener with SASL a peer may only log in, until it has.
+5. A connection of an address that opens too many (KIP-612) is closed after a while, and nothing of it is read.
 """
 
 from collections import deque
@@ -25,6 +26,8 @@ from actors.ports import Buffer
 REQUEST_BYTES_MAX = 256 << 20
 MUTE_LOOK_MS = 60_000
 """How often it is looked whether a connection that is muted for longer is still there."""
+LOGIN = (17, 18, 36)
+"""SaslHandshake, ApiVersions, SaslAuthenticate."""
 CONTROL_PLANE, DATA = Listener.CONTROL_PLANE, Lane.DATA
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 NOTE_EVERY_MS = 1000
@@ -59,6 +62,12 @@ class RequestChannel:
         """How much of the time each lane has had nothing to do (KIP-291)."""
         self._noted_ms = -NOTE_EVERY_MS
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
+        self._strangers = {
+            name: {key: served[kind][key] for key in LOGIN if key in served[kind]}
+            for name, kind in self._kinds.items()
+            if config.security[name].mechanisms
+        }
+        """Listeners that ask who their peers are -> what a peer may ask before it has said so."""
         self._closed: deque[tuple[int, bool]] = deque()
         """Connections that have ended since the last turn, and whether a dial was refused."""
         self._outside: dict[int, None] = {}
@@ -74,14 +83,31 @@ class RequestChannel:
 
     # ---- inputs
 
-    def connected(self, conn: int, listener: str, peer_host: str, peer_port: int = 0) -> None:
-        """A peer has connected to `listener`."""
+    def connected(
+        self, conn: int, listener: str, peer_host: str, peer_port: int = 0, principal: str | None = None
+    ) -> None:
+        """A peer has connected to `listener`. `peer_port`: 0: not known. `principal`: whom its certificate names."""
         kind = self._kinds[listener]
         if self.delay_of is not None and kind is Listener.CLIENT and (delay_ms := self.delay_of(peer_host)):
             self._delayed[conn] = None
             self._runtime.waiting.timers.at(self._runtime.now.mono_ms + delay_ms, lambda: self._close_delayed(conn))
             return
-        self.connections.opened(Connection(conn, kind, listener, peer_host, self._served[kind], peer_port))
+        rows = self._strangers.get(listener, self._served[kind])
+        connection = Connection(conn, kind, listener, peer_host, rows, peer_port)
+        if principal is not None and listener not in self._strangers:
+            connection.principal = principal
+        self.connections.opened(connection)
+
+    def identified(self, connection: Connection, principal: str, expires_ms: int) -> None:
+        """The peer of a connection has said who it is: from now on it is served. `expires_ms`: until when, in monotonic
+        time; 0: as long as the connection."""
+        connection.principal = principal
+        connection.expires_ms = expires_ms
+        connection.apis = self._served[connection.kind]
+
+    def is_stranger(self, connection: Connection) -> bool:
+        """Whether the peer of a connection has to log in before it is served."""
+        return connection.apis is self._strangers.get(connection.listener_name)
 
     def closed(self, conn: int, refused: bool) -> None:
         """A connection is gone. `refused`: the peer's machine answered that nobody listens there."""

@@ -120,6 +120,7 @@ class Transport:
             codec.write_request(self._identity, request),
             lambda reply: self._answered(target, request, codec, reply),
             self._timeout_ms,
+            to_controller=True,
         )
 
     def _fetch_from(self, target: int) -> None:

@@ -65,19 +65,28 @@ class Sliced(NamedTuple):
     again: Callable[[], "Answer"]
 
 
+class Last(NamedTuple):
+    """Answer now, and close the connection behind the answer; `why` goes to the log."""
+
+    reply: Any
+    why: str
+
+
 class Close(NamedTuple):
     """Close the connection; `why` goes to the log."""
 
     why: str
 
 
-Answer = Done | Held | Parked | Asked | Later | Sliced | Forward | Close
+Answer = Done | Held | Parked | Asked | Later | Sliced | Forward | Last | Close
 
 
 def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
     """`answer` with `change(reply)` for its reply, whenever that comes. Forward and Close stay as they are."""
     if isinstance(answer, Done):
         return Done(change(answer.reply))
+    if isinstance(answer, Last):
+        return Last(change(answer.reply), answer.why)
     if isinstance(answer, Held):
         return Held(answer.offset, change(answer.reply))
     if isinstance(answer, Parked):

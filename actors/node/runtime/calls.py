@@ -8,6 +8,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from actors.authorization.rights import Right
 from actors.node.runtime.answers import Answer
 
 
@@ -76,6 +77,8 @@ class Api(NamedTuple):
     """A request starts when no earlier one of its connection is under way that writes what it reads or writes."""
     pipelined: bool
     """Requests of this API may start behind one another: what they write is written in their order all the same."""
+    right: Right
+    """What a principal must be allowed to do (`api/rights.py`)."""
 
 
 Served = Mapping[Listener, Mapping[int, Api]]

@@ -17,6 +17,8 @@ class Dial(NamedTuple):
     conn: int
     host: str
     port: int
+    listener: str = ""
+    """The name of the listener that is dialled there, which says whether it speaks TLS. Empty: a bare connection."""
 
 
 class Stop(NamedTuple):

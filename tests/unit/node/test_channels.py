@@ -1,5 +1,6 @@
 """Outbound connections: who hears what when a connection, or the active controller, is another."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from actors.node.net.channels import ChannelError, Channels
@@ -10,6 +11,8 @@ from actors.wire.messages import message
 FIRST, SECOND = ("c1", 1), ("c2", 1)
 ADDRESS = ("127.0.0.1", 9093)
 PURPOSE = ("raft", 1002)
+NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller: None, listener=lambda to_controller: "")
+SILENT: Any = SimpleNamespace(error=lambda text: None)
 
 
 class Net:
@@ -18,7 +21,7 @@ class Net:
     def __init__(self) -> None:
         self.leader: tuple[str, int] | None = FIRST
         self.answers: list[Any] = []
-        self.channels = Channels(Timers(), lambda: 0, "n", lambda: self.leader)
+        self.channels = Channels(Timers(), lambda: 0, "n", lambda: self.leader, NOBODY_ASKS, SILENT)
 
     def ask(self, purpose: str) -> None:
         self.channels.controller("AlterIsr", message("AlterIsrRequest")(), self.answers.append, purpose=purpose)
@@ -57,7 +60,7 @@ class Link:
     """Channels and a clock; what was lost, and what was answered."""
 
     def __init__(self) -> None:
-        self.channels = Channels(Timers(), lambda: 0, "test", lambda: ADDRESS)
+        self.channels = Channels(Timers(), lambda: 0, "test", lambda: ADDRESS, NOBODY_ASKS, SILENT)
         self.lost: list[bool] = []
         self.replies: list[object] = []
         self.channels.watch(PURPOSE, self.lost.append)
@@ -131,7 +134,7 @@ class Clock:
     def __init__(self) -> None:
         self.now_ms = 0
         self.timers = Timers()
-        self.channels = Channels(self.timers, lambda: self.now_ms, "n", lambda: None)
+        self.channels = Channels(self.timers, lambda: self.now_ms, "n", lambda: None, NOBODY_ASKS, SILENT)
         self.found: list[bool] = []
         self.channels.probe(ADDRESS, self.found.append)
 

@@ -8,7 +8,7 @@ from actors.wire.messages import message
 from tests.served import TABLE
 
 CLIENTS = sorted((api for (listener, _), api in TABLE.items() if listener is Listener.CLIENT), key=lambda api: api.key)
-WITHOUT = {"SaslHandshake", "DescribeQuorum", "WriteTxnMarkers"}
+WITHOUT = {"SaslHandshake", "SaslAuthenticate", "DescribeQuorum", "WriteTxnMarkers"}
 
 
 @pytest.mark.parametrize("api", CLIENTS, ids=[api.name for api in CLIENTS])

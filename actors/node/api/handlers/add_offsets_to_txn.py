@@ -5,13 +5,14 @@ Behaviour: the partition of `__consumer_offsets` that holds the group is added t
 Version notes: 2 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH; 3 flexible; 4 knows TRANSACTION_ABORTABLE. From
 transaction version 2 on clients leave it out (TxnOffsetCommit 5 adds the partition).
 
-Errors: INVALID_REQUEST, INVALID_GROUP_ID, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH,
-CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, POLICY_VIOLATION,
-UNSUPPORTED_VERSION.
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_GROUP_ID,
+INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -27,6 +28,10 @@ CLASSIC = 0
 @rpc(25, "AddOffsetsToTxn", range(0, 5), listeners=(Listener.CLIENT,), lane=Lane.DATA)
 def add_offsets_to_txn(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Add the group's partition."""
+    if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, call))
+    if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(_reply(ErrorCode.GROUP_AUTHORIZATION_FAILED, call))
     if not request.group_id:
         return Done(_reply(ErrorCode.INVALID_GROUP_ID, call))
     if context.cache.image.topic(OFFSETS_TOPIC) < 0:

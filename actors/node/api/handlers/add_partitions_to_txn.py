@@ -8,7 +8,8 @@ are a broker's, with several transactions, each of which is to be added to or on
 partition that is not in it); a client that asks with them is served alike. Of a transaction that is named twice the first
 counts.
 
-Errors, of each partition: UNKNOWN_TOPIC_OR_PARTITION, OPERATION_NOT_ATTEMPTED, INVALID_REQUEST,
+Errors: CLUSTER_AUTHORIZATION_FAILED (4 and 5). Of each partition: TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, OPERATION_NOT_ATTEMPTED, INVALID_REQUEST,
 INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR,
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, POLICY_VIOLATION, UNSUPPORTED_VERSION.
 """
@@ -16,6 +17,7 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, TRANSACTION_ABORTABLE, 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.state import TopicPartition
 from actors.metadata.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC
 from actors.node.api.contexts import BrokerContext
@@ -48,6 +50,9 @@ def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> S
     """Add, or verify."""
     batched = call.api_version >= BATCHED_FROM
     if batched:
+        if not context.authorizer.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return Done(message("AddPartitionsToTxnResponse")(error_code=code))
         named = [
             (one.transactional_id, one.producer_id, one.producer_epoch, one.verify_only, one.topics)
             for one in request.transactions
@@ -87,8 +92,14 @@ def add_partitions_to_txn(context: BrokerContext, request: Any, call: Call) -> S
 def _one(context: BrokerContext, one: _Transaction, call: Call, batched: bool) -> Answer:
     """The reply is (transaction, error of each partition)."""
     machine = context.transactions.machine
+    if not batched and not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, one.id):
+        return Done((one, [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(one.partitions)))
+    allowed: set[str] | None = None
+    if not batched:
+        topics = (topic for topic, _ in one.partitions)
+        allowed = context.authorizer.allowed_names(call, Operation.WRITE, Resource.TOPIC, topics)
     if not batched or not one.verify_only:
-        codes = [_place_error(context, partition, batched) for partition in one.partitions]
+        codes = [_place_error(context, partition, allowed) for partition in one.partitions]
         if any(code is not ErrorCode.NONE for code in codes):
             return Done(
                 (one, [ErrorCode.OPERATION_NOT_ATTEMPTED if code is ErrorCode.NONE else code for code in codes])
@@ -112,11 +123,14 @@ def _one(context: BrokerContext, one: _Transaction, call: Call, batched: bool) -
     )
 
 
-def _place_error(context: BrokerContext, partition: TopicPartition, batched: bool) -> ErrorCode:
-    """A client writes to no internal topic; the group coordinator adds its own partition (TxnOffsetCommit 5)."""
+def _place_error(context: BrokerContext, partition: TopicPartition, allowed: set[str] | None) -> ErrorCode:
+    """A client writes to no internal topic; the group coordinator adds its own partition (TxnOffsetCommit 5).
+    `allowed`: topics that the client may write to; None: a broker asks."""
     image = context.cache.image
     topic, number = partition
-    if topic in INTERNAL_TOPICS and not (batched and topic == OFFSETS_TOPIC):
+    if allowed is not None and topic not in allowed:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if topic in INTERNAL_TOPICS and not (allowed is None and topic == OFFSETS_TOPIC):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     row = image.topic(topic)
     if row < 0 or image.partition(row, number) < 0:

@@ -1,27 +1,38 @@
 """CreatePartitions 0-3: more partitions for topics that exist.
 
 Brokers pass it on; the active controller does it (`controller/partitions.py`).
-Errors: 3, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
+Errors: 3, 29, 37, 38, 39, 42, 44 by topic, 89 over the quota; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.controller.partitions import create_partitions
 from actors.controller.portions import TOPICS_GROWN
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.entries import allowed_entries
 from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
 
 STRICT_FROM = 3
 """The first version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
-@rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER])
+@rpc(37, "CreatePartitions", range(4), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
-    return charged(context.role, create_partitions, request, call, TOPICS_GROWN, STRICT_FROM)
+
+    def judge(topic: Any) -> ErrorCode:
+        may = context.authorizer.allowed(call, Operation.ALTER, Resource.TOPIC, topic.name)
+        return ErrorCode.NONE if may else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    def submit(allowed: Any) -> Answer:
+        return charged(context.role, create_partitions, allowed, call, TOPICS_GROWN, STRICT_FROM)
+
+    return allowed_entries(request, TOPICS_GROWN, judge, submit)
 
 
 @rpc(37, "CreatePartitions", range(4), listeners=[Listener.CLIENT, Listener.INTER_BROKER], writes=Subject.METADATA)

@@ -1,15 +1,16 @@
 """DeleteGroups (42), versions 0 to 2.
 
-Errors, each group its own: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE (it is being deleted,
-or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+Errors, each group its own: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+COORDINATOR_NOT_AVAILABLE (it is being deleted, or that could not be written), GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, joined
+from actors.node.runtime.answers import Answer, Done, joined
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, in_slices
 from actors.wire.errors import ErrorCode
@@ -20,8 +21,10 @@ from actors.wire.messages import message
 @in_slices
 def delete_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Remove empty groups and their offsets; answer once that is committed. Many are removed in portions, a slice each."""
-    names = list(dict.fromkeys(request.groups_names))
-    deleted = []
+    asked = list(dict.fromkeys(request.groups_names))
+    names = [one for one in asked if context.authorizer.allowed(call, Operation.DELETE, Resource.GROUP, one)]
+    denied = sorted(set(asked) - set(names))
+    deleted: list[Answer] = [Done([(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in denied])]
     for first in range(0, len(names), ENTRIES_A_SLICE):
         if first:
             yield

@@ -9,6 +9,7 @@ compacted only), INVALID_TOPIC_EXCEPTION, REQUEST_TIMED_OUT.
 
 from typing import Any, NamedTuple
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
 from actors.broker.partition import Partition
 from actors.metadata.topic_names import INTERNAL_TOPICS
@@ -41,10 +42,13 @@ def delete_records(context: BrokerContext, request: Any, call: Call) -> Steps:
     for topic in request.topics:
         result = kind.DeleteRecordsTopicResult(name=topic.name, partitions=[])
         response.topics.append(result)
+        allowed = context.authorizer.allowed(call, Operation.DELETE, Resource.TOPIC, topic.name)
         for one in topic.partitions:
             data = kind.DeleteRecordsPartitionResult(partition_index=one.partition_index, low_watermark=-1)
             result.partitions.append(data)
             try:
+                if not allowed:
+                    raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 pending.append(_delete(context, topic.name, one, data))
             except Refused as refused:
                 data.error_code = refused.code

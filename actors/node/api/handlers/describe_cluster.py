@@ -8,8 +8,8 @@ Errors: UNSUPPORTED_ENDPOINT_TYPE, MISMATCHED_ENDPOINT_TYPE (controllers are des
 
 from typing import Any
 
+from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext, ControllerContext
-from actors.node.api.handlers.metadata import CLUSTER_OPERATIONS
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -42,7 +42,7 @@ def describe_cluster(context: BrokerContext, request: Any, call: Call) -> Answer
             )
     reply = kind(cluster_id=context.cluster_id, controller_id=context.cache.me, brokers=brokers)
     if request.include_cluster_authorized_operations:
-        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+        reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     return Done(reply)
 
 
@@ -64,7 +64,7 @@ def describe_controllers(context: ControllerContext, request: Any, call: Call) -
         brokers=controllers,
     )
     if request.include_cluster_authorized_operations:
-        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+        reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     return Done(reply)
 
 

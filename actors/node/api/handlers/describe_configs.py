@@ -9,14 +9,17 @@ as long. A controller answers for itself and for topics, with its own defaults (
 
 Version notes: 1 source and synonyms, 3 type and documentation, 4 flexible.
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
+Errors: TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+INVALID_TOPIC_EXCEPTION, INVALID_REQUEST.
 """
 
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from actors.authorization.resources import Operation
 from actors.config import NodeConfig
 from actors.metadata.image import Image
+from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
@@ -48,6 +51,7 @@ class Node(NamedTuple):
     id: int
     config: NodeConfig
     image: Image
+    authorizer: Authorizer
 
 
 class Value(NamedTuple):
@@ -62,7 +66,9 @@ class Value(NamedTuple):
 @in_slices
 def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Settings of each resource, as a broker knows them."""
-    reply = yield from _describe(Node(context.cache.me, context.config, context.cache.image), request)
+    reply = yield from _describe(
+        Node(context.cache.me, context.config, context.cache.image, context.authorizer), request, call
+    )
     return Done(reply)
 
 
@@ -71,11 +77,13 @@ def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
 def describe_on_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
     """The same as a controller knows them. The active one answers when what it has written is committed."""
     role = context.role
-    reply = yield from _describe(Node(context.config.controller_id, context.config, role.image), request)
+    reply = yield from _describe(
+        Node(context.config.controller_id, context.config, role.image, context.authorizer), request, call
+    )
     return Held(role.image.next_offset - 1, reply) if role.active else Done(reply)
 
 
-def _describe(node: Node, request: Any) -> Generator[None, None, Any]:
+def _describe(node: Node, request: Any, call: Call) -> Generator[None, None, Any]:
     kind = message("DescribeConfigsResponse")
     asked = {
         (one.resource_type, one.resource_name, tuple(one.configuration_keys or ())): one for one in request.resources
@@ -83,17 +91,21 @@ def _describe(node: Node, request: Any) -> Generator[None, None, Any]:
     reply = kind()
     pace = Pace()
     for one in asked.values():
-        result = _result(node, kind, one, request)
+        result = _result(node, kind, one, request, call)
         reply.results.append(result)
         if pace.over(1 + len(result.configs)):
             yield
     return reply
 
 
-def _result(node: Node, kind: Any, one: Any, request: Any) -> Any:
+def _result(node: Node, kind: Any, one: Any, request: Any, call: Call) -> Any:
     result = kind.DescribeConfigsResult(
         error_message=None, resource_type=one.resource_type, resource_name=one.resource_name, configs=[]
     )
+    code = config_error(node.authorizer, call, Operation.DESCRIBE_CONFIGS, one)
+    if code is not ErrorCode.NONE:
+        result.error_code, result.error_message = code, code.text
+        return result
     error, rows = _rows(node, one)
     if error is not None:
         result.error_code, result.error_message = error

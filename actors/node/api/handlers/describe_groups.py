@@ -3,12 +3,15 @@
 Version notes: 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND with a message for a group that is not there
 (before: state Dead and no error).
 Behaviour: a group is shown once, however often it is named: what it shows may be thousands of times as long as its name.
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its own.
+Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its
+own.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.state import Group, GroupState
+from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -18,8 +21,6 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 NOT_FOUND_VERSION = 6
-# READ, DELETE and DESCRIBE: bits 3, 6 and 8 of Kafka's operations.
-GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 
 
 @rpc(15, "DescribeGroups", range(0, 7), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
@@ -30,8 +31,12 @@ def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     groups = []
     pace = Pace()
     for id in dict.fromkeys(request.groups):
-        group = context.groups.machine.group(id)
-        operations = GROUP_OPERATIONS if request.include_authorized_operations else -2147483648
+        group: Group | ErrorCode | None = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, id):
+            group = context.groups.machine.group(id)
+        operations = NOT_ASKED
+        if request.include_authorized_operations:
+            operations = context.authorizer.operations(call, Resource.GROUP, id)
         if isinstance(group, ErrorCode):
             groups.append(Response.DescribedGroup(group_id=id, error_code=group))
         elif group is None:

@@ -3,17 +3,20 @@
 Behaviour: any replica answers, not only the leader: `kafka-transactions.sh find-hanging` asks the leader, an administrator
 may ask another one.
 
-Errors, by partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (no replica here), KAFKA_STORAGE_ERROR.
+Errors, by partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (no replica here),
+KAFKA_STORAGE_ERROR.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.log.producers import Producer
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
@@ -36,11 +39,15 @@ def describe_producers(context: BrokerContext, request: Any, call: Call) -> Step
     for name, numbers in wanted.items():
         answer = kind.TopicResponse(name=name, partitions=[])
         response.topics.append(answer)
+        allowed = context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, name)
         for number in numbers:
             data = kind.PartitionResponse(partition_index=number, active_producers=[])
             answer.partitions.append(data)
             if pace.over():
                 yield
+            if not allowed:
+                data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
             partition = context.replicas.get(name, number)
             if partition is None:
                 data.error_code = context.lookups.absent(name, number)

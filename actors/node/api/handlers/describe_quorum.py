@@ -22,7 +22,13 @@ from actors.wire.messages import message
 NAMES = frozenset(TOPICS.values())
 
 
-@rpc(55, "DescribeQuorum", range(0, 3), listeners=(Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER))
+@rpc(
+    55,
+    "DescribeQuorum",
+    range(0, 3),
+    listeners=(Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER),
+    enveloped=True,
+)
 def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
     """Answer as the leader, or say who is."""
     quorum = context.quorum

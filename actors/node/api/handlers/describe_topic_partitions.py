@@ -8,9 +8,10 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABL
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import INTERNAL_TOPICS
 from actors.node.api.contexts import BrokerContext
-from actors.node.api.handlers.metadata import TOPIC_OPERATIONS, legal
+from actors.node.api.handlers.metadata import legal
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
@@ -29,6 +30,12 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
     names = (
         [image.topic_name(row) for row in image.topics()] if everything else sorted({t.name for t in request.topics})
     )
+    may = context.authorizer
+    denied: list[str] = []
+    if may.enabled:
+        check = may.shown if everything else may.allowed
+        denied = [name for name in names if not check(call, Operation.DESCRIBE, Resource.TOPIC, name)]
+        names = sorted(set(names) - set(denied))
     if cursor is not None and cursor.partition_index < 0:
         refused = [
             kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=one.name)
@@ -38,7 +45,11 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     left = min(max(request.response_partition_limit, 1), context.config.value("max.request.partition.size.limit"))
-    topics: list[Any] = []
+    topics: list[Any] = [
+        kind.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in denied
+        if not everything
+    ]
     pace = Pace()
     for name in names:
         if pace.over():
@@ -50,7 +61,9 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
             topics.append(
                 kind.DescribeTopicPartitionsResponseTopic(
-                    error_code=error, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                    error_code=error,
+                    name=name,
+                    topic_authorized_operations=may.operations(call, Resource.TOPIC, name),
                 )
             )
             continue
@@ -62,7 +75,7 @@ def describe_topic_partitions(context: BrokerContext, request: Any, call: Call) 
                 topic_id=image.topic_id(row),
                 is_internal=name in INTERNAL_TOPICS,
                 partitions=[_partition(context, kind, one) for one in rows[:left]],
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                topic_authorized_operations=may.operations(call, Resource.TOPIC, name),
             )
         )
         if len(rows) > left:

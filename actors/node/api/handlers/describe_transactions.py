@@ -1,12 +1,13 @@
 """DescribeTransactions (65), version 0: transactional ids that this broker coordinates (KIP-664).
 
-Behaviour: an id is shown once, however often it is named.
-Errors, of each id: INVALID_REQUEST (empty), NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND,
-UNSUPPORTED_VERSION (later software wrote the id's record).
+Behaviour: an id is shown once, however often it is named; of its topics those that the principal may describe.
+Errors, of each id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST (empty), NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, TRANSACTIONAL_ID_NOT_FOUND, UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -24,13 +25,20 @@ def describe_transactions(context: BrokerContext, request: Any, call: Call) -> S
     reply = kind()
     pace = Pace()
     for id in dict.fromkeys(request.transactional_ids):
-        found = context.transactions.machine.describe(id)
+        if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id):
+            found = context.transactions.machine.describe(id)
+        else:
+            found = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if isinstance(found, ErrorCode):
             reply.transaction_states.append(kind.TransactionState(transactional_id=id, error_code=found))
             partitions = 0
         else:
             topics: dict[str, list[int]] = {}
+            names = (topic for topic, _ in found.partitions)
+            seen = context.authorizer.shown_names(call, Operation.DESCRIBE, Resource.TOPIC, names)
             for topic, number in sorted(found.partitions):
+                if topic not in seen:
+                    continue
                 topics.setdefault(topic, []).append(number)
             partitions = len(found.partitions)
             reply.transaction_states.append(

@@ -1,9 +1,7 @@
-"""DescribeUserScramCredentials (50), version 0: which users have SCRAM credentials, as this broker's metadata has them.
+"""DescribeUserScramCredentials 0 (KIP-554): who has SCRAM credentials, of which mechanism, with how many iterations.
 
-Behaviour: no user, or null, asks for all of them. kafka-configs asks whenever it shows the quotas of users. Nothing sets
-credentials yet. On a separate inter-broker listener the number is that of the drafts' BrokerHeartbeat.
-
-Errors: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE by user.
+Salts and keys are told to nobody. A broker answers from what it has replayed.
+Errors: 31 CLUSTER_AUTHORIZATION_FAILED; of a user: 91, 92.
 """
 
 from collections import Counter
@@ -12,46 +10,40 @@ from typing import Any
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
-from actors.node.runtime.calls import Call, Lane, Listener, Subject
+from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
-@rpc(
-    50,
-    "DescribeUserScramCredentials",
-    range(1),
-    listeners=(Listener.CLIENT,),
-    lane=Lane.DATA,
-    reads=Subject.METADATA,
-    beside=False,
-)
+@rpc(50, "DescribeUserScramCredentials", range(1), listeners=[Listener.CLIENT], reads=Subject.METADATA)
 @in_slices
 def describe_user_scram_credentials(context: BrokerContext, request: Any, call: Call) -> Steps:
-    """Mechanisms and iterations by user."""
+    """Users in the order of the request; all of them if it names none."""
     kind = message("DescribeUserScramCredentialsResponse")
-    known: dict[Any, list[Any]] = {}
+    infos: dict[str, list[Any]] = {}
     for op in context.cache.image.every("scram"):
-        name, mechanism = op.key
-        iterations = dict(op.fields)["iterations"]
-        known.setdefault(name, []).append(kind.CredentialInfo(mechanism=mechanism, iterations=iterations))
-    times = Counter(user.name for user in request.users or ()) or Counter(known.keys())
-    reply = kind()
+        fields: dict[str, Any] = dict(op.fields)
+        info = kind.CredentialInfo
+        infos.setdefault(fields["name"], []).append(
+            info(mechanism=fields["mechanism"], iterations=fields["iterations"])
+        )
+    named = Counter(user.name for user in request.users or ())
+    results = []
     pace = Pace()
-    for name, count in times.items():
-        result = kind.DescribeUserScramCredentialsResult(user=name)
-        if count > 1:
-            result.error_code = ErrorCode.DUPLICATE_RESOURCE
+    for name in named or sorted(infos):
+        result = kind.DescribeUserScramCredentialsResult(user=name, error_code=0, credential_infos=[])
+        if named[name] > 1:
+            result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
             result.error_message = (
                 f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
             )
-        elif name not in known:
-            result.error_code = ErrorCode.RESOURCE_NOT_FOUND
+        elif name not in infos:
+            result.error_code = int(ErrorCode.RESOURCE_NOT_FOUND)
             result.error_message = f"Attempt to describe a user credential that does not exist: {name}"
         else:
-            result.credential_infos = known[name]
-        reply.results.append(result)
+            result.credential_infos = sorted(infos[name], key=lambda one: one.mechanism)
+        results.append(result)
         if pace.over():
             yield
-    return Done(reply)
+    return Done(kind(error_code=0, error_message=None, results=results))

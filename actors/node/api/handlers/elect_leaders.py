@@ -14,7 +14,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CONTROLLER])
+@rpc(43, "ElectLeaders", range(3), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(elect_leaders, request, call, ELECTED)

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.node.api.contexts import ControllerContext
 from actors.node.api.perform import perform
-from actors.node.api.table import TABLE, rpc
+from actors.node.api.table import ENVELOPED, rpc
 from actors.node.runtime.answers import Answer, Close, Done, mapped
 from actors.node.runtime.calls import Call, Listener
 from actors.wire import framing
@@ -18,8 +18,6 @@ from actors.wire.errors import ErrorCode, WireError
 from actors.wire.messages import decode, message
 
 ENVELOPE = 58
-DRAFT_KEYS = frozenset({50, 51, 56})
-"""Other APIs than a client's on a controller's listener (A01)."""
 
 
 @rpc(ENVELOPE, "Envelope", range(1), listeners=[Listener.CONTROLLER])
@@ -33,9 +31,8 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
     except WireError:
         return _error(ErrorCode.INVALID_REQUEST)
     key, version = header.api_key, header.api_version
-    rows = TABLE[context.family]
-    api = rows[Listener.CONTROLLER].get(key)
-    if api is None or key not in rows[Listener.CLIENT] or key in DRAFT_KEYS or key == ENVELOPE:
+    api = ENVELOPED.get(key)
+    if api is None:
         return _error(ErrorCode.INVALID_REQUEST)
     if version not in api.versions:
         return _error(ErrorCode.UNSUPPORTED_VERSION)

@@ -11,25 +11,27 @@ Version notes: 7 sessions, 9 leader epoch, 11 rack, 12 flexible and diverging ep
 Over a quota (KIP-13, KIP-219) the answer has no records, and the session is as before it; a session that would begin does
 not.
 
-Errors: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
-OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR.
+Errors: TOPIC_AUTHORIZATION_FAILED, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH,
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, FETCH_SESSION_ID_NOT_FOUND,
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.closest_replica import LEADER, Near
 from actors.broker.log.aborted_search import AbortedFound
 from actors.broker.log.log import Read
 from actors.broker.reading import Look, Reader, look, note_failure
 from actors.broker.sessions import Entry, Session, Wanted, Warm
 from actors.node.api.contexts import BrokerContext
+from actors.node.api.speakers import speaks_for
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
-from actors.node.runtime.slices import ENTRIES_A_SLICE, Steps, go_on
+from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
 from actors.ports import DiskFailed
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -52,10 +54,15 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     replica, broker_epoch = _replica(request, call.api_version)
     if replica < 0 and not context.lookups.serving:
         return Close("this broker is fenced")
+    may = context.authorizer
+    if replica >= 0 and not (
+        may.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER) and speaks_for(call.principal, replica)
+    ):
+        return go_on(_denied(request, call))
     now_ms = context.runtime.now.mono_ms
     registered = replica >= 0 and _registered(context, replica, broker_epoch)
     if registered:
-        context.connections.replicates(call.connection)
+        context.requests.connections.replicates(call.connection)
         context.cluster.heard_ms[replica] = now_ms
     uses_ids = call.api_version >= IDS_FROM
     for session in context.sessions.evict(now_ms):
@@ -88,6 +95,29 @@ def fetch(context: BrokerContext, request: Any, call: Call) -> Answer:
     if _taken_in(context, opened.session, request, uses_ids):
         return attempt.attempt(False)
     return go_on(attempt.first(request))
+
+
+def _denied(request: Any, call: Call) -> Steps:
+    """The answer to somebody who says that it is a replica, and may not be one."""
+    reply, pace = _RESPONSE(), Pace()
+    for topic in request.topics:
+        named = {"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"topic": topic.topic}
+        answer = _RESPONSE.FetchableTopicResponse(**named, partitions=[])
+        reply.responses.append(answer)
+        for one in topic.partitions:
+            answer.partitions.append(
+                _RESPONSE.PartitionData(
+                    partition_index=one.partition,
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    high_watermark=-1,
+                    records=None,
+                )
+            )
+            if pace.over():
+                yield
+        if pace.over():
+            yield
+    return Done(reply)
 
 
 def _registered(context: BrokerContext, replica: int, broker_epoch: int) -> bool:
@@ -213,9 +243,11 @@ class _Fetch:
     """One request, from its first look to its answer."""
 
     __slots__ = (
+        "_authorized",
         "_bytes_max",
         "_bytes_min",
         "_call",
+        "_charged",
         "_committed_only",
         "_connection",
         "_context",
@@ -251,6 +283,9 @@ class _Fetch:
         self._hastens = reader.replica >= 0 and context.cluster.rack_aware
         """Whether a high watermark that a follower does not know is a reason to answer (KIP-392)."""
         self._uses_ids = uses_ids
+        self._call = call
+        self._authorized = context.authorizer.enabled and reader.replica < 0
+        """Whether each partition is looked at for the right to read it, each time: rules may change."""
         self._listener = call.listener_name
         self._connection = call.connection
         self._bytes_min = request.min_bytes
@@ -260,13 +295,13 @@ class _Fetch:
         wait_ms = 0 if reader.replica >= 0 and session.id and not incremental else request.max_wait_ms
         self._deadline_ms = context.runtime.now.mono_ms + wait_ms
 
-        self._call: Call | None = None
+        self._charged: Call | None = None
         """What is charged; None: nothing is."""
         self._throttle_ms = 0
 
     def limit(self, call: Call) -> None:
         """Its client may have a quota: then it asks for no more than the quota allows at once."""
-        self._call = call
+        self._charged = call
         room = self._context.quotas.room(call)
         if room < self._bytes_max:
             self._bytes_max = int(room)
@@ -292,14 +327,14 @@ class _Fetch:
         clean = 0
         """So many looks were taken off the dirty entries."""
         total, urgent = 0, False
-        bytes_max = self._context.connections.room(self._connection, self._bytes_max)
+        bytes_max = self._context.requests.connections.room(self._connection, self._bytes_max)
         over_rate = self._reader.replica >= 0 and self._over_rate()
         for entry in list(session.dirty):
             found = self._look(entry, bytes_max - total, total == 0, over_rate)
             if found.cold is not None:
                 _soil(session, looks[:clean])
                 promised = total + max(0, min(entry.bytes_max, bytes_max - total))
-                self._context.connections.promise(self._connection, promised)
+                self._context.requests.connections.promise(self._connection, promised)
                 # Else the partitions before this one would be read again, and what of them is cold with a job again.
                 self._found = {
                     one.entry: (one.entry.fetch_offset, one.below, one.records) for one in (*looks, found) if one.size
@@ -323,8 +358,8 @@ class _Fetch:
             if clean:
                 _soil(session, looks[:clean])
             return Parked(self._keys(), self._due_ms(over_rate, looks), self.attempt)
-        if self._call is not None:
-            verdict = self._context.quotas.fetched(self._call, total + self._overhead(looks))
+        if self._charged is not None:
+            verdict = self._context.quotas.fetched(self._charged, total + self._overhead(looks))
             self._throttle_ms = verdict.throttle_ms
             if verdict.withheld:
                 _soil(session, looks[:clean])
@@ -375,6 +410,8 @@ class _Fetch:
         return min(self._deadline_ms, self._context.cluster.leader_throttle.due_ms(now_ms))
 
     def _look(self, entry: Entry, bytes_max: int, first: bool, over_rate: bool) -> Look:
+        if self._authorized and not self._may_read(entry):
+            return Look(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition, entry.warm = entry.partition, self._found.pop(entry, None)
         if partition is None or partition.removed:
             entry.warm = entry.aborted = None  # it is of the topic that had the name before
@@ -382,6 +419,12 @@ class _Fetch:
             if entry.partition is None:
                 return Look(entry, self._context.lookups.absent(entry.topic, entry.number))
         return look(self._context.replicas, entry, self._reader, bytes_max, first=first, over_rate=over_rate)
+
+    def _may_read(self, entry: Entry) -> bool:
+        """Whether the consumer may read that topic. A topic id that nobody knows is judged as unknown."""
+        context, topic = self._context, entry.topic
+        name = topic if isinstance(topic, str) else context.cache.topic_name(topic)
+        return name is None or context.authorizer.allowed(self._call, Operation.READ, Resource.TOPIC, name)
 
     def _warming(self, entry: Entry, expired: bool, promised: int) -> Callable[[Any], Answer]:
         """What follows a cold read. It counts unless the session has gone on, or the partition was deleted meanwhile, and
@@ -391,7 +434,7 @@ class _Fetch:
         layout = partition.log.layout
 
         def warmed(result: Any) -> Answer:
-            self._context.connections.promise(self._connection, -promised)
+            self._context.requests.connections.promise(self._connection, -promised)
             log = partition.log
             if self._session.epoch != self._epoch or entry.partition is not partition or partition.removed:
                 return self.attempt(expired)

@@ -9,6 +9,7 @@ empty transactional id: INVALID_REQUEST.
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -20,6 +21,11 @@ from actors.wire.messages import message
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED = 4
+DENIED = {
+    GROUP: (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+"""Key type -> the resource that has to be allowed, and the error otherwise."""
 NOT_HERE = {
     SHARE: "share groups are not supported: use a consumer group",
 }
@@ -32,7 +38,7 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Name the broker that coordinates each key; a key once, however often it is named."""
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
-        error, id, host, port = _find(context, request.key_type, request.key, call.listener_name)
+        error, id, host, port = _find(context, request.key_type, request.key, call)
         return Done(
             Response(error_code=error, error_message=_text(error, request.key_type), node_id=id, host=host, port=port)
         )
@@ -41,7 +47,7 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     for key in dict.fromkeys(request.coordinator_keys):
         if pace.over():
             yield
-        error, id, host, port = _find(context, request.key_type, key, call.listener_name)
+        error, id, host, port = _find(context, request.key_type, key, call)
         coordinators.append(
             Response.Coordinator(
                 key=key,
@@ -55,8 +61,11 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(Response(coordinators=coordinators))
 
 
-def _find(context: BrokerContext, key_type: int, key: str, listener: str) -> tuple[ErrorCode, int, str, int]:
+def _find(context: BrokerContext, key_type: int, key: str, call: Call) -> tuple[ErrorCode, int, str, int]:
     image = context.cache.image
+    resource, denied = DENIED.get(key_type, (None, ErrorCode.NONE))
+    if resource is not None and not context.authorizer.allowed(call, Operation.DESCRIBE, resource, key):
+        return denied, -1, "", -1
     if key_type == GROUP:
         name, number = OFFSETS_TOPIC, context.groups.machine.partition_of(key)
     elif key_type == TRANSACTION and key:
@@ -69,7 +78,7 @@ def _find(context: BrokerContext, key_type: int, key: str, listener: str) -> tup
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
     row = image.partition(topic, number)
     leader = image.leader(row) if row >= 0 else -1
-    endpoint = context.cache.endpoint(leader, listener)
+    endpoint = context.cache.endpoint(leader, call.listener_name)
     if endpoint is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1
     return ErrorCode.NONE, leader, endpoint.host, endpoint.port

@@ -1,23 +1,31 @@
 """IncrementalAlterConfigs 0-1: single settings are set, deleted, appended to, subtracted from.
 
 Brokers pass it on; the active controller does it (`controller/configs.py`).
-Errors: 3, 40, 42, 44, 102 by resource; 41 NOT_CONTROLLER on a standby.
+Errors: 3, 29, 30, 31, 40, 42, 44, 102 by resource; 41 NOT_CONTROLLER on a standby.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation
 from actors.controller.configs import incremental_alter_configs
 from actors.controller.portions import CONFIGS
+from actors.node.api.authorizer import config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.entries import allowed_entries
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(44, "IncrementalAlterConfigs", range(2), listeners=[Listener.CONTROLLER])
+@rpc(44, "IncrementalAlterConfigs", range(2), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
-    return context.role.submit(incremental_alter_configs, request, call, CONFIGS)
+    return allowed_entries(
+        request,
+        CONFIGS,
+        lambda resource: config_error(context.authorizer, call, Operation.ALTER_CONFIGS, resource),
+        lambda allowed: context.role.submit(incremental_alter_configs, allowed, call, CONFIGS),
+    )
 
 
 @rpc(

@@ -9,13 +9,15 @@ Version notes: 3 and 4 carry the producer's old id and epoch (KIP-360), which st
 they mean nothing. 4 PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH. Version 6 (two-phase commit, KIP-939) is unstable
 in Apache Kafka 4.3.1 too and is not served.
 
-Errors: INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, CONCURRENT_TRANSACTIONS,
-INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more memory for transactional
-ids), UNSUPPORTED_VERSION (later software wrote the id's record).
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED (without a transactional id: who may write to no
+topic at all, KIP-679), INVALID_REQUEST, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE,
+CONCURRENT_TRANSACTIONS, INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, INVALID_PRODUCER_EPOCH, POLICY_VIOLATION (no more
+memory for transactional ids), UNSUPPORTED_VERSION (later software wrote the id's record).
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.transactions.coordinator import Producer
 from actors.broker.transactions.rules import Init
 from actors.node.api.contexts import BrokerContext
@@ -34,7 +36,15 @@ FENCED_FROM = 4
 def init_producer_id(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Give the next id, or the next epoch."""
     if request.transactional_id is not None:
+        if not context.authorizer.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+            return Done(_reply(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return _transactional(context, request, call)
+    may = context.authorizer
+    if not (
+        may.allowed_some(call, Operation.WRITE, Resource.TOPIC)
+        or may.allowed(call, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER)
+    ):
+        return Done(_reply(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     if (request.producer_id >= 0) is not (request.producer_epoch >= 0):
         return Done(_reply(ErrorCode.INVALID_REQUEST))
     return _give(context, context.runtime.now.mono_ms + WAIT_MS, False)

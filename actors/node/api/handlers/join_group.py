@@ -3,18 +3,20 @@
 Version notes: 1 rebalance timeout apart from the session's; 4 a new member first gets an id (MEMBER_ID_REQUIRED);
 5 static members (KIP-345); 7 the protocol type comes back; 8 reason; 9 SkipAssignment for a static leader (KIP-814).
 Errors: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, INVALID_GROUP_ID,
-INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, INVALID_SESSION_TIMEOUT, MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID,
-GROUP_MAX_SIZE_REACHED.
+GROUP_AUTHORIZATION_FAILED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, INVALID_SESSION_TIMEOUT, MEMBER_ID_REQUIRED,
+FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED.
 """
 
 import base64
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.rebalance import Joined, JoinRequest
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer
+from actors.node.runtime.answers import Answer, Done
 from actors.node.runtime.calls import Call, Listener
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 NAME_CHARACTERS_MAX = 255
@@ -24,6 +26,8 @@ NAME_CHARACTERS_MAX = 255
 @rpc(11, "JoinGroup", range(0, 10), listeners=(Listener.CLIENT,))
 def join_group(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Wait for the end of the join phase."""
+    if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(message("JoinGroupResponse")(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
     groups = context.groups
     name = (request.group_instance_id or call.client_id or "")[:NAME_CHARACTERS_MAX]
     fresh = base64.b16encode(context.runtime.random.uuid()).decode().lower()

@@ -1,12 +1,13 @@
 """LeaveGroup (13), versions 0 to 5.
 
 Version notes: 3 several members at once, by member or instance id; 5 reason.
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE at the top; UNKNOWN_MEMBER_ID,
-FENCED_INSTANCE_ID a member (at the top before version 3).
+Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE at the top;
+UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID a member (at the top before version 3).
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
@@ -20,6 +21,8 @@ def leave_group(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Take members out; the rest rebalances."""
     groups = context.groups
     Response = message("LeaveGroupResponse")
+    if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(Response(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     if call.api_version < 3:
         members: list[tuple[str, str | None]] = [(request.member_id, None)]
     else:

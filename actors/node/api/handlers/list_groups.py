@@ -1,11 +1,13 @@
 """ListGroups (16), versions 0 to 5: the groups that this broker coordinates.
 
+Behaviour: who may not describe the cluster sees the groups that it may describe.
 Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848); all are `classic` here.
 Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -26,9 +28,13 @@ def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     states = {state.lower() for state in (request.states_filter if call.api_version >= 4 else ())}
     types = {type.lower() for type in (request.types_filter if call.api_version >= 5 else ())}
     reply = Response()
+    authorizer = context.authorizer
+    whole = authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER)
     pace = Pace()
     for group in machine.groups():
-        if (not states or group.state.value.lower() in states) and (not types or TYPE in types):
+        if not (whole or authorizer.shown(call, Operation.DESCRIBE, Resource.GROUP, group.id)):
+            pass
+        elif (not states or group.state.value.lower() in states) and (not types or TYPE in types):
             reply.groups.append(
                 Response.ListedGroup(
                     group_id=group.id,

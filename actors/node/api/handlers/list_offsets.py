@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
 from actors.broker.log.times import LATEST, MAX_TIMESTAMP, TimeOffset, TimeSearch
 from actors.broker.slices import Sliced
@@ -63,6 +64,7 @@ def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
     for topic in request.topics:
         answer = kind.ListOffsetsTopicResponse(name=topic.name, partitions=[])
         response.topics.append(answer)
+        allowed = context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic.name)
         for one in {one.partition_index: one for one in topic.partitions}.values():
             data = kind.ListOffsetsPartitionResponse(partition_index=one.partition_index)
             answer.partitions.append(data)
@@ -70,6 +72,9 @@ def list_offsets(context: BrokerContext, request: Any, call: Call) -> Steps:
                 yield
             if named[topic.name, one.partition_index] > 1:
                 data.error_code = ErrorCode.INVALID_REQUEST
+                continue
+            if not allowed:
+                data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 continue
             try:
                 found = _find(context, topic.name, one, request, call.api_version)

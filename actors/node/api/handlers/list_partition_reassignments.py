@@ -14,7 +14,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(46, "ListPartitionReassignments", range(1), listeners=[Listener.CONTROLLER])
+@rpc(46, "ListPartitionReassignments", range(1), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(list_partition_reassignments, request, call, REASSIGNMENTS)

@@ -1,4 +1,5 @@
-"""ListTransactions (66), versions 0 to 2: the transactional ids that this broker coordinates (KIP-664, KIP-994, KIP-1152).
+"""ListTransactions (66), versions 0 to 2: the transactional ids that this broker coordinates and that the principal
+may describe (KIP-664, KIP-994, KIP-1152).
 
 Version notes: 0 filters by state and producer id; a state that does not exist is named in the answer, and matches nothing.
 1 filters by how long the transaction runs (ms). 2 filters by a regular expression over the whole id
@@ -8,6 +9,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading, INVALID_REGUL
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.patterns import Pattern, Refused
 from actors.broker.transactions.state import BY_NAME
 from actors.node.api.contexts import BrokerContext
@@ -47,6 +49,7 @@ def list_transactions(context: BrokerContext, request: Any, call: Call) -> Steps
             and (not producers or transaction.producer_id in producers)
             and (longer_than_ms < 0 or context.runtime.now.wall_ms - transaction.started_ms > longer_than_ms)
             and (pattern is None or pattern.fullmatch(id))
+            and context.authorizer.shown(call, Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id)
         ):
             reply.transaction_states.append(
                 kind.TransactionState(

@@ -8,15 +8,18 @@ once. The controller that is named is this broker, which forwards what only a co
 Version notes: 1 null means all, 4 auto creation, 5 offline replicas, 8 authorized operations, 10 topic ids, 12 by id,
 13 top-level error.
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND;
-INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or neither a name nor an id.
+Errors: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
+LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND; INVALID_REQUEST of every topic where an id stands in versions 10 and 11, or
+neither a name nor an id.
 """
 
 import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.metadata.topic_names import INTERNAL_TOPICS
+from actors.node.api.authorizer import cluster_operations
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
@@ -39,9 +42,6 @@ NO_ID = bytes(16)
 Wanted = list[tuple[str | None, bytes]] | None
 """Topics by name or id, each once; None: all."""
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-"""Everything: there is no authorizer."""
-CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 
 
 @rpc(
@@ -70,10 +70,11 @@ def metadata(context: BrokerContext, request: Any, call: Call) -> Steps:
                 yield
         wanted = list(named)
     missing: list[str] = []
-    allowed = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
-    if wanted and allowed and context.config.value("auto.create.topics.enable"):
+    if wanted and _makes(context, request, version):
         for name, topic_id in wanted:
             if name is not None and topic_id == NO_ID and context.cache.image.topic(name) < 0 and legal(name):
+                if not _may_make(context, call, name):
+                    continue
                 missing.append(name)
                 if len(missing) == CREATED_MAX:
                     break
@@ -178,11 +179,14 @@ def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> 
             )
     reply = kind(brokers=brokers, cluster_id=context.cluster_id, controller_id=context.cache.me, topics=[])
     if version >= 8 and request.include_cluster_authorized_operations:
-        reply.cluster_authorized_operations = CLUSTER_OPERATIONS
+        reply.cluster_authorized_operations = cluster_operations(context.authorizer, call)
     topics = _Packed(reply.topics, version)
     pace = Pace()
     for found in _found(context.cache.image, wanted):
-        if isinstance(found, int):
+        denied = _denied(context, kind, request, call, found, wanted) if context.authorizer.enabled else None
+        if denied is not None:
+            topic = denied or None
+        elif isinstance(found, int):
             topic = yield from _topic(context, kind, request, call, found, pace)
         else:
             topic = _absent(kind, *found)
@@ -192,6 +196,45 @@ def _reply(context: BrokerContext, request: Any, call: Call, wanted: Wanted) -> 
             topics.pack()
             yield
     return Done(reply)
+
+
+def _makes(context: BrokerContext, request: Any, version: int) -> bool:
+    """Whether topics that do not exist are to be made."""
+    wanted: bool = version < AUTO_CREATE_FROM or request.allow_auto_topic_creation
+    return wanted and context.config.value("auto.create.topics.enable")  # type: ignore[no-any-return]
+
+
+def _may_make(context: BrokerContext, call: Call, name: str) -> bool:
+    may = context.authorizer
+    return may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) and (
+        may.shown(call, Operation.CREATE, Resource.CLUSTER) or may.allowed(call, Operation.CREATE, Resource.TOPIC, name)
+    )
+
+
+def _denied(
+    context: BrokerContext, kind: Any, request: Any, call: Call, found: int | tuple[str | None, bytes], wanted: Wanted
+) -> Any | None:
+    """What is said of a topic that the principal may not describe: False if nothing is. None: it may. Who may not describe a
+    topic does not learn whether it exists, nor which name an id has."""
+    image = context.cache.image
+    if isinstance(found, int):
+        name, topic_id = image.topic_name(found), image.topic_id(found) or NO_ID
+    else:
+        given, topic_id = found
+        if given is None:
+            return None
+        name = given
+    if wanted is None:
+        return None if context.authorizer.shown(call, Operation.DESCRIBE, Resource.TOPIC, name) else False
+    if not context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, name):
+        if (None, topic_id) in wanted:
+            return kind.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        return kind.MetadataResponseTopic(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS
+        )
+    if not isinstance(found, int) and _makes(context, request, call.api_version) and not _may_make(context, call, name):
+        return kind.MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    return None
 
 
 class _Packed:
@@ -244,7 +287,7 @@ def _topic(
             if image.topic_by_id(topic_id) != row:
                 return None
     if call.api_version >= 8 and request.include_topic_authorized_operations:
-        topic.topic_authorized_operations = TOPIC_OPERATIONS
+        topic.topic_authorized_operations = context.authorizer.operations(call, Resource.TOPIC, name)
     return topic
 
 

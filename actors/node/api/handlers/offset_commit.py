@@ -2,13 +2,14 @@
 
 Version notes: 2 to 4 carry a retention that nobody uses; 6 leader epoch; 7 static members; 9 a member of an unknown group
 hears so; 10 topic ids.
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID,
-ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID, OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION,
-UNKNOWN_TOPIC_ID; each partition has its own.
+Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
+FENCED_INSTANCE_ID, OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; each partition has its own.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.records import CommittedOffset
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -27,7 +28,7 @@ NOT_FOUND_FROM = 9
 def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
     """Write the offsets; answer once they are committed. Many are written in portions, a slice each."""
     version = call.api_version
-    error = _error(context, request, version)
+    error = _error(context, request, call)
     kind = message("OffsetCommitResponse")
     reply = kind()
     portion = _Portion()
@@ -39,6 +40,7 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
             shown = kind.OffsetCommitResponseTopic(topic_id=topic.topic_id, partitions=[])
         else:
             shown = kind.OffsetCommitResponseTopic(name=topic.name, partitions=[])
+        allowed = _allowed(context, call, name if version >= TOPIC_IDS else topic.name)
         reply.topics.append(shown)
         for one in topic.partitions:
             data = kind.OffsetCommitResponsePartition(partition_index=one.partition_index)
@@ -46,6 +48,8 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
             metadata = one.committed_metadata or ""
             if error is not ErrorCode.NONE:
                 data.error_code = error
+            elif not allowed:
+                data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif name is None:
                 data.error_code = (
                     ErrorCode.UNKNOWN_TOPIC_ID if version >= TOPIC_IDS else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -67,10 +71,10 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
                     writes.append((portion, _write(context, request.group_id, portion)))
                     portion = _Portion()
                 yield
-                error = _error(context, request, version)
+                error = _error(context, request, call)
         if pace.over():
             yield
-            error = _error(context, request, version)
+            error = _error(context, request, call)
     if portion.offsets:
         writes.append((portion, _write(context, request.group_id, portion)))
 
@@ -83,8 +87,11 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
     return joined([answer for _, answer in writes], finish)
 
 
-def _error(context: BrokerContext, request: Any, version: int) -> ErrorCode:
+def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
     """What is wrong with the member that commits."""
+    if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    version = call.api_version
     machine = context.groups.machine
     error = machine.commit_error(
         request.group_id,
@@ -125,6 +132,10 @@ def _name(context: BrokerContext, topic: Any, version: int) -> str | None:
         return topic.name if image.topic(topic.name) >= 0 else None
     row = image.topic_by_id(topic.topic_id)
     return image.topic_name(row) if row >= 0 else None
+
+
+def _allowed(context: BrokerContext, call: Call, name: str | None) -> bool:
+    return name is None or context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, name)
 
 
 def _exists(context: BrokerContext, name: str, partition: int) -> bool:

@@ -2,12 +2,14 @@
 
 Behaviour: a consumer group of which it is not known what it subscribes to may subscribe to every topic.
 
-Errors at the top: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a
-group that is no consumer group and has members). A partition: GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
+Errors at the top: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group that is no consumer group and has members). A partition:
+TOPIC_AUTHORIZATION_FAILED, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.state import Group, GroupState
 from actors.broker.groups.subscriptions import CONSUMER, subscribed
 from actors.node.api.contexts import BrokerContext
@@ -23,6 +25,8 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Remove committed offsets of topics that no member subscribes to."""
     groups, image = context.groups, context.cache.image
     Response = message("OffsetDeleteResponse")
+    if not context.authorizer.allowed(call, Operation.DELETE, Resource.GROUP, request.group_id):
+        return Done(Response(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     group = _group(context, request.group_id)
     if isinstance(group, ErrorCode):
         return Done(Response(error_code=group))
@@ -31,10 +35,13 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     doomed = []
     for topic in request.topics:
         row = image.topic(topic.name)
+        allowed = context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, topic.name)
         taken = topic.name in topics if topics is not None else group.protocol_type == CONSUMER
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
-            if row < 0 or image.partition(row, partition.partition_index) < 0:
+            if not allowed:
+                codes[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif row < 0 or image.partition(row, partition.partition_index) < 0:
                 codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif taken:
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

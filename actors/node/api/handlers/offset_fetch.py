@@ -3,15 +3,17 @@
 Version notes: 2 all topics (null) and an error for the group; 5 leader epoch; 7 RequireStable (a partition with offsets in
 an open transaction says UNSTABLE_OFFSET_COMMIT, KIP-447); 8 several groups; 9 member id and epoch (KIP-848); 10 topic ids.
 Behaviour: a group, and a topic of a group, is answered once, however often it is named: what a group committed may be
-thousands of times as long as its name. Topic ids that nobody knows stand behind all others.
+thousands of times as long as its name. Of all topics only those are shown that the principal may describe. Topic ids that
+nobody knows stand behind all others.
 
-Errors: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says
--1 and no error.
+Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no error.
 """
 
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.records import CommittedOffset
 from actors.metadata.image import Image
 from actors.node.api.contexts import BrokerContext
@@ -37,6 +39,7 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     if version < GROUPS:
         error, topics = yield from _group(
             context,
+            call,
             request.group_id,
             request.topics,
             version,
@@ -49,6 +52,7 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
     for group_id, wanted in _by_group(request).items():
         error, topics = yield from _group(
             context,
+            call,
             group_id,
             wanted,
             version,
@@ -74,6 +78,7 @@ def _by_group(request: Any) -> dict[str, list[Any] | None]:
 
 def _group(
     context: BrokerContext,
+    call: Call,
     group_id: str,
     topics: Sequence[Any] | None,
     version: int,
@@ -84,7 +89,10 @@ def _group(
 ) -> Generator[None, None, tuple[ErrorCode, list[Any]]]:
     """The error of a group, and its topics as far as they are asked for."""
     image = context.cache.image
-    found_or_error = context.groups.machine.fetch(group_id)
+    may = context.authorizer
+    found_or_error: Any = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if may.allowed(call, Operation.DESCRIBE, Resource.GROUP, group_id):
+        found_or_error = context.groups.machine.fetch(group_id)
     offsets: dict[tuple[str, int], CommittedOffset] = {}
     error = ErrorCode.NONE
     if not isinstance(found_or_error, ErrorCode):
@@ -120,11 +128,25 @@ def _group(
     unknown: list[Any] = []
     for key, found in wanted.items():
         topic_error = error
+        topic_name = _name(image, key) if version >= TOPIC_IDS and topics is not None else key
+        if (
+            topic_name is not None
+            and topics is None
+            and not may.shown(call, Operation.DESCRIBE, Resource.TOPIC, topic_name)
+        ):
+            continue
+        if (
+            topic_name is not None
+            and topics is not None
+            and not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic_name)
+        ):
+            topic_error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            found = dict.fromkeys(found, NOTHING)
         if version < TOPIC_IDS:
             fields: dict[str, Any] = {"name": key}
         elif topics is not None:
             fields = {"topic_id": key}
-            topic_error = ErrorCode.UNKNOWN_TOPIC_ID if _name(image, key) is None else error
+            topic_error = ErrorCode.UNKNOWN_TOPIC_ID if topic_name is None else topic_error
         elif (row := image.topic(key)) >= 0:
             fields = {"topic_id": image.topic_id(row)}
         else:

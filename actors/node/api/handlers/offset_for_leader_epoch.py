@@ -7,12 +7,14 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 
@@ -29,12 +31,18 @@ def offset_for_leader_epoch(context: BrokerContext, request: Any, call: Call) ->
     """The end offset of each epoch asked for."""
     kind = message("OffsetForLeaderEpochResponse")
     reply = kind()
+    node = context.authorizer.shown(call, Operation.CLUSTER_ACTION, Resource.CLUSTER)
     pace = Pace()
     for topic in request.topics:
         result = kind.OffsetForLeaderTopicResult(topic=topic.topic, partitions=[])
         reply.topics.append(result)
+        allowed = node or context.authorizer.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic.topic)
         for one in topic.partitions:
-            result.partitions.append(_end(context, kind, topic.topic, one))
+            if allowed:
+                result.partitions.append(_end(context, kind, topic.topic, one))
+            else:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                result.partitions.append(kind.EpochEndOffset(error_code=code, partition=one.partition))
             if pace.over():
                 yield
     return Done(reply)

@@ -23,6 +23,7 @@ INVALID_PRODUCER_ID_MAPPING.
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker import admission
 from actors.broker.admission import CODECS, TRANSACTIONAL, Claims, Refused
 from actors.broker.partition import Partition
@@ -31,13 +32,13 @@ from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.roles.broker.inspections import BATCH_COST_MAX, ROOM, Inspection, Room, rest
 from actors.node.roles.broker.transaction_verification import Check, Client, Question
-from actors.node.runtime.answers import Answer, Close, Done, Later, Parked
+from actors.node.runtime.answers import Answer, Close, Done, Later, Parked, mapped
 from actors.node.runtime.calls import Call, Lane, Listener, Subject
 from actors.node.runtime.slices import ENTRIES_A_SLICE, Pace, Steps, go_on
 from actors.node.runtime.waiting import FAR_MS
 from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
-from actors.wire.messages import message
+from actors.wire.messages import changed, message
 
 IDS_FROM = 13
 LEADER_FROM = 10
@@ -89,6 +90,47 @@ def produce(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Append, then answer as `acks` says."""
     if not context.lookups.serving:
         return Close("this broker is fenced")
+    if context.authorizer.enabled:
+        return _authorized(context, request, call)
+    return _begun(context, request, call)
+
+
+def _authorized(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """What may be written is; the topics that may not be are answered beside it."""
+    may, id = context.authorizer, request.transactional_id
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    kept: list[Any] = []
+    denied: list[Any] = []
+    if id is not None and not may.allowed(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, id):
+        code, denied = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, list(request.topic_data)
+    else:
+        for topic in request.topic_data:
+            name = context.cache.topic_name(topic.topic_id) if call.api_version >= IDS_FROM else topic.name
+            allowed = name is None or may.allowed(call, Operation.WRITE, Resource.TOPIC, name)
+            (kept if allowed else denied).append(topic)
+    if not denied:
+        return _begun(context, request, call)
+    if request.acks == 0:
+        return Close("a produce request without acknowledgement is not authorized")
+    refused = Refused(code, code.text)
+    answers = [
+        _RESPONSE.TopicProduceResponse(
+            **({"topic_id": topic.topic_id} if call.api_version >= IDS_FROM else {"name": topic.name}),
+            partition_responses=[_refusal(one.index, refused) for one in topic.partition_data],
+        )
+        for topic in denied
+    ]
+
+    def joined(reply: Any) -> Any:
+        reply.responses += answers
+        return reply
+
+    if not kept:
+        return Done(joined(_RESPONSE(responses=[])))
+    return mapped(_begun(context, changed(request, topic_data=kept), call), joined)
+
+
+def _begun(context: BrokerContext, request: Any, call: Call) -> Answer:
     order, plain = context.produced, request.transactional_id is None and not context.cluster.recompresses
     if plain and order.free(call.connection) and _plain(request):
         return go_on(_appended(context, request, call, {}, None))

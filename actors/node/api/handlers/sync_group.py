@@ -1,12 +1,13 @@
 """SyncGroup (14), versions 0 to 5.
 
 Version notes: 3 static members; 5 protocol type and name are demanded, checked, and come back.
-Errors: NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
-REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
+Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS (also while the group is loaded: join again).
 """
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.groups.rebalance import Synced
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -21,6 +22,8 @@ PROTOCOL_FROM = 5
 @rpc(14, "SyncGroup", range(0, 6), listeners=(Listener.CLIENT,))
 def sync_group(context: BrokerContext, request: Any, call: Call) -> Answer:
     """Wait until the leader's assignment is committed."""
+    if not context.authorizer.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(_reply(Synced(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
     groups = context.groups
     if call.api_version >= PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
         return Done(_reply(Synced(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))

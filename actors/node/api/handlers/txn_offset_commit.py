@@ -9,7 +9,8 @@ Version notes: 2 leader epoch; 3 generation, member and instance of the consumer
 TRANSACTION_ABORTABLE; 5 the partition is added by this broker (KIP-890). Up to 1 COORDINATOR_NOT_AVAILABLE in place of
 COORDINATOR_LOAD_IN_PROGRESS, for which such clients are not prepared.
 
-Errors, of each partition: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (also while the transaction's
+Errors, of each partition: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+TOPIC_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (also while the transaction's
 coordinator cannot answer), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID,
 OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TXN_STATE, TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH,
 INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST.
@@ -17,6 +18,7 @@ INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST.
 
 from typing import Any
 
+from actors.authorization.resources import Operation, Resource
 from actors.broker.admission import Refused
 from actors.broker.groups.records import CommittedOffset
 from actors.broker.partition import Partition
@@ -72,6 +74,11 @@ def _partition(context: BrokerContext, request: Any) -> Partition | None:
 
 def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
     """What is wrong with the request as a whole."""
+    may = context.authorizer.allowed
+    if not may(call, Operation.WRITE, Resource.TRANSACTIONAL_ID, request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if not may(call, Operation.READ, Resource.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     if not request.transactional_id or request.producer_id < 0 or request.producer_epoch < 0:
@@ -126,11 +133,14 @@ def _write(context: BrokerContext, request: Any, call: Call, question: Question,
         shown = kind.TxnOffsetCommitResponseTopic(name=topic.name, partitions=[])
         reply.topics.append(shown)
         row = image.topic(topic.name)
+        allowed = context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, topic.name)
         for one in topic.partitions:
             data = kind.TxnOffsetCommitResponsePartition(partition_index=one.partition_index)
             shown.partitions.append(data)
             metadata = one.committed_metadata or ""
-            if row < 0 or image.partition(row, one.partition_index) < 0:
+            if not allowed:
+                data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif row < 0 or image.partition(row, one.partition_index) < 0:
                 data.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif len(metadata) > machine.settings.metadata_bytes_max:
                 data.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE

@@ -13,7 +13,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(64, "UnregisterBroker", range(1), listeners=[Listener.CONTROLLER])
+@rpc(64, "UnregisterBroker", range(1), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(unregister_broker, request, call)

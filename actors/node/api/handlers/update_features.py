@@ -13,7 +13,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(57, "UpdateFeatures", range(3), listeners=[Listener.CONTROLLER])
+@rpc(57, "UpdateFeatures", range(3), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(update_features, request, call)

@@ -31,6 +31,11 @@ class MetadataCache:
         cluster = {**image.config(BROKER_RESOURCE, ""), **image.config(BROKER_RESOURCE, str(self.me))}
         return self._config.topic(image.config(TOPIC_RESOURCE, topic), cluster)
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name of the topic that has an id; None: there is none."""
+        row = self.image.topic_by_id(topic_id)
+        return self.image.topic_name(row) if row >= 0 else None
+
     def value(self, name: str) -> Any:
         """A setting of this node that may be changed while it runs: as the cluster's metadata has it, else as it was
         started."""

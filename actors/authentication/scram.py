@@ -1,0 +1,163 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; KIP-84): both sides know a password, and neither sends it.
+
+This file alone decides whether a proof is right. Rules:
+
+1. A user without credentials is asked for a proof like any other, with a salt that is always the same for that name: nobody
+   learns from the exchange which users there are.
+2. The server's nonce is fresh in every exchange, so an exchange that somebody has recorded is worth nothing.
+3. Channel binding is not supported: a peer that asks for it is rejected.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from enum import IntEnum
+from typing import NamedTuple
+
+from actors.authentication.exchange import Accepted, Challenge, Rejected
+
+ITERATIONS_MIN = 4096
+ITERATIONS_MAX = 16384
+TOKEN_BYTES_MAX = 4096
+
+
+class Mechanism(IntEnum):
+    """Numbered as in requests and records."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def sasl_name(self) -> str:
+        """Its name in a SaslHandshake."""
+        return self.name.replace("_", "-")
+
+    @property
+    def hash(self) -> str:
+        """Its hash function, as hashlib calls it."""
+        return "sha256" if self is Mechanism.SCRAM_SHA_256 else "sha512"
+
+
+class Credential(NamedTuple):
+    """What a server keeps of a password. Nobody can log in with it."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+def credential(mechanism: Mechanism, salt: bytes, salted_password: bytes, iterations: int) -> Credential:
+    """What is kept of a password that was salted by whoever sets it."""
+    client_key = hashed(mechanism, salted_password, b"Client Key")
+    return Credential(
+        salt,
+        hashlib.new(mechanism.hash, client_key).digest(),
+        hashed(mechanism, salted_password, b"Server Key"),
+        iterations,
+    )
+
+
+def salted(mechanism: Mechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """The salted password. It takes milliseconds: not for a turn."""
+    return hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
+
+
+_FIRST = re.compile(
+    r"(?P<header>(?P<binding>[nyp][^,]*),(?P<acts_as>(?:a=[^,]+)?),)(?P<bare>n=(?P<name>[^,]+),r=(?P<nonce>[!-+\--~]+)(?:,.*)?)"
+)
+_FINAL = re.compile(r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p=(?P<proof>[^,]+)")
+
+
+class Scram:
+    """One exchange: the peer's first message, and its proof."""
+
+    def __init__(
+        self, mechanism: Mechanism, credential_of: Callable[[str], Credential | None], nonce: bytes, secret: bytes
+    ) -> None:
+        """`nonce`: fresh random bytes, 16 or more. `secret`: of this node, for the salts of users that do not exist."""
+        self._mechanism = mechanism
+        self._credential_of = credential_of
+        self._nonce = nonce.hex()
+        self._secret = secret
+        self._next = self._first
+
+    def respond(self, token: bytes) -> Challenge | Accepted:
+        """The answer to the first message or to the proof. Raises Rejected."""
+        if len(token) > TOKEN_BYTES_MAX:
+            raise Rejected(f"a SCRAM message of {len(token)} bytes")
+        try:
+            text = token.decode()
+        except UnicodeDecodeError:
+            raise Rejected("a SCRAM message that is not UTF-8") from None
+        return self._next(text)
+
+    def _first(self, text: str) -> Challenge | Accepted:
+        match = _FIRST.fullmatch(text)
+        if match is None:
+            raise Rejected("a first SCRAM message that cannot be read")
+        if match["binding"].startswith("p"):
+            raise Rejected("SCRAM with channel binding, which is not supported")
+        self._name = _unescaped(match["name"])
+        if match["acts_as"] and _unescaped(match["acts_as"][2:]) != self._name:
+            raise Rejected(f"user {self._name!r} may not act as another")
+        found = self._credential_of(self._name)
+        self._known = found is not None
+        self._credential = self._invented() if found is None else found
+        self._header = match["header"]
+        self._whole_nonce = match["nonce"] + self._nonce
+        salt = base64.b64encode(self._credential.salt).decode()
+        self._told = f"r={self._whole_nonce},s={salt},i={self._credential.iterations}"
+        self._bare = match["bare"]
+        self._next = self._final
+        return Challenge(self._told.encode())
+
+    def _final(self, text: str) -> Challenge | Accepted:
+        self._next = self._over
+        match = _FINAL.fullmatch(text)
+        if match is None:
+            raise Rejected("a second SCRAM message that cannot be read")
+        if _bytes(match["header"]) not in (self._header.encode(), b"n,,"):
+            raise Rejected("a SCRAM proof for another channel")
+        if not hmac.compare_digest(match["nonce"].encode(), self._whole_nonce.encode()):
+            raise Rejected(f"a SCRAM proof of user {self._name!r} for another exchange")
+        said = f"{self._bare},{self._told},{match['bare']}".encode()
+        signature = hashed(self._mechanism, self._credential.stored_key, said)
+        proof = _bytes(match["proof"])
+        if len(proof) != len(signature):
+            raise Rejected(f"a SCRAM proof of user {self._name!r} with {len(proof)} bytes")
+        client_key = bytes(one ^ other for one, other in zip(signature, proof, strict=True))
+        key = hashlib.new(self._mechanism.hash, client_key).digest()
+        if not hmac.compare_digest(key, self._credential.stored_key) or not self._known:
+            raise Rejected(f"a wrong password, or an unknown user: {self._name!r}")
+        verdict = base64.b64encode(hashed(self._mechanism, self._credential.server_key, said))
+        return Accepted(b"v=" + verdict, f"User:{self._name}")
+
+    def _over(self, text: str) -> Challenge | Accepted:
+        raise Rejected("a SCRAM message after the last")
+
+    def _invented(self) -> Credential:
+        """For a user that does not exist: always the same, and not to be told from a real one."""
+        material = hashed(self._mechanism, self._secret, self._name.encode())
+        return credential(self._mechanism, material[:20], material, ITERATIONS_MIN)
+
+
+def hashed(mechanism: Mechanism, key: bytes, data: bytes) -> bytes:
+    """The HMAC of `data` with the hash function of a mechanism."""
+    return hmac.digest(key, data, mechanism.hash)
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Rejected("a SCRAM message with a field that is not Base64") from None
+
+
+def _unescaped(name: str) -> str:
+    if re.search("=(?!2C|3D)", name):
+        raise Rejected("a SCRAM message with a name that cannot be read")
+    return name.replace("=2C", ",").replace("=3D", "=")

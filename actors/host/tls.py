@@ -1,0 +1,208 @@
+"""TLS contexts of the listeners of one node, from keystores in files.
+
+This file alone decides how keys and certificates are read, and when they are read again: when a file has changed, for new
+connections. An expired or missing file at that time leaves the old certificate in use and says so in the log.
+"""
+
+import os
+import ssl
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from actors.config import ConfigError, NodeConfig
+from actors.tls_settings import Store, TlsSettings
+
+if TYPE_CHECKING:
+    from actors.node.runtime.runtime import Log
+
+HANDSHAKE_TIMEOUT_S = 10.0
+SHUTDOWN_TIMEOUT_S = 2.0
+HANDSHAKES_A_SECOND = 300
+HANDSHAKES_A_SECOND_OF_A_HOST = 100
+JKS = b"\xfe\xed\xfe\xed"
+VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class Tls:
+    """TLS of one listener: as a server, and towards the same listener of other nodes."""
+
+    def __init__(self, listener: str, settings: TlsSettings) -> None:
+        """Raises ConfigError for a file that cannot be read, or that is no keystore."""
+        self.listener = listener
+        self.settings = settings
+        self.server = self._context(ssl.PROTOCOL_TLS_SERVER)
+        self.server.verify_mode = CLIENT_AUTH[settings.client_auth]
+        self.client = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        self.client.check_hostname = settings.checks_host
+        self._read = self._changed()
+
+    def renew(self) -> bool:
+        """Read the files again if they have changed; whether they had. Raises ConfigError; the old certificate then
+        stays."""
+        now = self._changed()
+        if now == self._read:
+            return False
+        self._read = now  # what cannot be read is looked at again when it has changed again
+        material = self._material()
+        for context in (self.server, self.client):
+            self._load(context, material)
+        return True
+
+    def principal(self, peer: ssl.SSLObject | None) -> str | None:
+        """The principal that the certificate of a peer names; None: it has none."""
+        data = peer.getpeercert(binary_form=True) if peer is not None else None
+        if data is None:
+            return None
+        from cryptography import x509
+
+        return self.settings.principal(x509.load_der_x509_certificate(data).subject.rfc4514_string())
+
+    def _context(self, protocol: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(protocol)
+        versions = sorted(VERSIONS[name] for name in self.settings.protocols)
+        context.minimum_version, context.maximum_version = versions[0], versions[-1]
+        context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+        if self.settings.ciphers:
+            try:
+                context.set_ciphers(":".join(self.settings.ciphers))
+            except ssl.SSLError:
+                raise ConfigError(
+                    f"ssl.cipher.suites of listener {self.listener} names no cipher suite of TLS 1.2 that OpenSSL knows: "
+                    f"write OpenSSL's names, or leave it out."
+                ) from None
+        self._load(context, self._material())
+        return context
+
+    def _material(self) -> tuple[bytes, str | None]:
+        """(key and certificates as PEM, certificates that are trusted as PEM or None)."""
+        keys = _pem(self.listener, "ssl.keystore", self.settings.keys)
+        trusted = self.settings.trusted
+        if not trusted.location and not trusted.text:
+            return keys, None
+        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace")
+
+    def _load(self, context: ssl.SSLContext, material: tuple[bytes, str | None]) -> None:
+        keys, trusted = material
+        try:
+            if trusted is not None:
+                context.load_verify_locations(cadata=trusted)
+            # OpenSSL takes keys from files only: this one is in memory, and nobody else can open it.
+            with os.fdopen(os.memfd_create("keys", os.MFD_CLOEXEC), "wb") as file:
+                file.write(keys)
+                file.flush()
+                password = self.settings.key_password or self.settings.keys.password
+                context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=password)
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(
+                f"the keys or certificates of listener {self.listener} cannot be used ({error}): check that the "
+                f"keystore has a private key with its certificate, and the passwords."
+            ) from None
+
+    def _changed(self) -> tuple[tuple[int, int] | None, ...]:
+        found: list[tuple[int, int] | None] = []
+        for store in (self.settings.keys, self.settings.trusted):
+            try:
+                stat = os.stat(store.location) if store.location else None
+            except OSError:
+                stat = None
+            found.append((stat.st_mtime_ns, stat.st_size) if stat is not None else None)
+        return tuple(found)
+
+
+class Contexts:
+    """TLS of all listeners that speak it, by listener name; those of other nodes that this node dials among them."""
+
+    def __init__(self, config: NodeConfig, log: "Log") -> None:
+        self._log = log
+        self._by_name: Mapping[str, Tls] = {
+            name: Tls(name, security.tls) for name, security in config.security.items() if security.tls is not None
+        }
+
+    def get(self, listener: str) -> Tls | None:
+        """That of a listener; None: it does not speak TLS."""
+        return self._by_name.get(listener)
+
+    def renew(self) -> None:
+        """Read again what has changed. To be called about once a second."""
+        for tls in self._by_name.values():
+            try:
+                if tls.renew():
+                    self._log.info(f"read the certificates of listener {tls.listener} again")
+            except ConfigError as error:
+                self._log.error(f"{error} The certificates that were read before stay in use.")
+
+
+class Handshakes:
+    """How many handshakes begin in a second: each takes a millisecond of the one thread that also carries heartbeats. Beyond
+    that a connection is closed before its handshake."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._all = 0
+        self._by_host: Counter[str] = Counter()
+
+    def admits(self, host: str, now_s: float) -> bool:
+        """Whether a handshake with `host` may begin now; then it is counted."""
+        second = int(now_s)
+        if second != self._second:
+            self._second, self._all = second, 0
+            self._by_host.clear()
+        if self._all >= HANDSHAKES_A_SECOND or self._by_host[host] >= HANDSHAKES_A_SECOND_OF_A_HOST:
+            return False
+        self._all += 1
+        self._by_host[host] += 1
+        return True
+
+
+def reason(error: OSError) -> str:
+    """Why a handshake failed, in one line."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message})"
+    return str(getattr(error, "reason", None) or error or type(error).__name__)
+
+
+def _pem(listener: str, setting: str, store: Store) -> bytes:
+    """What a store has, as PEM. Raises ConfigError."""
+    if store.text:
+        return store.text.encode()
+    try:
+        with open(store.location, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(
+            f"{setting}.location={store.location} of listener {listener} cannot be read ({error.strerror}): write the "
+            f"path of a PEM or PKCS12 file."
+        ) from None
+    if data.startswith(JKS):
+        raise ConfigError(
+            f"{store.location} is a Java keystore (JKS): make PKCS12 of it with keytool -importkeystore -srckeystore "
+            f"{store.location} -destkeystore {store.location}.p12 -deststoretype PKCS12, and name that file."
+        )
+    if store.type == "PEM" or b"-----BEGIN" in data:
+        return data
+    return _from_pkcs12(listener, store, data)
+
+
+def _from_pkcs12(listener: str, store: Store, data: bytes) -> bytes:
+    try:
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+    except ImportError:
+        raise ConfigError(
+            f"{store.location} of listener {listener} is PKCS12, for which `pip install rayft[tls]` is needed: install "
+            f"it, or write a PEM file."
+        ) from None
+    try:
+        found = pkcs12.load_pkcs12(data, store.password.encode() or None)
+    except ValueError:
+        raise ConfigError(
+            f"{store.location} of listener {listener} is no PKCS12 file, or its password is another: write PEM or PKCS12, "
+            f"and the password of the file."
+        ) from None
+    parts: list[bytes] = []
+    if found.key is not None:
+        parts.append(found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    certificates: Iterable[pkcs12.PKCS12Certificate] = (*([found.cert] if found.cert else ()), *found.additional_certs)
+    parts += [one.certificate.public_bytes(Encoding.PEM) for one in certificates]
+    return b"".join(parts)

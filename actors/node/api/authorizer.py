@@ -1,0 +1,99 @@
+"""Who may do what on this node: the rules of its metadata image, super users, and what a resource without rules means.
+
+This file alone decides how a request is judged. Rules, as in Apache Kafka's StandardAuthorizer:
+
+1. Without `authorizer.class.name` everything is allowed, and there are no access rules to create, describe or delete.
+2. A super user may do everything.
+3. Otherwise the rules decide (`authorization/index.py`); a resource without rules is open only with
+   `allow.everyone.if.no.acl.found`.
+
+A broker judges by the metadata that is committed and that it has replayed, an active controller by its latest state, whose
+answers leave when that is committed. What is denied is one line in the log.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from actors.authorization.index import RuleIndex
+from actors.authorization.resources import CLUSTER_NAME, OPERATIONS, Operation, Resource
+from actors.config import NodeConfig
+from actors.node.runtime.calls import Call
+from actors.node.runtime.runtime import Runtime
+from actors.wire.errors import ErrorCode
+
+NOT_ASKED = -(1 << 31)
+"""Authorized operations in an answer whose request did not ask for them (KIP-430)."""
+
+
+class Authorizer:
+    """One role's judge."""
+
+    def __init__(self, runtime: Runtime, config: NodeConfig, rules: Callable[[], RuleIndex]) -> None:
+        """`rules`: those of the image as it is now; the image may be replaced by a snapshot."""
+        self._log = runtime.log
+        self._rules = rules
+        self.enabled = bool(config.value("authorizer.class.name"))
+        """Whether there is an authorizer at all."""
+        self._super_users = frozenset(one for one in config.value("super.users").split(";") if one)
+        self._open = config.value("allow.everyone.if.no.acl.found")
+
+    def allowed(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+        """Whether the principal of `call` may do that. A refusal is logged."""
+        if not self.enabled or self._may(call, operation, resource, name):
+            return True
+        self._log.info(
+            f"{call.principal} is denied {operation.name} from {call.client_host} on {resource.name}:{name} "
+            f"(API {call.api_key})"
+        )
+        return False
+
+    def shown(self, call: Call, operation: Operation, resource: Resource, name: str = CLUSTER_NAME) -> bool:
+        """The same, for what is only left out of a list: nobody is told, and nothing is logged."""
+        return not self.enabled or self._may(call, operation, resource, name)
+
+    def allowed_some(self, call: Call, operation: Operation, resource: Resource) -> bool:
+        """Whether there is any resource of that kind on which the principal may do that."""
+        if not self.enabled or call.principal in self._super_users:
+            return True
+        if self._may(call, operation, resource, "hardcode"):  # as in Kafka: a name like any other
+            return True
+        return self._rules().allows_some(call.principal, call.client_host, operation, resource)
+
+    def operations(self, call: Call, resource: Resource, name: str = CLUSTER_NAME) -> int:
+        """The operations that the principal may do, a bit each (KIP-430)."""
+        return sum(1 << one for one in OPERATIONS[resource] if self.shown(call, one, resource, name))
+
+    def allowed_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
+        """Those of the names on which the principal may do that."""
+        return {name for name in dict.fromkeys(names) if self.allowed(call, operation, resource, name)}
+
+    def shown_names(self, call: Call, operation: Operation, resource: Resource, names: Iterable[str]) -> set[str]:
+        """The same, for what is only left out of a list."""
+        return {name for name in dict.fromkeys(names) if self.shown(call, operation, resource, name)}
+
+    def _may(self, call: Call, operation: Operation, resource: Resource, name: str) -> bool:
+        if call.principal in self._super_users:
+            return True
+        verdict = self._rules().decide(call.principal, call.client_host, operation, resource, name)
+        return self._open if verdict is None else verdict
+
+
+def cluster_operations(authorizer: Authorizer, call: Call) -> int:
+    """The operations on the cluster that a principal is told of: none if it may not describe it."""
+    if not authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER):
+        return 0
+    return authorizer.operations(call, Resource.CLUSTER)
+
+
+CONFIGURED = {
+    2: (Resource.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    32: (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+}
+"""Type of a resource with settings -> what has to be allowed, and the error otherwise. Any other belongs to the cluster."""
+
+
+def config_error(authorizer: Authorizer, call: Call, operation: Operation, resource: Any) -> ErrorCode:
+    """The error with which settings of a resource are denied; NONE: they are not."""
+    kind, code = CONFIGURED.get(resource.resource_type, (Resource.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+    name = CLUSTER_NAME if kind is Resource.CLUSTER else resource.resource_name
+    return ErrorCode.NONE if authorizer.allowed(call, operation, kind, name) else code

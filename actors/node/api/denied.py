@@ -1,0 +1,69 @@
+"""What is answered to a request that its principal may not ask at all.
+
+Every reply of Kafka carries its error in its own place. Operations of the controller have such a reply in
+`controller/refusals.py`; the rest is here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.controller.refusals import REFUSALS, refusal
+from actors.node.runtime.calls import Api
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def denied(api: Api, request: Any) -> Any:
+    """The reply to a request that is denied."""
+    if api.name in REFUSALS:
+        return refusal(request, CODE, -1)
+    found = REPLIES.get(api.name)
+    return found(request) if found is not None else message(f"{api.name}Response")(error_code=int(CODE))
+
+
+def _alter_replica_log_dirs(request: Any) -> Any:
+    kind = message("AlterReplicaLogDirsResponse")
+    return kind(
+        results=[
+            kind.AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=[
+                    kind.AlterReplicaLogDirPartitionResult(partition_index=number, error_code=int(CODE))
+                    for number in topic.partitions
+                ],
+            )
+            for path in request.dirs
+            for topic in path.topics
+        ]
+    )
+
+
+def _write_txn_markers(request: Any) -> Any:
+    kind = message("WriteTxnMarkersResponse")
+    return kind(
+        markers=[
+            kind.WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    kind.WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            kind.WritableTxnMarkerPartitionResult(partition_index=number, error_code=int(CODE))
+                            for number in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+REPLIES: dict[str, Callable[[Any], Any]] = {
+    "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "WriteTxnMarkers": _write_txn_markers,
+}
+"""API -> reply, of those whose reply has no error for the whole."""

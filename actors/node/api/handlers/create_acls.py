@@ -1,0 +1,30 @@
+"""CreateAcls 1-3 (KIP-140): new access rules.
+
+Brokers pass it on; the active controller does it (`controller/acls.py`).
+Errors, of each rule: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 44, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.acls import create_acls
+from actors.controller.portions import RULES_MADE
+from actors.controller.refusals import refusal
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+
+
+@rpc(30, "CreateAcls", range(1, 4), listeners=[Listener.CONTROLLER], enveloped=True)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    if not context.authorizer.enabled:
+        return Done(refusal(request, ErrorCode.SECURITY_DISABLED, -1))
+    return context.role.submit(create_acls, request, call, RULES_MADE)
+
+
+@rpc(30, "CreateAcls", range(1, 4), listeners=[Listener.CLIENT], writes=Subject.METADATA)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

@@ -1,0 +1,30 @@
+"""DeleteAcls 1-3 (KIP-140): the access rules that filters find are no more.
+
+Brokers pass it on; the active controller does it (`controller/acls.py`).
+Errors, of each filter: 31 CLUSTER_AUTHORIZATION_FAILED, 42, 54 SECURITY_DISABLED; 41 NOT_CONTROLLER on a standby.
+"""
+
+from typing import Any
+
+from actors.controller.acls import delete_acls
+from actors.controller.portions import RULES_GONE
+from actors.controller.refusals import refusal
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+
+
+@rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CONTROLLER], enveloped=True)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    if not context.authorizer.enabled:
+        return Done(refusal(request, ErrorCode.SECURITY_DISABLED, -1))
+    return context.role.submit(delete_acls, request, call, RULES_GONE)
+
+
+@rpc(31, "DeleteAcls", range(1, 4), listeners=[Listener.CLIENT], writes=Subject.METADATA)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward()

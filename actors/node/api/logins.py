@@ -1,0 +1,59 @@
+"""Logins of peers: which mechanisms a listener has, and against what a peer's tokens are checked.
+
+This file alone decides where a mechanism finds its users: PLAIN in the configuration of the listener, SCRAM in the metadata
+that this node has replayed. KIP-43, KIP-84, KIP-368.
+"""
+
+from collections.abc import Callable, Sequence
+
+from actors.authentication.exchange import Exchange
+from actors.authentication.plain import Plain
+from actors.authentication.scram import Credential, Mechanism, Scram
+from actors.metadata.image import Image
+from actors.node.runtime.runtime import Runtime
+
+SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
+
+
+class Logins:
+    """Of one role of this node."""
+
+    def __init__(self, runtime: Runtime, image: Callable[[], Image]) -> None:
+        """`image`: the metadata as this role sees it now."""
+        self._runtime = runtime
+        self._image = image
+        self._secret = b""
+        """For the salts of users that do not exist; of this process."""
+        self.delay_ms: int = runtime.config.value("connection.failed.authentication.delay.ms")
+
+    def mechanisms(self, listener: str) -> Sequence[str]:
+        """The SASL mechanisms of a listener. Empty: nobody logs in there."""
+        return self._runtime.config.security[listener].mechanisms
+
+    def begin(self, listener: str, mechanism: str) -> Exchange:
+        """An exchange of one of the listener's mechanisms."""
+        if mechanism in SCRAM:
+            return self._scram(SCRAM[mechanism])
+        return Plain(self._runtime.config.security[listener].passwords.get)
+
+    def good_for_ms(self, listener: str, mechanism: str) -> int:
+        """How long a login is good; 0: as long as its connection."""
+        return self._runtime.config.security[listener].reauthentication_ms[mechanism]
+
+    def _scram(self, mechanism: Mechanism) -> Scram:
+        random = self._runtime.random
+        self._secret = self._secret or random.uuid() + random.uuid()
+
+        def credential_of(name: str) -> Credential | None:
+            found = self._image().entity("scram", (name, int(mechanism)))
+            if found is None:
+                return None
+            fields = dict(found.fields)
+            return Credential(
+                fields["salt"],  # type: ignore[arg-type]
+                fields["stored_key"],  # type: ignore[arg-type]
+                fields["server_key"],  # type: ignore[arg-type]
+                fields["iterations"],  # type: ignore[arg-type]
+            )
+
+        return Scram(mechanism, credential_of, random.uuid() + random.uuid(), self._secret)

@@ -1,0 +1,126 @@
+"""What a principal must be allowed to do before an API does its work: the table that a reviewer reads.
+
+This file alone decides which operation on which resource an API asks for, as Apache Kafka's brokers and controllers do
+(KIP-11, KIP-290, KIP-430). Rules:
+
+1. An API without a row cannot be registered.
+2. `WHOLE`: the request as a whole needs the right, and `perform` checks it. `EACH`: the handler checks each resource that
+   the request names, refuses that one alone, or leaves it out of a list.
+3. What brokers pass on to the active controller is checked there, by the controller's own row.
+"""
+
+from actors.authorization.resources import Operation, Resource
+from actors.authorization.rights import Checked, Right
+
+
+def _whole(operation: Operation) -> Right:
+    return Right(Checked.WHOLE, operation)
+
+
+def _each(resource: Resource, operation: Operation) -> Right:
+    return Right(Checked.EACH, operation, resource)
+
+
+OPEN = Right(Checked.OPEN)
+PASSED_ON = Right(Checked.PASSED_ON)
+NODES_ONLY = _whole(Operation.CLUSTER_ACTION)
+ALTER, DESCRIBE = _whole(Operation.ALTER), _whole(Operation.DESCRIBE)
+READ, WRITE = Operation.READ, Operation.WRITE
+TOPIC, GROUP, TRANSACTIONAL_ID = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID
+
+ON_CONTROLLERS: dict[str, Right] = {
+    "AllocateProducerIds": NODES_ONLY,
+    "AlterClientQuotas": _whole(Operation.ALTER_CONFIGS),
+    "AlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
+    "AlterIsr": NODES_ONLY,
+    "AlterPartitionReassignments": ALTER,
+    "AlterUserScramCredentials": ALTER,
+    "ApiVersions": OPEN,
+    "BeginQuorumEpoch": NODES_ONLY,
+    "BrokerHeartbeat": NODES_ONLY,
+    "ControllerHeartbeat": NODES_ONLY,
+    "CreateAcls": ALTER,
+    "CreatePartitions": _each(TOPIC, Operation.ALTER),
+    "CreateTopics": _each(TOPIC, Operation.CREATE),
+    "DeleteAcls": ALTER,
+    "DeleteTopics": _each(TOPIC, Operation.DELETE),
+    "DescribeAcls": DESCRIBE,
+    "DescribeCluster": NODES_ONLY._replace(operation=Operation.ALTER),
+    "DescribeConfigs": _each(TOPIC, Operation.DESCRIBE_CONFIGS),
+    "DescribeQuorum": DESCRIBE,
+    "ElectLeaders": ALTER,
+    "EndQuorumEpoch": NODES_ONLY,
+    "Envelope": NODES_ONLY,
+    "Fetch": NODES_ONLY,
+    "FetchSnapshot": NODES_ONLY,
+    "IncrementalAlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
+    "ListPartitionReassignments": DESCRIBE,
+    "SaslAuthenticate": OPEN,
+    "SaslHandshake": OPEN,
+    "UnregisterBroker": ALTER,
+    "UpdateFeatures": ALTER,
+    "Vote": NODES_ONLY,
+}
+"""API -> its right on a controller, in an Envelope or on the controllers' own listener."""
+
+ON_BROKERS: dict[str, Right] = {
+    "AddOffsetsToTxn": _each(TRANSACTIONAL_ID, WRITE),
+    "AddPartitionsToTxn": _each(TRANSACTIONAL_ID, WRITE),
+    "AlterClientQuotas": PASSED_ON,
+    "AlterConfigs": PASSED_ON,
+    "AlterPartitionReassignments": PASSED_ON,
+    "AlterReplicaLogDirs": ALTER,
+    "AlterUserScramCredentials": PASSED_ON,
+    "ApiVersions": OPEN,
+    "BrokerHeartbeat": NODES_ONLY,
+    "ControllerHeartbeat": NODES_ONLY,
+    "CreateAcls": PASSED_ON,
+    "CreatePartitions": PASSED_ON,
+    "CreateTopics": PASSED_ON,
+    "DeleteAcls": PASSED_ON,
+    "DeleteGroups": _each(GROUP, Operation.DELETE),
+    "DeleteRecords": _each(TOPIC, Operation.DELETE),
+    "DeleteTopics": PASSED_ON,
+    "DescribeAcls": DESCRIBE,
+    "DescribeClientQuotas": _whole(Operation.DESCRIBE_CONFIGS),
+    "DescribeCluster": OPEN,
+    "DescribeConfigs": _each(TOPIC, Operation.DESCRIBE_CONFIGS),
+    "DescribeGroups": _each(GROUP, Operation.DESCRIBE),
+    "DescribeLogDirs": DESCRIBE,
+    "DescribeProducers": _each(TOPIC, READ),
+    "DescribeQuorum": DESCRIBE,
+    "DescribeTopicPartitions": _each(TOPIC, Operation.DESCRIBE),
+    "DescribeTransactions": _each(TRANSACTIONAL_ID, Operation.DESCRIBE),
+    "DescribeUserScramCredentials": DESCRIBE,
+    "ElectLeaders": PASSED_ON,
+    "EndTxn": _each(TRANSACTIONAL_ID, WRITE),
+    "Fetch": _each(TOPIC, READ),
+    "FindCoordinator": _each(GROUP, Operation.DESCRIBE),
+    "GetTelemetrySubscriptions": OPEN,
+    "Heartbeat": _each(GROUP, READ),
+    "IncrementalAlterConfigs": PASSED_ON,
+    "InitProducerId": _each(TRANSACTIONAL_ID, WRITE),
+    "JoinGroup": _each(GROUP, READ),
+    "LeaveGroup": _each(GROUP, READ),
+    "ListConfigResources": _whole(Operation.DESCRIBE_CONFIGS),
+    "ListGroups": _each(GROUP, Operation.DESCRIBE),
+    "ListOffsets": _each(TOPIC, Operation.DESCRIBE),
+    "ListPartitionReassignments": PASSED_ON,
+    "ListTransactions": _each(TRANSACTIONAL_ID, Operation.DESCRIBE),
+    "Metadata": _each(TOPIC, Operation.DESCRIBE),
+    "OffsetCommit": _each(TOPIC, READ),
+    "OffsetDelete": _each(TOPIC, READ),
+    "OffsetFetch": _each(TOPIC, Operation.DESCRIBE),
+    "OffsetForLeaderEpoch": _each(TOPIC, Operation.DESCRIBE),
+    "Produce": _each(TOPIC, WRITE),
+    "PushTelemetry": OPEN,
+    "SaslAuthenticate": OPEN,
+    "SaslHandshake": OPEN,
+    "SyncGroup": _each(GROUP, READ),
+    "TxnOffsetCommit": _each(TOPIC, READ),
+    "UnregisterBroker": PASSED_ON,
+    "UpdateFeatures": PASSED_ON,
+    "WriteTxnMarkers": NODES_ONLY,
+}
+"""API -> its right on a broker. Beside the resource that is named here some ask for a second one: a group's offsets need
+READ on the group, a transactional Produce WRITE on the transactional id, a new topic CREATE."""

@@ -1,0 +1,463 @@
+"""Questions about rights: every person asks every API of a client about things of its own, and the answers are kept.
+
+A person may do one operation on its own topic, group and transactional id and on the cluster, so the answers show which
+operation is enough for what. Some persons have other kinds of rules: prefixed, for everything, for everybody, denied, for
+another host, or none.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from actors.authorization.resources import Operation, Pattern, Permission, Resource
+from actors.wire.messages import message
+from fastpath.records import batch
+from tests.integration.answers.dialogue import Broker, Closed, plain, request
+from tests.integration.conftest import until
+
+ADMIN, PASSWORD = "admin", "secret"
+OPERATIONS = {
+    "reader": Operation.READ,
+    "writer": Operation.WRITE,
+    "creator": Operation.CREATE,
+    "deleter": Operation.DELETE,
+    "alterer": Operation.ALTER,
+    "describer": Operation.DESCRIBE,
+    "node": Operation.CLUSTER_ACTION,
+    "settings-reader": Operation.DESCRIBE_CONFIGS,
+    "settings-writer": Operation.ALTER_CONFIGS,
+    "idempotent": Operation.IDEMPOTENT_WRITE,
+    "owner": Operation.ALL,
+}
+"""Person -> the one operation that it may do."""
+PERSONS = (*OPERATIONS, "prefixed", "wild", "denied", "elsewhere", "nobody")
+TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
+
+
+class Person(Broker):
+    """A connection of somebody who logs in with PLAIN."""
+
+    def __init__(self, address: tuple[str, int], name: str) -> None:
+        super().__init__(address)
+        self.name = name
+
+    def ask(self, name: str, version: int, body: Any, *, silent: bool = False) -> Any:
+        """The decoded answer, after a login if there was none yet. Raises Closed."""
+        if self._socket is None:
+            super().ask("SaslHandshake", 1, message("SaslHandshakeRequest")(mechanism="PLAIN"))
+            token = f"\0{self.name}\0{PASSWORD}".encode()
+            told = super().ask("SaslAuthenticate", 2, message("SaslAuthenticateRequest")(auth_bytes=token))
+            assert told.error_code == 0, told.error_message
+        return super().ask(name, version, body, silent=silent)
+
+
+def jaas() -> str:
+    """The JAAS line of a cluster that knows everybody."""
+    users = " ".join(f'user_{name}="{PASSWORD}"' for name in (ADMIN, *PERSONS))
+    return (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{ADMIN}" password="{PASSWORD}" {users};'
+    )
+
+
+def topic(person: str) -> str:
+    return f"topic-{person}"
+
+
+def rules() -> Iterator[dict[str, Any]]:
+    """Everybody's rules, as CreateAcls has them."""
+
+    def rule(who: str, kind: Resource, name: str, what: Operation, **more: Any) -> dict[str, Any]:
+        return {
+            "resource_type": int(kind),
+            "resource_name": name,
+            "resource_pattern_type": int(more.get("pattern", Pattern.LITERAL)),
+            "principal": f"User:{who}",
+            "host": more.get("host", "*"),
+            "operation": int(what),
+            "permission_type": int(more.get("permission", Permission.ALLOW)),
+        }
+
+    for who, what in OPERATIONS.items():
+        yield rule(who, TOPIC, topic(who), what)
+        yield rule(who, GROUP, f"group-{who}", what)
+        yield rule(who, ID, f"id-{who}", what)
+        yield rule(who, CLUSTER, "kafka-cluster", what)
+    for kind in (TOPIC, GROUP, ID):
+        yield rule("prefixed", kind, kind.name.lower()[:2], Operation.ALL, pattern=Pattern.PREFIXED)
+        yield rule("wild", kind, "*", Operation.ALL)
+        yield rule("denied", kind, "*", Operation.ALL)
+        yield rule("elsewhere", kind, "*", Operation.ALL, host="10.9.8.7")
+    for what in (Operation.READ, Operation.DESCRIBE):
+        yield rule("denied", TOPIC, topic("denied"), what, permission=Permission.DENY)
+        yield rule("denied", GROUP, "group-", what, permission=Permission.DENY, pattern=Pattern.PREFIXED)
+        yield rule("denied", ID, "id-denied", what, permission=Permission.DENY)
+
+
+def record() -> bytes:
+    builder = batch.Builder(timestamp_ms=1)
+    builder.append(b"k", b"v")
+    return bytes(builder.build())
+
+
+def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """(API, version, request) of everything that a person asks, in this order."""
+    own, group, id = topic(who), f"group-{who}", f"id-{who}"
+    missing = f"topic-{who}-missing"
+    yield (
+        "Metadata",
+        9,
+        {"topics": None, "include_topic_authorized_operations": True, "include_cluster_authorized_operations": True},
+    )
+    yield "Metadata", 4, {"topics": [{"name": own}, {"name": missing}], "allow_auto_topic_creation": False}
+    yield "DescribeCluster", 1, {"include_cluster_authorized_operations": True}
+    yield (
+        "Produce",
+        9,
+        {
+            "acks": -1,
+            "timeout_ms": 5000,
+            "transactional_id": None,
+            "topic_data": [
+                {"name": name, "partition_data": [{"index": 0, "records": record()}]} for name in (own, missing)
+            ],
+        },
+    )
+    yield (
+        "Fetch",
+        11,
+        {
+            "replica_id": -1,
+            "max_wait_ms": 0,
+            "min_bytes": 0,
+            "topics": [
+                {"topic": name, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}
+                for name in (own, missing)
+            ],
+        },
+    )
+    yield (
+        "Fetch",
+        12,
+        {
+            "replica_id": 77,
+            "max_wait_ms": 0,
+            "min_bytes": 0,
+            "topics": [
+                {"topic": own, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}
+            ],
+        },
+    )
+    yield (
+        "ListOffsets",
+        5,
+        {
+            "replica_id": -1,
+            "topics": [
+                {"name": name, "partitions": [{"partition_index": 0, "timestamp": -2}]} for name in (own, missing)
+            ],
+        },
+    )
+    yield (
+        "OffsetForLeaderEpoch",
+        4,
+        {
+            "replica_id": -2,
+            "topics": [{"topic": name, "partitions": [{"partition": 0, "leader_epoch": 0}]} for name in (own, missing)],
+        },
+    )
+    yield "DescribeTopicPartitions", 0, {"topics": [{"name": own}, {"name": missing}], "response_partition_limit": 10}
+    yield "FindCoordinator", 3, {"key": group, "key_type": 0}
+    yield "FindCoordinator", 3, {"key": id, "key_type": 1}
+    yield (
+        "JoinGroup",
+        3,
+        {
+            "group_id": group,
+            "session_timeout_ms": 6000,
+            "rebalance_timeout_ms": 6000,
+            "member_id": "x",
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b""}],
+        },
+    )
+    yield "SyncGroup", 3, {"group_id": group, "generation_id": 1, "member_id": "x", "assignments": []}
+    yield "Heartbeat", 3, {"group_id": group, "generation_id": 1, "member_id": "x"}
+    yield "LeaveGroup", 3, {"group_id": group, "members": [{"member_id": "x"}]}
+    yield (
+        "OffsetCommit",
+        7,
+        {
+            "group_id": group,
+            "generation_id_or_member_epoch": -1,
+            "member_id": "",
+            "topics": [
+                {"name": name, "partitions": [{"partition_index": 0, "committed_offset": 1}]} for name in (own, missing)
+            ],
+        },
+    )
+    yield (
+        "OffsetFetch",
+        7,
+        {"group_id": group, "require_stable": False, "topics": [{"name": own, "partition_indexes": [0]}]},
+    )
+    yield "OffsetFetch", 8, {"groups": [{"group_id": group, "topics": None}], "require_stable": False}
+    yield "DescribeGroups", 5, {"groups": [group], "include_authorized_operations": True}
+    yield "ListGroups", 4, {"states_filter": []}
+    yield "OffsetDelete", 0, {"group_id": group, "topics": [{"name": own, "partitions": [{"partition_index": 0}]}]}
+    yield "InitProducerId", 4, {"transactional_id": None, "transaction_timeout_ms": 1000}
+    yield "InitProducerId", 4, {"transactional_id": id, "transaction_timeout_ms": 60000}
+    yield (
+        "AddPartitionsToTxn",
+        3,
+        {
+            "v3_and_below_transactional_id": id,
+            "v3_and_below_producer_id": 1,
+            "v3_and_below_producer_epoch": 0,
+            "v3_and_below_topics": [{"name": own, "partitions": [0]}],
+        },
+    )
+    yield "AddOffsetsToTxn", 3, {"transactional_id": id, "producer_id": 1, "producer_epoch": 0, "group_id": group}
+    yield (
+        "TxnOffsetCommit",
+        3,
+        {
+            "transactional_id": id,
+            "group_id": group,
+            "producer_id": 1,
+            "producer_epoch": 0,
+            "topics": [{"name": own, "partitions": [{"partition_index": 0, "committed_offset": 1}]}],
+        },
+    )
+    yield "EndTxn", 3, {"transactional_id": id, "producer_id": 1, "producer_epoch": 0, "committed": True}
+    yield "WriteTxnMarkers", 1, {"markers": []}
+    yield "DescribeTransactions", 0, {"transactional_ids": [id]}
+    yield "ListTransactions", 0, {"state_filters": [], "producer_id_filters": []}
+    yield "DescribeProducers", 0, {"topics": [{"name": own, "partition_indexes": [0]}]}
+    yield (
+        "DeleteRecords",
+        2,
+        {"topics": [{"name": own, "partitions": [{"partition_index": 0, "offset": 0}]}], "timeout_ms": 1000},
+    )
+    yield (
+        "DescribeConfigs",
+        4,
+        {
+            "resources": [
+                {"resource_type": 2, "resource_name": own, "configuration_keys": ["cleanup.policy"]},
+                {"resource_type": 4, "resource_name": "1", "configuration_keys": ["num.partitions"]},
+            ]
+        },
+    )
+    yield (
+        "IncrementalAlterConfigs",
+        1,
+        {
+            "validate_only": False,
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": own,
+                    "configs": [{"name": "retention.ms", "config_operation": 0, "value": "1000000"}],
+                },
+                {
+                    "resource_type": 4,
+                    "resource_name": "",
+                    "configs": [{"name": "log.cleaner.threads", "config_operation": 1, "value": None}],
+                },
+            ],
+        },
+    )
+    yield (
+        "CreateTopics",
+        5,
+        {
+            "topics": [{"name": f"topic-{who}-new", "num_partitions": 1, "replication_factor": 1}],
+            "timeout_ms": 5000,
+            "validate_only": True,
+        },
+    )
+    yield (
+        "CreateTopics",
+        5,
+        {
+            "topics": [{"name": own, "num_partitions": 1, "replication_factor": 1}],
+            "timeout_ms": 5000,
+            "validate_only": True,
+        },
+    )
+    yield (
+        "CreatePartitions",
+        3,
+        {"topics": [{"name": own, "count": 2, "assignments": None}], "timeout_ms": 5000, "validate_only": True},
+    )
+    yield "DeleteTopics", 5, {"topic_names": [f"topic-{who}-missing"], "timeout_ms": 5000}
+    yield "DescribeLogDirs", 4, {"topics": [{"topic": own, "partitions": [0]}]}
+    yield (
+        "ElectLeaders",
+        2,
+        {"election_type": 0, "topic_partitions": [{"topic": own, "partitions": [0]}], "timeout_ms": 5000},
+    )
+    yield (
+        "AlterPartitionReassignments",
+        0,
+        {"timeout_ms": 5000, "topics": [{"name": own, "partitions": [{"partition_index": 0, "replicas": None}]}]},
+    )
+    yield "ListPartitionReassignments", 0, {"timeout_ms": 5000, "topics": None}
+    yield (
+        "DescribeAcls",
+        3,
+        {
+            "resource_type_filter": 2,
+            "resource_name_filter": own,
+            "pattern_type_filter": 3,
+            "principal_filter": None,
+            "host_filter": None,
+            "operation": 1,
+            "permission_type": 1,
+        },
+    )
+    yield (
+        "CreateAcls",
+        3,
+        {
+            "creations": [
+                {
+                    "resource_type": 2,
+                    "resource_name": "other",
+                    "resource_pattern_type": 3,
+                    "principal": "User:zoe",
+                    "host": "*",
+                    "operation": 3,
+                    "permission_type": 3,
+                }
+            ]
+        },
+    )
+    yield (
+        "DeleteAcls",
+        3,
+        {
+            "filters": [
+                {
+                    "resource_type_filter": 2,
+                    "resource_name_filter": "other",
+                    "pattern_type_filter": 3,
+                    "principal_filter": None,
+                    "host_filter": None,
+                    "operation": 1,
+                    "permission_type": 1,
+                }
+            ]
+        },
+    )
+    yield "DescribeUserScramCredentials", 0, {"users": None}
+    yield "AlterUserScramCredentials", 0, {"deletions": [{"name": "zoe", "mechanism": 1}], "upsertions": []}
+    yield "ListConfigResources", 1, {"resource_types": [2]}
+    yield (
+        "DescribeQuorum",
+        1,
+        {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
+    )
+    yield "UnregisterBroker", 0, {"broker_id": 999}
+    yield "DeleteGroups", 2, {"groups_names": [f"group-{who}"]}
+
+
+def answers(bootstrap_servers: str) -> dict[str, Any]:
+    """What everybody is answered, by person, API and version."""
+    host, _, port = bootstrap_servers.rpartition(":")
+    address = host, int(port)
+    admin = Person(address, ADMIN)
+    names = [topic(who) for who in PERSONS]
+    admin.ask(
+        "CreateTopics",
+        5,
+        request(
+            "CreateTopics",
+            timeout_ms=10_000,
+            topics=[{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names],
+        ),
+    )
+    created = admin.ask("CreateAcls", 3, request("CreateAcls", creations=list(rules())))
+    assert {one.error_code for one in created.results} == {0}
+    until(lambda: _settled(admin, names))
+    found: dict[str, Any] = {}
+    for who in PERSONS:
+        person, numbers = Person(address, who), {}
+        for api, version, body in questions(who):
+            numbers[api] = numbers.get(api, 0) + 1
+            title = f"{who}: {api} {numbers[api]}"
+            try:
+                reply = person.ask(api, version, request(api, **body))
+            except Closed:
+                found[title] = "closed"
+                continue
+            found[title] = _reduced(plain(message(f"{api}Response").__struct__, reply, version))
+        person.close()
+    admin.close()
+    return found
+
+
+def _settled(admin: Person, names: list[str]) -> bool:
+    """Whether the broker knows all topics, rules and coordinators."""
+    told = admin.ask("Metadata", 4, request("Metadata", topics=[{"name": name} for name in names]))
+    leaders = [one.leader_id for topic in told.topics for one in topic.partitions]
+    listed = admin.ask(
+        "DescribeAcls",
+        3,
+        request(
+            "DescribeAcls",
+            resource_type_filter=1,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        ),
+    )
+    known = sum(len(one.acls) for one in listed.resources)
+    ready = [
+        admin.ask("FindCoordinator", 3, request("FindCoordinator", key="group-owner", key_type=kind)).error_code
+        for kind in (0, 1)
+    ]
+    if ready != [0, 0]:
+        return False
+    loaded = [
+        admin.ask("OffsetFetch", 7, request("OffsetFetch", group_id=f"group-{who}", topics=[])).error_code
+        for who in PERSONS
+    ]
+    begun = [
+        admin.ask(
+            "InitProducerId", 4, request("InitProducerId", transactional_id=f"id-{who}", transaction_timeout_ms=60_000)
+        ).error_code
+        for who in PERSONS
+    ]
+    return (
+        len(leaders) == len(names)
+        and min(leaders) > 0
+        and known == len(list(rules()))
+        and not any(loaded)
+        and not any(begun)
+    )
+
+
+def _reduced(answer: Any) -> Any:
+    """An answer without what is not about rights: offsets, times, epochs, names of settings and states."""
+    if isinstance(answer, dict):
+        return {
+            key: _reduced(value)
+            for key, value in sorted(answer.items())
+            if key in KEPT or isinstance(value, dict | list)
+        }
+    return [_reduced(one) for one in answer] if isinstance(answer, list) else answer
+
+
+KEPT = frozenset(
+    {
+        "error_code", "topic_config_error_code", "partition_error_code", "name", "topic", "topic_name", "group_id", "user",
+        "transactional_id", "topic_authorized_operations", "cluster_authorized_operations", "authorized_operations",
+        "resource_type", "resource_name", "principal", "operation", "permission_type", "num_partitions",
+    }
+)  # fmt: skip
+"""What of an answer is about rights."""
+__all__ = ["ADMIN", "PASSWORD", "answers", "jaas"]

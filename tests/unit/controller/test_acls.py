@@ -1,0 +1,113 @@
+"""Access rules: which may be created, which a filter deletes, and that the image takes both back."""
+
+import pytest
+
+from actors.authorization.resources import Operation, Pattern, Permission, Resource
+from actors.authorization.rules import Rule
+from actors.controller.acls import create_acls, delete_acls
+from actors.metadata.image import RULE_FIELDS
+from actors.wire.messages import message
+from tests.unit.controller.cluster import Cluster
+
+READ = Rule(Resource.TOPIC, "orders", Pattern.LITERAL, "User:alice", "*", Operation.READ, Permission.ALLOW)
+ANYTHING = (Resource.ANY, None, Pattern.ANY, None, None, Operation.ANY, Permission.ANY)
+
+
+def create(c: Cluster, *rules: Rule) -> list[tuple[int, str | None]]:
+    request = message("CreateAclsRequest")
+    kind = request.AclCreation
+    creations = [
+        kind(
+            resource_type=rule.resource,
+            resource_name=rule.name,
+            resource_pattern_type=rule.pattern,
+            principal=rule.principal,
+            host=rule.host,
+            operation=rule.operation,
+            permission_type=rule.permission,
+        )
+        for rule in rules
+    ]
+    reply = c.run(create_acls, request(creations=creations))
+    return [(result.error_code, result.error_message) for result in reply.results]
+
+
+def delete(c: Cluster, *filters: tuple[object, ...]) -> list[tuple[int, list[Rule]]]:
+    request = message("DeleteAclsRequest")
+    names = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+    meant = [request.DeleteAclsFilter(**dict(zip(names, one, strict=True))) for one in filters]
+    reply = c.run(delete_acls, request(filters=meant))
+    return [
+        (result.error_code, [Rule(*(getattr(acl, name) for name in RULE_FIELDS)) for acl in result.matching_acls])
+        for result in reply.filter_results
+    ]
+
+
+def test_a_rule_is_stored_once_and_found_in_the_image() -> None:
+    c = Cluster(brokers=1)
+    before = c.image.next_offset
+    assert create(c, READ, READ) == [(0, None), (0, None)]
+    assert create(c, READ) == [(0, None)]
+    assert c.image.next_offset == before + 1, "one record for one rule, however often it is created"
+    assert list(c.image.rules) == [READ]
+    assert c.image.rules.decide("User:alice", "h", Operation.READ, Resource.TOPIC, "orders") is True
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "word"),
+    [
+        ("resource", 0, "resourceType UNKNOWN"),
+        ("resource", 1, "resourceType ANY"),
+        ("name", "", "name should not be empty"),
+        ("pattern", 1, "patternType ANY"),
+        ("pattern", 2, "patternType MATCH"),
+        ("pattern", 9, "patternType UNKNOWN"),
+        ("operation", 1, "operationType ANY"),
+        ("operation", 77, "operationType UNKNOWN"),
+        ("permission", 1, "permissionType ANY"),
+        ("principal", "alice", "no colon"),
+        ("resource", 4, "kafka-cluster"),
+    ],
+)
+def test_a_rule_that_means_nothing_is_refused_and_the_others_are_stored(field: str, value: object, word: str) -> None:
+    c = Cluster(brokers=1)
+    other = READ._replace(name="other")
+    (code, text), fine = create(c, READ._replace(**{field: value}), other)  # type: ignore[arg-type]
+    assert code == 42 and text is not None and word in text
+    assert fine == (0, None) and list(c.image.rules) == [other]
+
+
+def test_filters_delete_what_they_find_and_all_report_it() -> None:
+    c = Cluster(brokers=1)
+    prefixed = READ._replace(name="ord", pattern=int(Pattern.PREFIXED))
+    anywhere = READ._replace(name="*", operation=int(Operation.WRITE))
+    create(c, READ, prefixed, anywhere)
+    of_orders = (Resource.TOPIC, "orders", Pattern.MATCH, None, None, Operation.ANY, Permission.ANY)
+    of_alice = (Resource.ANY, None, Pattern.ANY, "User:alice", None, Operation.READ, Permission.ANY)
+    assert delete(c, (0, *ANYTHING[1:]), of_orders, of_alice) == [
+        (42, []),
+        (0, [READ, prefixed, anywhere]),
+        (0, [READ, prefixed]),
+    ]
+    assert not len(c.image.rules) and not c.image.entities_of("acl")
+    assert delete(c, ANYTHING) == [(0, [])]
+
+
+def test_what_is_not_committed_is_taken_back() -> None:
+    c = Cluster(brokers=1)
+    create(c, READ)
+    c.image.commit(c.image.next_offset)
+    here = c.image.next_offset
+    delete(c, ANYTHING)
+    create(c, READ._replace(name="other"))
+    c.image.undo(here)
+    assert list(c.image.rules) == [READ] and len(c.image.entities_of("acl")) == 1
+    assert c.image.rules.decide("User:alice", "h", Operation.READ, Resource.TOPIC, "other") is None
