@@ -16,6 +16,7 @@ written, visible and answered: written, committed to the partition's high waterm
    `transactional.id.expiration.ms` is removed.
 7. All ids together take `IDS_BYTES_MAX` of memory at most: beyond it new ids and more partitions are refused with
    POLICY_VIOLATION. An id has 32,767 bytes at most, as every string of a request.
+8. So are partitions beyond `PARTITIONS_MAX` of one transaction: each step writes all of them anew.
 
 Inputs come with the time; outputs are drained from `answers` (ticket, verdict), `writes` and `endings`; the caller reports
 a write's end with `written` and that of markers with `marked`.
@@ -45,6 +46,8 @@ from actors.wire.errors import ErrorCode, WireError
 
 FAR_MS = 1 << 62
 IDS_BYTES_MAX = 256 << 20
+PARTITIONS_MAX = 20_000
+"""Of a transaction; that many take a step of 10 ms."""
 RETRY_MS = 100
 """After a write of a complete end that failed."""
 PATIENCE_MS = 100
@@ -239,7 +242,7 @@ class Coordinator(Coordination[Shard]):
                     return
             assert isinstance(following, ErrorCode)
             self.answers.append((ticket, Added(following)))
-        elif not self._has_room(PARTITION_BYTES * (len(following.partitions) - len(entry.transaction.partitions))):
+        elif not self._has_partitions(len(entry.transaction.partitions), len(following.partitions)):
             self.answers.append((ticket, Added(ErrorCode.POLICY_VIOLATION)))
         else:
             self._step(shard, entry, following, lambda error, now: self.answers.append((ticket, Added(error))))
@@ -364,6 +367,10 @@ class Coordinator(Coordination[Shard]):
 
     def _has_room(self, size: int) -> bool:
         return sum(shard.bytes for shard in self.shards.values()) + size <= IDS_BYTES_MAX
+
+    def _has_partitions(self, present: int, wanted: int) -> bool:
+        """Whether a transaction may have so many. One that has more, from another release's log, may stay as it is."""
+        return wanted <= max(present, PARTITIONS_MAX) and self._has_room(PARTITION_BYTES * (wanted - present))
 
     def _answer(self, ticket: int, error: ErrorCode, id: int = NO_ID, epoch: int = NO_EPOCH) -> None:
         verdict = Producer(error, id, epoch) if error is ErrorCode.NONE else Producer(error)

@@ -7,7 +7,7 @@ broker is asked, and what an answer means. Rules:
    This broker is asked like any other.
 2. A partition that is gone needs no marker. One without a known leader, one whose leader has moved, and one whose leader
    cannot write now are tried again: soon, and then twice as late each time, up to `RETRY_MS_MAX`, until a marker is written.
-   `PARTS_A_TURN` of them are looked at in a turn.
+   `PARTS_A_TURN` of them are looked at in a turn, and of those of a new end too.
 3. TRANSACTION_COORDINATOR_FENCED says that another coordinator has taken over: this one sends no more markers of that end.
    INVALID_PRODUCER_EPOCH says that a later epoch of the producer has written there, or has got its marker. That comes only
    after the end of this transaction, so the partition needs no marker; it is told to the log.
@@ -15,7 +15,7 @@ broker is asked, and what an answer means. Rules:
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from actors.broker.transactions.coordinator import Coordinator, Ending
@@ -80,7 +80,9 @@ class TransactionMarkers:
     def begin(self, ending: Ending) -> None:
         """Each partition of a prepared end is to have its marker."""
         sending = _Sending(ending)
-        self._place((sending, one) for one in sorted(sending.left))
+        parts = [(sending, one) for one in sorted(sending.left)]
+        self._place(parts[:PARTS_A_TURN])
+        self._try(parts[PARTS_A_TURN:])
         self._look(sending)
 
     def send(self) -> None:
@@ -205,11 +207,14 @@ class TransactionMarkers:
         self._again.append(part)
 
     def _retry_now(self) -> None:
+        parts, self._again = self._again, []
+        self._try(parts)
+
+    def _try(self, parts: Sequence[_Part]) -> None:
         begun = bool(self._due)
-        self._due.extend(self._again)
-        self._again = []
-        if not begun:
-            self._try_due()
+        self._due.extend(parts)
+        if self._due and not begun:
+            self._runtime.waiting.timers.at(self._runtime.now.mono_ms, self._try_due)
 
     def _try_due(self) -> None:
         again = [self._due.popleft() for _ in range(min(PARTS_A_TURN, len(self._due)))]

@@ -382,6 +382,26 @@ def test_memory_for_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.send(0, base_sequence=0) == [NONE], "the memory of an ended transaction is free"
 
 
+def test_a_transaction_has_so_many_partitions_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.broker.transactions.coordinator.PARTITIONS_MAX", 1)
+    lab, client = lone()
+    client.version = 0
+    assert client.add(0) == [NONE]
+    assert client.add(1) == [ErrorCode.POLICY_VIOLATION]
+    assert client.add(0) == [NONE]
+    assert client.end(True) is NONE
+    assert client.add(1) == [NONE], "another transaction has room again"
+
+
+def test_markers_of_many_partitions_are_placed_turn_by_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.node.roles.broker.transaction_markers.PARTS_A_TURN", 1)
+    lab, client = lone()
+    assert client.send(0, 1) == [NONE, NONE]
+    assert client.end(True) is NONE
+    assert states(lab) == {"x": "CompleteCommit"}
+    assert stable(lab, 0) == stable(lab, 1) == (2, 2)
+
+
 def test_who_is_no_coordinator_says_so() -> None:
     lab, client = lone()
     assert client.init(broker=3) is ErrorCode.NOT_COORDINATOR
