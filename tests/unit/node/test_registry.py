@@ -125,3 +125,12 @@ def test_a01_a_number_of_the_drafts_is_free_for_another_api_where_metadata_is_re
     assert rows["drafts"][Listener.CONTROLLER][key].name != "AlterPartition"
     with pytest.raises(ValueError, match="is served by AlterPartition already"):
         other(lambda context, request, call: Done(None))
+
+
+def test_what_brokers_pass_on_a_controller_takes_in_an_envelope() -> None:
+    passed_on = {
+        TABLE[Listener.CLIENT, key].name
+        for key in served(Listener.CLIENT)
+        if TABLE[Listener.CLIENT, key].right is rights.PASSED_ON
+    }
+    assert passed_on and passed_on <= {row.name for row in table.ENVELOPED.values()}

@@ -14,7 +14,7 @@ from actors.node.runtime.answers import Answer, Forward
 from actors.node.runtime.calls import Call, Listener, Subject
 
 
-@rpc(49, "AlterClientQuotas", range(2), listeners=[Listener.CONTROLLER])
+@rpc(49, "AlterClientQuotas", range(2), listeners=[Listener.CONTROLLER], enveloped=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(alter_client_quotas, request, call, QUOTAS)
