@@ -149,7 +149,8 @@ def failover(side: Side) -> float:
     return milliseconds
 
 
-def _produce(side: Side, topic: str, count: int, size: int, **config: Any) -> float:
+def produce_seconds(side: Side, topic: str, count: int, size: int, **config: Any) -> float:
+    """How long `count` records of `size` bytes take, acks=all. `config`: more settings of the producer."""
     failed: list[str] = []
 
     def delivered(error: KafkaError | None, record: object) -> None:
@@ -189,7 +190,8 @@ def _produce(side: Side, topic: str, count: int, size: int, **config: Any) -> fl
     return seconds
 
 
-def _consume(side: Side, topic: str, count: int) -> float:
+def consume_seconds(side: Side, topic: str, count: int, **config: Any) -> float:
+    """How long reading `count` records from the beginning takes. `config`: more settings of the consumer."""
     consumer = Consumer(
         {
             "bootstrap.servers": side.cluster.bootstrap_servers,
@@ -198,6 +200,7 @@ def _consume(side: Side, topic: str, count: int) -> float:
             "queued.min.messages": 10_000_000,  # otherwise it stops fetching for a second whenever 100,000 wait
             "queued.max.messages.kbytes": 2_097_151,
             "log_level": 0,
+            **config,
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -225,8 +228,8 @@ def produce_rate(size: int, count: int, partitions: int = 1, factor: int = 1) ->
 
     def measure(side: Side) -> float:
         topic = _topic(side, f"produce-{size}", partitions, factor)
-        _produce(side, topic, count // 4, size)
-        return count / _produce(side, topic, count, size)
+        produce_seconds(side, topic, count // 4, size)
+        return count / produce_seconds(side, topic, count, size)
 
     return measure
 
@@ -236,9 +239,9 @@ def produce_cpu(size: int, count: int) -> Callable[[Side], float]:
 
     def measure(side: Side) -> float:
         topic = _topic(side, f"cpu-{size}", 6, 3)
-        _produce(side, topic, count // 4, size)
+        produce_seconds(side, topic, count // 4, size)
         begin = side.cpu_seconds()
-        _produce(side, topic, count, size)
+        produce_seconds(side, topic, count, size)
         return (side.cpu_seconds() - begin) / count * 1_000_000
 
     return measure
@@ -249,9 +252,9 @@ def consume_rate(size: int, count: int) -> Callable[[Side], float]:
 
     def measure(side: Side) -> float:
         topic = _topic(side, f"consume-{size}")
-        _produce(side, topic, count, size)
-        _consume(side, topic, count // 4)
-        return count / statistics.median(_consume(side, topic, count) for _ in range(5))
+        produce_seconds(side, topic, count, size)
+        consume_seconds(side, topic, count // 4)
+        return count / statistics.median(consume_seconds(side, topic, count) for _ in range(5))
 
     return measure
 
