@@ -63,6 +63,7 @@ _SECURITY = "that kind of security does not exist here: leave it out."
 REFUSED: dict[str, str] = {
     "zookeeper.": "there is no ZooKeeper in KIP-500 mode: leave it out, controllers are named in controller.connect.",
     "ssl.": _SECURITY,
+    "sasl.kerberos.": "Kerberos is not supported: leave it out, and use SCRAM-SHA-512 or OAUTHBEARER.",
     "sasl.": _SECURITY,
     "listener.name.": _SECURITY,
     "principal.builder.class": _SECURITY,

@@ -494,7 +494,7 @@ def test_settings_without_effect_are_named_in_the_log(name: str) -> None:
     assert any(notice.startswith(f"{name} has no effect") for notice in node_config(BROKER | {name: "3"}).notices)
 
 
-@pytest.mark.parametrize("name", ["ssl.engine.factory.class", "sasl.kerberos.service.name", "principal.builder.class"])
+@pytest.mark.parametrize("name", ["ssl.engine.factory.class", "sasl.login.class", "principal.builder.class"])
 def test_security_is_refused_rather_than_ignored(name: str) -> None:
     with pytest.raises(ConfigError, match="does not exist here"):
         node_config(BROKER | {name: "x"})

@@ -75,6 +75,7 @@ class Connection:
 
     __slots__ = (
         "apis",
+        "by_token",
         "closed",
         "congested",
         "exchange",
@@ -105,6 +106,8 @@ class Connection:
         self.listener_name = listener_name
         self.peer_host = peer_host
         self.principal = ANONYMOUS
+        self.by_token = False
+        """Whether its peer has logged in with a delegation token (KIP-48)."""
         self.mechanism = ""
         """The SASL mechanism that its peer has chosen. Empty: none yet."""
         self.exchange: Exchange | None = None
