@@ -52,8 +52,9 @@ ALIASES = {
     "controller.quorum.bootstrap.servers": "controller.connect",
     "broker.heartbeat.interval.ms": "registration.heartbeat.interval.ms",
     "broker.session.timeout.ms": "registration.lease.timeout.ms",
+    "delegation.token.master.key": "delegation.token.secret.key",
 }
-"""Released name -> name of the drafts."""
+"""Released name -> name of the drafts; and a name of before -> the present one."""
 
 ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
@@ -67,7 +68,6 @@ REFUSED: dict[str, str] = {
     "sasl.": _SECURITY,
     "listener.name.": _SECURITY,
     "principal.builder.class": _SECURITY,
-    "delegation.token.": _SECURITY,
     "host.name": "write listeners=PLAINTEXT://host:port.",
     "host": "write listeners=PLAINTEXT://host:port.",
     "port": "write listeners=PLAINTEXT://host:port.",
@@ -303,6 +303,10 @@ def _canonical(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             if canonical != name and not text.strip():
                 continue
             if canonical in result and result[canonical].strip() != text.strip():
+                if BROKER_CONFIGS[canonical].sensitive:
+                    raise ConfigError(
+                        f"{spelt[canonical]} and {name} mean the same setting and differ: keep one of them."
+                    )
                 raise ConfigError(
                     f"{spelt[canonical]}={result[canonical]} and {name}={text} mean the same setting and differ: "
                     f"keep one of them, as {canonical}."

@@ -283,6 +283,14 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "What Kafka calls the check of a token: its own names are accepted, and nothing else."),
         _key("sasl.server.callback.handler.class", STRING, None, None,
              "What Kafka calls the check of a login: for OAUTHBEARER its own names are accepted, and nothing else."),
+        _key("delegation.token.secret.key", PASSWORD, None, None,
+             "The key from which the secrets of delegation tokens are made: the same on every node. Not set: there are none."
+             " Its older name is delegation.token.master.key."),
+        _key("delegation.token.max.lifetime.ms", LONG, 604800000, at_least(1), "A delegation token's longest life."),
+        _key("delegation.token.expiry.time.ms", LONG, 86400000, at_least(1),
+             "How long a delegation token is good before it has to be renewed."),
+        _key("delegation.token.expiry.check.interval.ms", LONG, 3600000, at_least(1),
+             "How often delegation tokens whose time is over are removed."),
         _key("authorizer.class.name", STRING, "", Check(
              "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
              lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),

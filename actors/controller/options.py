@@ -6,6 +6,7 @@ branch elsewhere.
 
 from typing import Any, NamedTuple
 
+from actors.authentication.delegation_tokens import TokenKey, token_key
 from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
 
 INITIAL, FENCED = 1, 2
@@ -49,6 +50,14 @@ class Options(NamedTuple):
     snapshot_bytes: tuple[int, int] = (20 << 20, 200 << 20)
     """Bytes of log between two snapshots: normally, and while the quorum is degraded (A44, A45)."""
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
+    token_key: TokenKey | None = None
+    """None: there are no delegation tokens."""
+    token_lifetime_ms: int = 604_800_000
+    """A token's last time, counted from its creation."""
+    token_expiry_ms: int = 86_400_000
+    """How long a token is good when it is created or renewed."""
+    token_sweep_ms: int = 3_600_000
+    """The interval at which tokens whose time is over are removed."""
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
@@ -95,5 +104,9 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         else 0,
         snapshot_bytes=(config.value(bytes_name), config.value(bytes_name + ".degraded")),
         snapshot_interval_ms=(config.value(interval_name), config.value(interval_name + ".degraded")),
+        token_key=token_key(config.value("delegation.token.secret.key")),
+        token_lifetime_ms=config.value("delegation.token.max.lifetime.ms"),
+        token_expiry_ms=config.value("delegation.token.expiry.time.ms"),
+        token_sweep_ms=config.value("delegation.token.expiry.check.interval.ms"),
         topic_defaults=tuple(defaults),
     )

@@ -165,6 +165,8 @@ class Soft:
         """Broker -> the newest connection on which it has sent AlterIsr (R497-52)."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
+        self.token_ids: dict[bytes, str] = {}
+        """Secret of a delegation token -> its id, as far as they were computed (delegation_tokens.py)."""
         self._usable: Usable | None = None
 
     def changed(self) -> None:

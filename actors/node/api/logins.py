@@ -6,12 +6,14 @@ KIP-43, KIP-84, KIP-255, KIP-368.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+from actors.authentication.delegation_tokens import token_key
 from actors.authentication.exchange import Exchange
 from actors.authentication.oauthbearer import OAuthBearer
 from actors.authentication.plain import Plain
-from actors.authentication.scram import Credential, Mechanism, Scram
+from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin, hashed
 from actors.config import ConfigError
 from actors.metadata.image import Image
 from actors.node.runtime.runtime import Runtime
@@ -20,6 +22,7 @@ from actors.oauthbearer_settings import MECHANISM as OAUTHBEARER
 if TYPE_CHECKING:
     from actors.node.api.key_sets import KeySets
 
+TOKENS_REMEMBERED_MAX = 1000
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 
 
@@ -34,6 +37,10 @@ class Logins:
         """For the salts of users that do not exist; of this process."""
         self._key_sets: dict[str, KeySets] = {}
         """Of the listeners that take tokens of an identity provider."""
+        self.token_key = token_key(runtime.config.value("delegation.token.secret.key"))
+        """None: there are no delegation tokens."""
+        self._of_token = lru_cache(TOKENS_REMEMBERED_MAX)(self.token_key.credential) if self.token_key else None
+        """What logins with delegation tokens are checked against."""
         self.delay_ms: int = runtime.config.value("connection.failed.authentication.delay.ms")
 
     def start(self, listeners: Sequence[str]) -> None:
@@ -84,4 +91,25 @@ class Logins:
                 fields["iterations"],  # type: ignore[arg-type]
             )
 
-        return Scram(mechanism, credential_of, random.uuid() + random.uuid(), self._secret)
+        return Scram(
+            mechanism,
+            credential_of,
+            random.uuid() + random.uuid(),
+            self._secret,
+            lambda id: self._token(mechanism, id),
+        )
+
+    def _token(self, mechanism: Mechanism, id: str) -> TokenLogin | None:
+        calculate, found = self._of_token, self._image().tokens.get(id)
+        if calculate is None or found is None:
+            return None
+        fields: dict[str, Any] = dict(found.fields)
+        ends_ms = min(fields["expiration_timestamp"], fields["max_timestamp"])
+        salt = hashed(mechanism, self._secret, id.encode())[
+            :20
+        ]  # the same in each login, so that it is calculated once
+        return TokenLogin(
+            fields["owner"],
+            lambda: ends_ms - self._runtime.now.wall_ms,
+            lambda: calculate(id, mechanism, salt),
+        )
