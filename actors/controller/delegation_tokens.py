@@ -61,7 +61,8 @@ def create_token(state: State, request: Any, now: Now, random: Random, requester
     key, options = state.options.token_key, state.options
     code = _wrong(state, request, owner, requester)
     if code is not ErrorCode.NONE or key is None:
-        return Result([], not_created(code, owner, requester, 0))
+        time_ms = 0 if code is ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED else -1
+        return Result([], not_created(code, owner, requester, time_ms))
     longest_ms = options.token_lifetime_ms
     if request.max_lifetime_ms > 0:
         longest_ms = min(longest_ms, request.max_lifetime_ms)
