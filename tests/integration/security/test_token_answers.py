@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from actors.authorization.resources import Operation, Pattern, Permission, Resource
 from actors.wire.messages import message
 from tests.integration.answers.dialogue import Broker, request
 from tests.integration.answers.test_answers import difference
@@ -87,6 +88,20 @@ class Story:
         named = [{"principal_type": "User", "principal_name": name} for name in owners]
         self.ask(who, "DescribeDelegationToken", version, owners=None if all else named)
 
+    def _allow(self, who: str, kind: Resource, name: str, what: Operation) -> None:
+        rule = {
+            "resource_type": int(kind),
+            "resource_name": name,
+            "resource_pattern_type": int(Pattern.LITERAL),
+            "principal": f"User:{who}",
+            "host": "*",
+            "operation": int(what),
+            "permission_type": int(Permission.ALLOW),
+        }
+        asker = self.people.setdefault("admin", Person(self.address, "admin"))
+        (told,) = asker.ask("CreateAcls", 3, request("CreateAcls", creations=[rule])).results
+        assert told.error_code == 0, told.error_message
+
     def _reduced(self, told: Any, version: int) -> Any:
         found: dict[str, Any] = {}
         for name in type(told).__layout__.names:
@@ -109,7 +124,12 @@ class Story:
 
     def play(self) -> dict[str, Any]:
         self.began_ms = int(time.time() * 1000)
+        self._allow("creator", Resource.USER, "User:reader", Operation.CREATE_TOKENS)
+        self._allow("describer", Resource.USER, "User:reader", Operation.DESCRIBE_TOKENS)
         first = self.create("reader", "User:writer")
+        self._allow("alterer", Resource.DELEGATION_TOKEN, first.token_id, Operation.DESCRIBE)
+        self.create("creator", owner="reader")
+        self.create("creator", owner="writer")
         self.create("reader", "Group:writer")
         self.create("reader", owner="writer")
         self.create("reader", owner="reader", version=3)
@@ -129,7 +149,7 @@ class Story:
         self.expire("writer", first.hmac, 99 * HOUR_MS)
         self.expire("reader", b"", -1)
         time.sleep(1)  # a broker answers from what it has replayed
-        for who in ("reader", "writer", "describer", "nobody", "admin", "owner"):
+        for who in ("reader", "writer", "describer", "alterer", "nobody", "admin"):
             self.describe(who, all=True)
             self.describe(who, "reader")
         self.describe("reader")
