@@ -85,6 +85,9 @@ def test_a_token_is_created_described_renewed_used_and_expired(scene: Scene, clu
     until(lambda: tokens(described()) == [])
     assert "Authentication failed" in scene.run(holder, "--list", main=TOPICS, check=False)
     assert cluster.said(f"its login failed: a wrong password, or an unknown user: '{id}'")
+    settings = ("--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
+    shown = scene.run(admin, *settings, main="kafka.admin.ConfigCommand")
+    assert "delegation.token.secret.key=null" in shown and SECRET not in shown
     for log in cluster.logs:
         text = log.read_text()
         assert secret not in text and SECRET not in text
