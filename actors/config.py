@@ -53,8 +53,9 @@ ALIASES = {
     "controller.quorum.bootstrap.servers": "controller.connect",
     "broker.heartbeat.interval.ms": "registration.heartbeat.interval.ms",
     "broker.session.timeout.ms": "registration.lease.timeout.ms",
+    "delegation.token.master.key": "delegation.token.secret.key",
 }
-"""Released name -> name of the drafts."""
+"""Released name -> name of the drafts; and a name of before -> the present one."""
 
 ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
@@ -64,10 +65,10 @@ _SECURITY = "that kind of security does not exist here: leave it out."
 REFUSED: dict[str, str] = {
     "zookeeper.": "there is no ZooKeeper in KIP-500 mode: leave it out, controllers are named in controller.connect.",
     "ssl.": _SECURITY,
+    "sasl.kerberos.": "Kerberos is not supported: leave it out, and use SCRAM-SHA-512 or OAUTHBEARER.",
     "sasl.": _SECURITY,
     "listener.name.": _SECURITY,
     "principal.builder.class": _SECURITY,
-    "delegation.token.": _SECURITY,
     "client.quota.callback.class": "no class of Java can be loaded: set quotas with kafka-configs and leave it out.",
     "host.name": "write listeners=PLAINTEXT://host:port.",
     "host": "write listeners=PLAINTEXT://host:port.",
@@ -318,6 +319,10 @@ def _canonical(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             if canonical != name and not text.strip():
                 continue
             if canonical in result and result[canonical].strip() != text.strip():
+                if BROKER_CONFIGS[canonical].sensitive:
+                    raise ConfigError(
+                        f"{spelt[canonical]} and {name} mean the same setting and differ: keep one of them."
+                    )
                 raise ConfigError(
                     f"{spelt[canonical]}={result[canonical]} and {name}={text} mean the same setting and differ: "
                     f"keep one of them, as {canonical}."

@@ -8,24 +8,32 @@ long a login is good. Rules:
 2. A listener whose protocol is SASL_PLAINTEXT or SASL_SSL has at least one mechanism; any other has none.
 3. Credentials stand in JAAS lines (KIP-85). Nothing here repeats a value of one.
 
-KIP-103 (settings of a listener), KIP-84, KIP-368.
+KIP-103 (settings of a listener), KIP-84, KIP-255, KIP-368, KIP-768.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from actors.jaas import BadJaas, options
+from actors.oauthbearer_settings import HANDLER, OAuthBearerSettings, oauthbearer_settings
+from actors.oauthbearer_settings import MECHANISM as OAUTHBEARER
+from actors.oauthbearer_settings import NAMES as OAUTHBEARER_NAMES
 from actors.settings import BROKER_CONFIGS, ConfigError
 from actors.tls_settings import NAMES, TlsSettings, tls_settings
 
 PLAIN = "PLAIN"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS = (PLAIN, *SCRAM)
+MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 """Those that are served."""
+INSTEAD = {
+    "GSSAPI": "Kerberos is not supported: write SCRAM-SHA-512 for users with passwords, or OAUTHBEARER where an identity "
+    "provider issues tokens, in",
+}
+"""Mechanism of Kafka -> why it is refused and what to use."""
 JAAS = "sasl.jaas.config"
 USER = "user_"
 """How PLAIN's options name a user: user_alice="password"."""
-OF_A_LISTENER = frozenset({JAAS, "sasl.enabled.mechanisms", "connections.max.reauth.ms", *NAMES})
+OF_A_LISTENER = frozenset({JAAS, "sasl.enabled.mechanisms", "connections.max.reauth.ms", *NAMES, *OAUTHBEARER_NAMES})
 """Settings that a listener may have of its own."""
 
 
@@ -53,6 +61,8 @@ class ListenerSecurity(NamedTuple):
     """For connections to this listener on other nodes."""
     tls: TlsSettings | None = None
     """None: bytes travel as they are."""
+    oauthbearer: OAuthBearerSettings | None = None
+    """None: nobody logs in with a token of an identity provider."""
 
     def __repr__(self) -> str:
         return f"ListenerSecurity({', '.join(self.mechanisms)})"
@@ -90,16 +100,21 @@ def listener_security(
         return key.default if found is None else key.parse(found[1])
 
     mechanisms = value("sasl.enabled.mechanisms")
-    for mechanism in mechanisms:
-        if mechanism not in MECHANISMS:
+    for mechanism in (*mechanisms, login_mechanism):
+        if mechanism and mechanism not in MECHANISMS:
+            instead = INSTEAD.get(mechanism, f"write some of {', '.join(MECHANISMS)} in")
+            wrong = "sasl.enabled.mechanisms" if mechanism in mechanisms else "that setting"
             raise ConfigError(
-                f"listener {name} has the SASL mechanism {mechanism}, which is not supported: write some of "
-                f"{', '.join(MECHANISMS)} in sasl.enabled.mechanisms."
+                f"listener {name} has the SASL mechanism {mechanism}, which is not supported: {instead} {wrong}."
             )
     if not mechanisms:
         raise ConfigError(
             f"listener {name} has no SASL mechanism: write some of {', '.join(MECHANISMS)} in sasl.enabled.mechanisms."
         )
+    for mechanism in mechanisms:
+        handler = text(HANDLER, mechanism)
+        if mechanism != OAUTHBEARER and handler is not None and handler[0].endswith(f".{mechanism.lower()}.{HANDLER}"):
+            raise ConfigError(f"{handler[0]} is not supported, since no Java class is run here: leave it out.")
     plain = _options(text, PLAIN) if PLAIN in mechanisms else {}
     return ListenerSecurity(
         mechanisms=mechanisms,
@@ -107,6 +122,7 @@ def listener_security(
         reauthentication_ms={one: value("connections.max.reauth.ms", one) for one in mechanisms},
         tls=tls,
         login=None if login_mechanism is None else _login(text, name, login_mechanism, mechanisms),
+        oauthbearer=_oauthbearer(text, name, value) if OAUTHBEARER in mechanisms else None,
     )
 
 
@@ -123,8 +139,22 @@ def _options(text: Text, mechanism: str) -> dict[str, str]:
         raise ConfigError(f"{found[0]} is not a JAAS line: {error}.") from None
 
 
+def _oauthbearer(text: Text, name: str, value: Callable[[str, str], Any]) -> OAuthBearerSettings:
+    found = text(JAAS, OAUTHBEARER)
+    # A line without the mechanism in its name may be that of PLAIN: what it says is for others.
+    own = found is not None and found[0].endswith(f".{OAUTHBEARER.lower()}.{JAAS}")
+    jaas = _options(text, OAUTHBEARER) if own else {}
+    return oauthbearer_settings(name, lambda setting: value(setting, OAUTHBEARER), jaas, found[0] if found else JAAS)
+
+
 def _login(text: Text, name: str, mechanism: str, mechanisms: tuple[str, ...]) -> Login:
     mechanism = mechanism or mechanisms[0]
+    if mechanism == OAUTHBEARER:
+        raise ConfigError(
+            f"nodes log in to each other's listener {name} with {OAUTHBEARER}, which is for clients only: write "
+            f"SCRAM-SHA-512 or PLAIN in sasl.mechanism.inter.broker.protocol (for a controllers' listener in "
+            f"sasl.mechanism.controller.protocol), and add it to the listener's sasl.enabled.mechanisms."
+        )
     if mechanism not in mechanisms:
         raise ConfigError(
             f"nodes log in to each other's listener {name} with {mechanism}, which it does not have: add {mechanism} to its "

@@ -160,6 +160,18 @@ class WorkKind(enum.Enum):
     """Compaction of logs."""
 
 
+class Download(NamedTuple):
+    """Fetch a small document. The host answers `done(token, bytes)` or `done(token, exception)`, whose text says why in a
+    few words."""
+
+    token: int
+    url: str
+    """`file://`, `http://` or `https://`"""
+    trusted: str
+    """PEM file with the certificates by which an https server is trusted. Empty: those of the system."""
+    bytes_max: int
+
+
 Owner = tuple[str, int]
 """The peer for which a job runs: host and connection. Hosts take turns, and so do the connections of a host."""
 

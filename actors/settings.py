@@ -167,6 +167,8 @@ def some_of(*names: str) -> Check:
     return Check("a list out of " + ", ".join(names), lambda value: all(part in names for part in value))
 
 
+named = Check("a name", bool)
+
 _PORT_LIST = Check(
     "NAME:PROTOCOL pairs separated by commas", lambda value: all(":" in p for p in value.split(",") if p)
 )
@@ -263,8 +265,8 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "From the name in a certificate to that of a principal: RULE:pattern/replacement/ with L or U, or DEFAULT."),
         # --- who is there, and who may do what
         _key("sasl.enabled.mechanisms", LIST, (), None,
-             "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. A listener may have its own: "
-             "listener.name.NAME.sasl.enabled.mechanisms."),
+             "SASL mechanisms of listeners with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. A listener may have "
+             "its own: listener.name.NAME.sasl.enabled.mechanisms."),
         _key("sasl.jaas.config", PASSWORD, None, None,
              "A JAAS line: users of PLAIN (user_alice=\"...\"), and name and password with which nodes log in to each "
              "other. Usually for one listener and mechanism: listener.name.NAME.MECHANISM.sasl.jaas.config."),
@@ -274,6 +276,32 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "The SASL mechanism with which nodes log in to controllers. Empty: the first of that listener."),
         _key("connections.max.reauth.ms", LONG, 0, at_least(0),
              "How long a login is good; a client has to log in anew before that (KIP-368). 0: as long as the connection."),
+        _key("sasl.oauthbearer.jwks.endpoint.url", STRING, None, None,
+             "Where the keys are that tokens are signed with, as a JWKS: file:///path, https:// or http://."),
+        _key("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, 3600000, at_least(1000),
+             "How often the keys are fetched anew. A token with an unknown key asks for it too, every 10 seconds at most."),
+        _key("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, at_least(1),
+             "Wait before keys that could not be fetched are asked for again; it doubles with each failure."),
+        _key("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10000, at_least(1), "Its longest value."),
+        _key("sasl.oauthbearer.expected.audience", LIST, None, None,
+             "Audiences of which a token has to name one. Not set: a token may not name any."),
+        _key("sasl.oauthbearer.expected.issuer", STRING, None, None, "The issuer that a token has to name."),
+        _key("sasl.oauthbearer.clock.skew.seconds", INT, 30, at_least(0),
+             "By how much the clock of the identity provider may differ."),
+        _key("sasl.oauthbearer.scope.claim.name", STRING, "scope", named, "The claim of a token with its scopes."),
+        _key("sasl.oauthbearer.sub.claim.name", STRING, "sub", named, "The claim of a token with the name of its user."),
+        _key("sasl.oauthbearer.jwt.validator.class", STRING, None, None,
+             "What Kafka calls the check of a token: its own names are accepted, and nothing else."),
+        _key("sasl.server.callback.handler.class", STRING, None, None,
+             "What Kafka calls the check of a login: for OAUTHBEARER its own names are accepted, and nothing else."),
+        _key("delegation.token.secret.key", PASSWORD, None, None,
+             "The key from which the secrets of delegation tokens are made: the same on every node. Not set: there are none."
+             " Its older name is delegation.token.master.key."),
+        _key("delegation.token.max.lifetime.ms", LONG, 604800000, at_least(1), "A delegation token's longest life."),
+        _key("delegation.token.expiry.time.ms", LONG, 86400000, at_least(1),
+             "How long a delegation token is good before it has to be renewed."),
+        _key("delegation.token.expiry.check.interval.ms", LONG, 3600000, at_least(1),
+             "How often delegation tokens whose time is over are removed."),
         _key("authorizer.class.name", STRING, "", Check(
              "org.apache.kafka.metadata.authorizer.StandardAuthorizer, or leave it out for no authorizer",
              lambda name: name in ("", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")),

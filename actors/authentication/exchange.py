@@ -1,6 +1,7 @@
 """What an exchange of SASL tokens says after each token."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, Protocol
 
 
 class Challenge(NamedTuple):
@@ -18,17 +19,45 @@ class Accepted(NamedTuple):
     """`User:name`"""
     lifetime_ms: int = 0
     """For how long its credentials are good from now on; 0: without an end."""
+    by_token: bool = False
+    """Whether they are a delegation token (KIP-48)."""
+
+
+class Calculation(NamedTuple):
+    """What to say needs a calculation that takes milliseconds: `job` runs outside the loop, and the exchange goes on with
+    `then(its result)`."""
+
+    job: Callable[[], Any]
+    then: Callable[[Any], "Said"]
+
+
+class Awaited(NamedTuple):
+    """What to say depends on something that is on its way: the exchange goes on with `then()` when `key` is signalled, or
+    after `most_ms`."""
+
+    key: Hashable
+    most_ms: int
+    then: Callable[[], "Said"]
+
+
+Said = Challenge | Accepted | Calculation | Awaited
 
 
 class Rejected(Exception):
     """The peer is not who it says it is, or says nothing that can be read.
 
-    The text is for the log of this node. It names no secret. The peer learns only that its credentials are not valid."""
+    The text is for the log of this node. It names no secret. The peer learns only that its credentials are not valid, or
+    `told`, where its mechanism says in which words."""
+
+    def __init__(self, why: str, told: str | None = None) -> None:
+        super().__init__(why)
+        self.told = told
 
 
 class Exchange(Protocol):
     """One mechanism on one connection, on the side that is asked."""
 
-    def respond(self, token: bytes) -> Challenge | Accepted:
-        """The answer to the peer's next token. Raises Rejected; the exchange is over then."""
+    def respond(self, token: bytes) -> Said:
+        """The answer to the peer's next token. Raises Rejected, as `then` of a Calculation and of an Awaited does; the
+        exchange is over then."""
         ...

@@ -6,6 +6,8 @@ This file alone decides whether a proof is right. Rules:
    learns from the exchange which users there are.
 2. The server's nonce is fresh in every exchange, so an exchange that somebody has recorded is worth nothing.
 3. Channel binding is not supported: a peer that asks for it is rejected.
+4. With the extension `tokenauth=true` the user name is the id of a delegation token, and its secret the password (KIP-48).
+   Who logs in so is the token's owner, for as long as the token is good.
 """
 
 import base64
@@ -17,7 +19,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from actors.authentication.exchange import Accepted, Challenge, Rejected
+from actors.authentication.exchange import Accepted, Calculation, Challenge, Rejected, Said
 
 ITERATIONS_MIN = 4096
 ITERATIONS_MAX = 16384
@@ -66,8 +68,20 @@ def salted(mechanism: Mechanism, password: str, salt: bytes, iterations: int) ->
     return hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
 
 
+class TokenLogin(NamedTuple):
+    """A delegation token, for somebody who logs in with it (KIP-48)."""
+
+    owner: str
+    """The principal that its holder is: `User:name`"""
+    good_for_ms: Callable[[], int]
+    """How long it is good from now on; 0 or less: it has expired."""
+    credential: Callable[[], Credential]
+    """Calculates what the proof is checked against. It may take milliseconds, and may be called by any thread."""
+
+
 _FIRST = re.compile(
-    r"(?P<header>(?P<binding>[nyp][^,]*),(?P<acts_as>(?:a=[^,]+)?),)(?P<bare>n=(?P<name>[^,]+),r=(?P<nonce>[!-+\--~]+)(?:,.*)?)"
+    r"(?P<header>(?P<binding>[nyp][^,]*),(?P<acts_as>(?:a=[^,]+)?),)"
+    r"(?P<bare>n=(?P<name>[^,]+),r=(?P<nonce>[!-+\--~]+)(?P<more>(?:,.*)?))"
 )
 _FINAL = re.compile(r"(?P<bare>c=(?P<header>[^,]+),r=(?P<nonce>[^,]+)(?:,.*)?),p=(?P<proof>[^,]+)")
 
@@ -76,16 +90,24 @@ class Scram:
     """One exchange: the peer's first message, and its proof."""
 
     def __init__(
-        self, mechanism: Mechanism, credential_of: Callable[[str], Credential | None], nonce: bytes, secret: bytes
+        self,
+        mechanism: Mechanism,
+        credential_of: Callable[[str], Credential | None],
+        nonce: bytes,
+        secret: bytes,
+        token_of: Callable[[str], TokenLogin | None] = lambda id: None,
     ) -> None:
-        """`nonce`: fresh random bytes, 16 or more. `secret`: of this node, for the salts of users that do not exist."""
+        """`nonce`: fresh random bytes, 16 or more. `secret`: of this node, for the salts of users that do not exist.
+        `token_of`: the delegation token with an id."""
         self._mechanism = mechanism
         self._credential_of = credential_of
+        self._token_of = token_of
+        self._token: TokenLogin | None = None
         self._nonce = nonce.hex()
         self._secret = secret
-        self._next = self._first
+        self._next: Callable[[str], Said] = self._first
 
-    def respond(self, token: bytes) -> Challenge | Accepted:
+    def respond(self, token: bytes) -> Said:
         """The answer to the first message or to the proof. Raises Rejected."""
         if len(token) > TOKEN_BYTES_MAX:
             raise Rejected(f"a SCRAM message of {len(token)} bytes")
@@ -95,7 +117,7 @@ class Scram:
             raise Rejected("a SCRAM message that is not UTF-8") from None
         return self._next(text)
 
-    def _first(self, text: str) -> Challenge | Accepted:
+    def _first(self, text: str) -> Said:
         match = _FIRST.fullmatch(text)
         if match is None:
             raise Rejected("a first SCRAM message that cannot be read")
@@ -104,18 +126,31 @@ class Scram:
         self._name = _unescaped(match["name"])
         if match["acts_as"] and _unescaped(match["acts_as"][2:]) != self._name:
             raise Rejected(f"user {self._name!r} may not act as another")
-        found = self._credential_of(self._name)
-        self._known = found is not None
-        self._credential = self._invented() if found is None else found
         self._header = match["header"]
         self._whole_nonce = match["nonce"] + self._nonce
+        self._bare = match["bare"]
+        if not _with_token(match["more"]):
+            return self._challenge(self._credential_of(self._name))
+        self._token = token = self._token_of(self._name)
+        if token is None:
+            return self._challenge(None)
+        self._next = self._early
+        return Calculation(token.credential, self._calculated)
+
+    def _calculated(self, result: object) -> Said:
+        if not isinstance(result, Credential):
+            raise Rejected(f"the login with the token {self._name!r} could not be checked")
+        return self._challenge(result)
+
+    def _challenge(self, found: Credential | None) -> Said:
+        self._known = found is not None
+        self._credential = self._invented() if found is None else found
         salt = base64.b64encode(self._credential.salt).decode()
         self._told = f"r={self._whole_nonce},s={salt},i={self._credential.iterations}"
-        self._bare = match["bare"]
         self._next = self._final
         return Challenge(self._told.encode())
 
-    def _final(self, text: str) -> Challenge | Accepted:
+    def _final(self, text: str) -> Said:
         self._next = self._over
         match = _FINAL.fullmatch(text)
         if match is None:
@@ -134,9 +169,17 @@ class Scram:
         if not hmac.compare_digest(key, self._credential.stored_key) or not self._known:
             raise Rejected(f"a wrong password, or an unknown user: {self._name!r}")
         verdict = base64.b64encode(hashed(self._mechanism, self._credential.server_key, said))
-        return Accepted(b"v=" + verdict, f"User:{self._name}")
+        if self._token is None:
+            return Accepted(b"v=" + verdict, f"User:{self._name}")
+        good_for_ms = self._token.good_for_ms()
+        if good_for_ms <= 0:
+            raise Rejected(f"the delegation token {self._name!r} has expired")
+        return Accepted(b"v=" + verdict, self._token.owner, good_for_ms, by_token=True)
 
-    def _over(self, text: str) -> Challenge | Accepted:
+    def _early(self, text: str) -> Said:
+        raise Rejected("a SCRAM message before the answer to the one before")
+
+    def _over(self, text: str) -> Said:
         raise Rejected("a SCRAM message after the last")
 
     def _invented(self) -> Credential:
@@ -155,6 +198,12 @@ def _bytes(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise Rejected("a SCRAM message with a field that is not Base64") from None
+
+
+def _with_token(more: str) -> bool:
+    """Whether the extensions of a first message say that the user name is the id of a delegation token."""
+    found = dict(part.partition("=")[::2] for part in more.split(",") if part)
+    return found.get("tokenauth", "").lower() == "true"
 
 
 def _unescaped(name: str) -> str:

@@ -6,6 +6,7 @@ branch elsewhere.
 
 from typing import Any, NamedTuple
 
+from actors.authentication.delegation_tokens import TokenKey, token_key
 from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
 from actors.quotas.rates import Window
 
@@ -52,6 +53,14 @@ class Options(NamedTuple):
     snapshot_interval_ms: tuple[int, int] = (3_600_000, 36_000_000)
     mutation_window: Window = Window(11, 1000)
     """For how long a client may save up changes that its quota allows."""
+    token_key: TokenKey | None = None
+    """None: there are no delegation tokens."""
+    token_lifetime_ms: int = 604_800_000
+    """A token's last time, counted from its creation."""
+    token_expiry_ms: int = 86_400_000
+    """How long a token is good when it is created or renewed."""
+    token_sweep_ms: int = 3_600_000
+    """The interval at which tokens whose time is over are removed."""
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
@@ -101,5 +110,9 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         mutation_window=Window(
             config.value("controller.quota.window.num"), 1000 * config.value("controller.quota.window.size.seconds")
         ),
+        token_key=token_key(config.value("delegation.token.secret.key")),
+        token_lifetime_ms=config.value("delegation.token.max.lifetime.ms"),
+        token_expiry_ms=config.value("delegation.token.expiry.time.ms"),
+        token_sweep_ms=config.value("delegation.token.expiry.check.interval.ms"),
         topic_defaults=tuple(defaults),
     )

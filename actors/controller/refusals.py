@@ -133,14 +133,17 @@ REFUSALS: dict[str, Refusal] = {
         error_code=int(code)
     ),
     "CreateAcls": _create_acls,
+    "CreateDelegationToken": _top("CreateDelegationToken"),
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
     "DeleteAcls": _delete_acls,
     "DeleteTopics": _delete_topics,
     "ElectLeaders": _top("ElectLeaders"),
     "Envelope": _top("Envelope"),
+    "ExpireDelegationToken": _top("ExpireDelegationToken"),
     "IncrementalAlterConfigs": _alter_configs("IncrementalAlterConfigs"),
     "ListPartitionReassignments": _top("ListPartitionReassignments"),
+    "RenewDelegationToken": _top("RenewDelegationToken"),
     "UnregisterBroker": _top("UnregisterBroker"),
     "UpdateFeatures": _top("UpdateFeatures"),
 }

@@ -168,6 +168,8 @@ class Soft:
         """What clients have left of their quotas of changes."""
         self.topic_configs: list[Any] | None = None
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
+        self.token_ids: dict[bytes, str] = {}
+        """Secret of a delegation token -> its id, as far as they were computed (delegation_tokens.py)."""
         self._usable: Usable | None = None
 
     def changed(self) -> None:

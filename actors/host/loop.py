@@ -268,6 +268,8 @@ class Loop:
             self._syncs.submit(sync)
         for work in effects.work:
             self._syncs.work(work)
+        for document in effects.download:
+            self._syncs.download(document)
         for wanted in effects.dial:
             self._dials[wanted.conn] = self._loop.create_task(
                 self._dial(wanted), name=f"dial-{wanted.host}:{wanted.port}"

@@ -61,6 +61,11 @@ def _agree_settings(plan: Plan, common: Mapping[str, str]) -> None:
             if name == METRICS and any(other.config.value(name) == common[spelt].strip() for other in plan.members):
                 continue  # each node has a port of its own, counted up from the given one
             have = member.config.given.get(name, "its default")
+            if BROKER_CONFIGS[name].sensitive:
+                raise ConfigError(
+                    f"{plan.directory} holds a cluster, and {member.name}.properties has another {spelt}: edit the "
+                    f".properties files there, or take another --dir."
+                )
             raise ConfigError(
                 f"{plan.directory} holds a cluster, and {member.name}.properties has {have} for {spelt}, not "
                 f"{common[spelt]}: edit the .properties files there, or take another --dir."

@@ -21,8 +21,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from actors.host.disk import LocalFile
+from actors.host.download import begin
 from actors.host.workers import Workers
-from actors.ports import DiskFailed, DiskFull, Sync, SyncClass, Work
+from actors.ports import DiskFailed, DiskFull, Download, Sync, SyncClass, Work
 from fastpath.flusher import Flusher
 
 
@@ -153,6 +154,10 @@ class Syncs:
     def work(self, work: Work) -> None:
         """Start a job."""
         self._workers.submit(work)
+
+    def download(self, wanted: Download) -> None:
+        """Start to fetch a document."""
+        begin(wanted, self._ended)
 
     def _ended(self, token: int, result: object) -> None:
         self._done.append((token, result))

@@ -55,6 +55,7 @@ Broker = BrokerSet
 TOPIC_RESOURCE = 2
 """The resource type of topics in configurations (A35)."""
 
+TOKEN = "token"
 RULES = ("acl", "acl_id")
 """The kinds of entities that are access rules: the drafts' have no id, those of released Kafka have one."""
 RULE_FIELDS = (
@@ -141,6 +142,8 @@ class Image(Columns):
         """(kind, key) -> EntitySet"""
         self.rules = RuleIndex()
         """The access rules among the entities, under the same keys"""
+        self.tokens: dict[str, EntitySet] = {}
+        """The delegation tokens among the entities, by id"""
         self._by_name: dict[str, int] = {}
         self._by_id: dict[bytes, int] = {}
         self._dotted: dict[str, tuple[str, ...]] = {}
@@ -434,6 +437,8 @@ class Image(Columns):
         if op.kind in RULES:
             fields = dict(op.fields)
             self._set(offset, self.rules, key, Rule(*(fields[name] for name in RULE_FIELDS)))  # type: ignore[arg-type]
+        elif op.kind == TOKEN:
+            self._set(offset, self.tokens, op.key[0], op)
         self._set(offset, self.entities, key, op)
         return Delta(entities=(op.kind,))
 
@@ -441,6 +446,8 @@ class Image(Columns):
         key = (op.kind, op.key)
         if op.kind in RULES:
             self._set(offset, self.rules, key, None)
+        elif op.kind == TOKEN:
+            self._set(offset, self.tokens, op.key[0], None)
         self._set(offset, self.entities, key, None)
         return Delta(entities=(op.kind,))
 

@@ -94,6 +94,7 @@ class Node:
         self.quorum.recover()
         for role in self._roles:
             role.start()
+        self.dispatch.start()
         for listener in self.config.listeners:
             if Listener(listener.kind) in (Listener.CONTROLLER, Listener.CONTROL_PLANE):
                 self.requests.listen(listener.name)
@@ -202,11 +203,11 @@ class Node:
         """What has gathered leaves; the next turn begins with nothing."""
         inbound, outbound = self.requests.taken(), self.channels.taken()
         listens = self.requests.taken_listens()
-        syncs, works = self.runtime.taken()
+        syncs, works, downloads = self.runtime.taken()
         stop = self.runtime.stopped
         sends = [*outbound.sends, *inbound.sends] if outbound.sends else inbound.sends
         decided = inbound.closes or inbound.pauses or inbound.resumes or outbound.dials or outbound.closes
-        if not (decided or listens or syncs or works or stop):
+        if not (decided or listens or syncs or works or downloads or stop):
             return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
@@ -220,5 +221,6 @@ class Node:
             close=[*outbound.closes, *inbound.closes],
             pause=inbound.pauses,
             resume=inbound.resumes,
+            download=downloads,
             stop=stop,
         )

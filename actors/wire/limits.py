@@ -21,6 +21,7 @@ with all of them."""
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
     "AlterUserScramCredentials": 1_000,  # decided in one go, 15 microseconds each
+    "CreateDelegationToken": 1_000,  # renewers: the controller takes a hundred
     "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
     "Fetch": FETCH_MAX,
     **dict.fromkeys(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -89,10 +89,13 @@ class Java:
     def __init__(self, libs: Path) -> None:
         self.libs = libs
 
-    def run(self, main: str, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        """Run a tool and return its standard output. An error of the tool fails the test."""
+    def run(
+        self, main: str, *arguments: str, stdin: str = "", check: bool = True, properties: Mapping[str, str] = {}
+    ) -> str:
+        """Run a tool and return its standard output. An error of the tool fails the test. `properties`: of the JVM."""
+        given = [f"-D{name}={value}" for name, value in properties.items()]
         done = subprocess.run(
-            ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{self.libs}/*", main, *arguments],
+            ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", *given, "-cp", f"{self.libs}/*", main, *arguments],
             input=stdin,
             capture_output=True,
             text=True,

@@ -266,6 +266,8 @@ class Process:
                 world.random.randint(100, 3000),
                 lambda work=work: self._done(life, work.token, lambda: to_end(work.job)),
             )
+        for wanted in effects.download:
+            world.after(1000, lambda wanted=wanted: self._done(life, wanted.token, lambda: OSError("no network")))
         for dial in effects.dial:
             world.dial(self, dial.conn, dial.host, dial.port)
         self.listening.update(effects.listen)

@@ -32,6 +32,10 @@ ADDED = {
     "R113": 8,
     "R827": 1,
     "R714": 8,
+    "R048": 8,
+    "R373": 2,
+    "R255": 4,
+    "R768": 7,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")

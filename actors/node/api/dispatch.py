@@ -26,6 +26,7 @@ from actors.wire.errors import WireError
 
 API_VERSIONS = 18
 CLIENT, INTER_BROKER, CONTROLLER = Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER
+BROKERS_OWN = (CLIENT, INTER_BROKER, Listener.CONTROL_PLANE)
 WRITES_NOTHING = Subject.NOTHING
 """Module names, because every request uses them and the look-up of an enum member costs more."""
 
@@ -49,6 +50,13 @@ class Dispatch:
         self.controller = controller
         self._quotas = None if broker is None else broker.quotas
         self.forwarder = Forwarder(runtime, requests, channels, self.admitted)
+
+    def start(self) -> None:
+        """The node starts: logins prepare what they need."""
+        for context, kinds in ((self.broker, BROKERS_OWN), (self.controller, (CONTROLLER,))):
+            if context is not None:
+                names = [one.name for one in self.runtime.config.listeners if Listener(one.kind) in kinds]
+                context.logins.start(names)
 
     def admitted(self, connection: Connection, api_key: int) -> bool:
         """Whether a request may be looked at, or be answered later on; if not, its connection is closed."""
@@ -104,6 +112,7 @@ class Dispatch:
             connection.peer_host,
             connection.principal,
             frame,
+            connection.by_token,
         )
         try:
             if version == header.api_version:

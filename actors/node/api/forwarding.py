@@ -31,10 +31,11 @@ Finish = Callable[[Buffer], Buffer]
 """What leaves of an answer, header and body."""
 
 
-def principal_bytes(principal: str) -> bytes:
-    """`Type:name` as DefaultPrincipalData version 0 behind its version number."""
+def principal_bytes(principal: str, by_token: bool) -> bytes:
+    """`Type:name`, and whether it has logged in with a delegation token, as DefaultPrincipalData version 0 behind its
+    version number."""
     kind, _, name = principal.partition(":")
-    data = message("DefaultPrincipalData")(type=kind, name=name, token_authenticated=False)
+    data = message("DefaultPrincipalData")(type=kind, name=name, token_authenticated=by_token)
     return PRINCIPAL_VERSION + encode(data, 0)
 
 
@@ -76,7 +77,7 @@ class Forwarder:
             return
         envelope = message("EnvelopeRequest")(
             request_data=bytes(call.frame),
-            request_principal=principal_bytes(call.principal),
+            request_principal=principal_bytes(call.principal, call.by_token),
             client_host_address=address_bytes(call.client_host),
         )
         self._try(slot, call.api_key, envelope, self._runtime.now.mono_ms + FORWARD_MS_MAX, finish)

@@ -1,17 +1,28 @@
 """Logins of peers: which mechanisms a listener has, and against what a peer's tokens are checked.
 
 This file alone decides where a mechanism finds its users: PLAIN in the configuration of the listener, SCRAM in the metadata
-that this node has replayed. KIP-43, KIP-84, KIP-368.
+that this node has replayed, OAUTHBEARER in tokens whose keys an identity provider publishes.
+KIP-43, KIP-84, KIP-255, KIP-368.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+from actors.authentication.delegation_tokens import token_key
 from actors.authentication.exchange import Exchange
+from actors.authentication.oauthbearer import OAuthBearer
 from actors.authentication.plain import Plain
-from actors.authentication.scram import Credential, Mechanism, Scram
+from actors.authentication.scram import Credential, Mechanism, Scram, TokenLogin, hashed
+from actors.config import ConfigError
 from actors.metadata.image import Image
 from actors.node.runtime.runtime import Runtime
+from actors.oauthbearer_settings import MECHANISM as OAUTHBEARER
 
+if TYPE_CHECKING:
+    from actors.node.api.key_sets import KeySets
+
+TOKENS_REMEMBERED_MAX = 1000
 SCRAM = {mechanism.sasl_name: mechanism for mechanism in Mechanism}
 
 
@@ -24,7 +35,28 @@ class Logins:
         self._image = image
         self._secret = b""
         """For the salts of users that do not exist; of this process."""
+        self._key_sets: dict[str, KeySets] = {}
+        """Of the listeners that take tokens of an identity provider."""
+        self.token_key = token_key(runtime.config.value("delegation.token.secret.key"))
+        """None: there are no delegation tokens."""
+        self._of_token = lru_cache(TOKENS_REMEMBERED_MAX)(self.token_key.credential) if self.token_key else None
+        """What logins with delegation tokens are checked against."""
         self.delay_ms: int = runtime.config.value("connection.failed.authentication.delay.ms")
+
+    def start(self, listeners: Sequence[str]) -> None:
+        """Begin to fetch what logins on these listeners need."""
+        for name in listeners:
+            settings = self._runtime.config.security[name].oauthbearer
+            if settings is not None:
+                try:
+                    from actors.node.api.key_sets import KeySets  # it needs PyJWT, which few nodes do
+                except ImportError:
+                    raise ConfigError(
+                        f"listener {name} takes tokens (OAUTHBEARER), for which `pip install rayft[oauth]` is needed: "
+                        f"install it, or take the mechanism out of sasl.enabled.mechanisms."
+                    ) from None
+                self._key_sets[name] = KeySets(self._runtime, name, settings)
+                self._key_sets[name].fetch()
 
     def mechanisms(self, listener: str) -> Sequence[str]:
         """The SASL mechanisms of a listener. Empty: nobody logs in there."""
@@ -34,6 +66,9 @@ class Logins:
         """An exchange of one of the listener's mechanisms."""
         if mechanism in SCRAM:
             return self._scram(SCRAM[mechanism])
+        if mechanism == OAUTHBEARER:
+            keys = self._key_sets[listener]
+            return OAuthBearer(keys.check, keys.at_last)
         return Plain(self._runtime.config.security[listener].passwords.get)
 
     def good_for_ms(self, listener: str, mechanism: str) -> int:
@@ -56,4 +91,25 @@ class Logins:
                 fields["iterations"],  # type: ignore[arg-type]
             )
 
-        return Scram(mechanism, credential_of, random.uuid() + random.uuid(), self._secret)
+        return Scram(
+            mechanism,
+            credential_of,
+            random.uuid() + random.uuid(),
+            self._secret,
+            lambda id: self._token(mechanism, id),
+        )
+
+    def _token(self, mechanism: Mechanism, id: str) -> TokenLogin | None:
+        calculate, found = self._of_token, self._image().tokens.get(id)
+        if calculate is None or found is None:
+            return None
+        fields: dict[str, Any] = dict(found.fields)
+        ends_ms = min(fields["expiration_timestamp"], fields["max_timestamp"])
+        salt = hashed(mechanism, self._secret, id.encode())[
+            :20
+        ]  # the same in each login, so that it is calculated once
+        return TokenLogin(
+            fields["owner"],
+            lambda: ends_ms - self._runtime.now.wall_ms,
+            lambda: calculate(id, mechanism, salt),
+        )

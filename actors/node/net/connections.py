@@ -76,6 +76,7 @@ class Connection:
 
     __slots__ = (
         "apis",
+        "by_token",
         "closed",
         "congested",
         "exchange",
@@ -117,6 +118,8 @@ class Connection:
         self.peer_host = peer_host
         self.peer_port = peer_port
         self.principal = ANONYMOUS
+        self.by_token = False
+        """Whether its peer has logged in with a delegation token (KIP-48)."""
         self.mechanism = ""
         """The SASL mechanism that its peer has chosen. Empty: none yet."""
         self.exchange: Exchange | None = None

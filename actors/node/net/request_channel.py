@@ -98,10 +98,11 @@ class RequestChannel:
             connection.principal = principal
         self.connections.opened(connection)
 
-    def identified(self, connection: Connection, principal: str, expires_ms: int) -> None:
+    def identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool = False) -> None:
         """The peer of a connection has said who it is: from now on it is served. `expires_ms`: until when, in monotonic
-        time; 0: as long as the connection."""
+        time; 0: as long as the connection. `by_token`: it has logged in with a delegation token."""
         connection.principal = principal
+        connection.by_token = by_token
         connection.expires_ms = expires_ms
         connection.apis = self._served[connection.kind]
 

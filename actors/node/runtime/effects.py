@@ -8,7 +8,7 @@ putting the frame into an earlier turn's effects. Nothing here is a callback; an
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.ports import Buffer, Sync, Work
+from actors.ports import Buffer, Download, Sync, Work
 
 
 class Dial(NamedTuple):
@@ -45,6 +45,7 @@ class Effects(NamedTuple):
     """After what was sent to it in this turn has been handed to the kernel."""
     pause: Sequence[int] = ()
     resume: Sequence[int] = ()
+    download: Sequence[Download] = ()
     stop: Stop | None = None
 
 

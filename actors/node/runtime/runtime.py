@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from actors.config import NodeConfig
 from actors.node.runtime.effects import Stop
 from actors.node.runtime.waiting import Waiting
-from actors.ports import Disk, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
+from actors.ports import Disk, Download, File, Now, Owner, Random, Sync, SyncClass, Work, WorkKind
 
 
 class Log(Protocol):
@@ -35,6 +35,7 @@ class Runtime:
         self.waiting = Waiting(stopwatch)
         self.syncs: list[Sync] = []
         self.works: list[Work] = []
+        self.downloads: list[Download] = []
         """What this turn wants done outside the loop."""
         self.stopped: Stop | None = None
         """Why the node ends after this turn; the first reason stands."""
@@ -62,6 +63,11 @@ class Runtime:
         """Run `job` outside the loop; `then(result)` or `then(exception)` in a later turn."""
         self.works.append(Work(self._token(then), job, kind, owner))
 
+    def download(self, url: str, trusted: str, bytes_max: int, then: Callable[[Any], None]) -> None:
+        """Fetch a document of at most `bytes_max` bytes; `then(bytes)` or `then(exception)` in a later turn. `trusted`: PEM
+        file for an https server; empty: what the system trusts."""
+        self.downloads.append(Download(self._token(then), url, trusted, bytes_max))
+
     def done(self, token: int, result: object) -> None:
         """A sync or a job has ended; `result` is its value or the exception."""
         self._completions.append((token, result))
@@ -79,10 +85,12 @@ class Runtime:
         if self.stopped is None:
             self.stopped = Stop(code, sentence)
 
-    def taken(self) -> tuple[list[Sync], list[Work]]:
+    def taken(self) -> tuple[list[Sync], list[Work], list[Download]]:
         """What this turn wants done outside; the next one begins with nothing."""
-        found = self.syncs, self.works
+        found = self.syncs, self.works, self.downloads
         self.syncs, self.works = [], []
+        if self.downloads:
+            self.downloads = []
         return found
 
     def _token(self, then: Callable[[Any], None]) -> int:

@@ -86,9 +86,10 @@ class SecureCluster:
         return any(words in log.read_text() for log in self.logs)
 
     def stop(self) -> None:
-        for process in reversed(self.processes):
+        for process in reversed(
+            self.processes
+        ):  # a broker whose controller has gone before it waits for its lease to end
             process.terminate()
-        for process in self.processes:
             process.wait(timeout=30)
 
 

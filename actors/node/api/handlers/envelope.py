@@ -37,7 +37,7 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
     if version not in api.versions:
         return _error(ErrorCode.UNSUPPORTED_VERSION)
     try:
-        principal = _principal(request.request_principal)
+        principal, by_token = _principal(request.request_principal)
     except (WireError, ValueError):
         return _error(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
     try:
@@ -56,6 +56,7 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
             client_host=host,
             principal=principal,
             frame=frame,
+            by_token=by_token,
             forwarded=True,
         ),
     )
@@ -71,13 +72,14 @@ def unwrap(context: ControllerContext, request: Any, call: Call) -> Answer:
     return mapped(answer, wrap)
 
 
-def _principal(data: Any) -> str:
-    """`Type:name` out of the bytes of a DefaultPrincipalData behind its version; null: anonymous."""
+def _principal(data: Any) -> tuple[str, bool]:
+    """`Type:name`, and whether it has logged in with a delegation token, out of the bytes of a DefaultPrincipalData behind
+    its version; null: anonymous."""
     if data is None:
-        return "User:ANONYMOUS"
+        return "User:ANONYMOUS", False
     version = int.from_bytes(data[:2], "big", signed=True)
     told, _ = decode("DefaultPrincipalData", version, memoryview(data), 2)
-    return f"{told.type}:{told.name}"
+    return f"{told.type}:{told.name}", told.token_authenticated
 
 
 def _error(code: ErrorCode) -> Done:

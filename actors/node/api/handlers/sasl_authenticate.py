@@ -6,14 +6,17 @@ passwords needs that time, and a connection, for each. The answer says nothing t
 Errors: 34 ILLEGAL_SASL_STATE (no SaslHandshake before), 58 SASL_AUTHENTICATION_FAILED.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from actors.authentication.exchange import Accepted, Rejected
+from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Exchange, Rejected, Said
 from actors.node.api.contexts import Context
 from actors.node.api.table import rpc
 from actors.node.net.connections import ANONYMOUS, Connection
-from actors.node.runtime.answers import Answer, Close, Done, Last, Parked
+from actors.node.runtime.answers import Answer, Close, Done, Last, Later, Parked
 from actors.node.runtime.calls import Call, Lane, Listener
+from actors.ports import WorkKind
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
@@ -33,31 +36,57 @@ def sasl_authenticate(context: Context, request: Any, call: Call) -> Answer:
         text = "SaslAuthenticate request received, and no SaslHandshake before it"
         reply = kind(error_code=code, error_message=text, auth_bytes=b"")
         return Done(reply) if not context.logins.mechanisms(call.listener_name) else Last(reply, text)
+    token = bytes(request.auth_bytes)
+    return _said(context, call, connection, exchange, lambda: exchange.respond(token))
+
+
+def _said(context: Context, call: Call, connection: Connection, exchange: Exchange, say: Callable[[], Said]) -> Answer:
+    """The answer to what the exchange says, now or when it can say something."""
     try:
-        said = exchange.respond(bytes(request.auth_bytes))
-        if isinstance(said, Accepted) and connection.principal not in (ANONYMOUS, said.principal):
-            raise Rejected(f"{connection.principal} may not become {said.principal} on the same connection")
+        if connection.exchange is not exchange:
+            raise Rejected("another login began before the one before had ended")
+        said = say()
+        if isinstance(said, Accepted):
+            who, before = (said.principal, said.by_token), (connection.principal, connection.by_token)
+            if connection.principal != ANONYMOUS and who != before:
+                raise Rejected(f"{connection.principal} may not become {said.principal} on the same connection")
     except Rejected as rejected:
         connection.exchange = None
-        return _failed(context, connection, str(rejected))
-    if not isinstance(said, Accepted):
+        return _failed(context, connection, rejected)
+    again = partial(_said, context, call, connection, exchange)
+    if isinstance(said, Calculation):
+        calculation = said
+        return Later(said.job, lambda result: again(lambda: calculation.then(result)), WorkKind.RECORDS)
+    if isinstance(said, Awaited):
+        awaited = said
+        deadline_ms = context.runtime.now.mono_ms + awaited.most_ms
+        return Parked((awaited.key,), deadline_ms, lambda expired: again(awaited.then))
+    if isinstance(said, Challenge):
+        kind = message("SaslAuthenticateResponse")
         return Done(kind(error_code=ErrorCode.NONE, error_message=None, auth_bytes=said.token))
     connection.exchange = None
+    return _accepted(context, call, connection, said)
+
+
+def _accepted(context: Context, call: Call, connection: Connection, said: Accepted) -> Answer:
+    kind = message("SaslAuthenticateResponse")
     good_for_ms = context.logins.good_for_ms(call.listener_name, connection.mechanism)
     if said.lifetime_ms:
         good_for_ms = min(good_for_ms or said.lifetime_ms, said.lifetime_ms)
     expires_ms = context.runtime.now.mono_ms + good_for_ms if good_for_ms else 0
-    context.requests.identified(connection, said.principal, expires_ms)
+    context.requests.identified(connection, said.principal, expires_ms, said.by_token)
     lifetime_ms = good_for_ms if call.api_version >= LIFETIME_FROM else 0
     return Done(
         kind(error_code=ErrorCode.NONE, error_message=None, auth_bytes=said.token, session_lifetime_ms=lifetime_ms)
     )
 
 
-def _failed(context: Context, connection: Connection, why: str) -> Answer:
+def _failed(context: Context, connection: Connection, rejected: Rejected) -> Answer:
     kind = message("SaslAuthenticateResponse")
-    text = f"Authentication failed due to invalid credentials with SASL mechanism {connection.mechanism}"
+    text = (
+        rejected.told or f"Authentication failed due to invalid credentials with SASL mechanism {connection.mechanism}"
+    )
     reply = kind(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text, auth_bytes=b"")
-    last = Last(reply, f"its login failed: {why}")
+    last = Last(reply, f"its login failed: {rejected}")
     deadline_ms = context.runtime.now.mono_ms + context.logins.delay_ms
     return Parked((), deadline_ms, lambda expired: last) if context.logins.delay_ms else last

@@ -18,6 +18,7 @@ from typing import Any
 
 from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN, without_effect
+from actors.controller.delegation_tokens import sweep_tokens
 from actors.controller.mutations import MutationQuota
 from actors.controller.options import options
 from actors.controller.portions import Cut
@@ -152,6 +153,7 @@ class ControllerRole:
         self._schedule_rebalance(now)
         self._controllers = self._quorum_ids()
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
+        self._schedule_sweep(epoch)
         if self.image.feature(METADATA_FORMAT) == 0:
             first = [FeatureSet(METADATA_FORMAT, level)]
             if self._transaction_version:
@@ -413,6 +415,19 @@ class ControllerRole:
             result = elections.rebalance(self.state(), soft.rebalance_row)
             self._apply(result)
             soft.rebalance_row = result.reply
+
+    def _schedule_sweep(self, epoch: int) -> None:
+        """Look for delegation tokens whose time is over, for as long as this controller is the active one."""
+        if self.options.token_key is not None:
+            due_ms = self._runtime.now.mono_ms + self.options.token_sweep_ms
+            self._runtime.waiting.timers.at(due_ms, lambda: self._sweep(epoch))
+
+    def _sweep(self, epoch: int) -> None:
+        if self.active and self.epoch == epoch:
+            gone = self._run(sweep_tokens, None).ops
+            for op in gone:
+                self._runtime.log.info(f"removed the delegation token {op.key[0]}, whose time is over")
+            self._schedule_sweep(epoch)
 
     # ---- writing
 

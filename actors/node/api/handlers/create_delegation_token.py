@@ -1,0 +1,41 @@
+"""CreateDelegationToken 1-3 (KIP-48; from version 3 for another owner, KIP-373).
+
+Brokers pass it on; the active controller does it (`controller/delegation_tokens.py`). For another owner than oneself one
+needs CREATE_TOKENS on that user.
+Errors: 42, 44, 61, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, 65 DELEGATION_TOKEN_AUTHORIZATION_FAILED, 67; 41 NOT_CONTROLLER
+on a standby.
+"""
+
+from functools import partial
+from typing import Any
+
+from actors.authorization.resources import Operation, Resource
+from actors.controller.delegation_tokens import create_token, not_created, owner_of
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.api.token_requests import may_ask
+from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+
+KEY, NAME, VERSIONS = 38, "CreateDelegationToken", range(1, 4)
+REFUSED, DENIED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+
+
+@rpc(KEY, NAME, VERSIONS, listeners=[Listener.CONTROLLER], enveloped=True)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    owner = owner_of(request, call.principal)
+    if not may_ask(context, call):
+        return Done(not_created(REFUSED, owner, call.principal))
+    if owner != call.principal and not context.authorizer.allowed(call, Operation.CREATE_TOKENS, Resource.USER, owner):
+        return Done(not_created(DENIED, owner, call.principal))
+    return context.role.submit(partial(create_token, requester=call.principal), request, call)
+
+
+@rpc(KEY, NAME, VERSIONS, listeners=[Listener.CLIENT], writes=Subject.METADATA)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    if not may_ask(context, call):
+        return Done(not_created(REFUSED, owner_of(request, call.principal), call.principal))
+    return Forward()

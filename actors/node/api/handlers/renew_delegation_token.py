@@ -1,0 +1,39 @@
+"""RenewDelegationToken 1-2 (KIP-48): a later expiry time.
+
+Brokers pass it on; the active controller does it (`controller/delegation_tokens.py`). A token's owner and its renewers need
+no right for it.
+Errors: 61, 62, 63, 64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, 66; 41 NOT_CONTROLLER on a standby.
+"""
+
+from functools import partial
+from typing import Any
+
+from actors.controller.delegation_tokens import renew_token
+from actors.node.api.contexts import BrokerContext, ControllerContext
+from actors.node.api.table import rpc
+from actors.node.api.token_requests import may_ask
+from actors.node.runtime.answers import Answer, Done, Forward
+from actors.node.runtime.calls import Call, Listener, Subject
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+KEY, NAME, VERSIONS = 39, "RenewDelegationToken", range(1, 3)
+
+
+@rpc(KEY, NAME, VERSIONS, listeners=[Listener.CONTROLLER], enveloped=True)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    if not may_ask(context, call):
+        return _not_allowed()
+    return context.role.submit(partial(renew_token, requester=call.principal), request, call)
+
+
+@rpc(KEY, NAME, VERSIONS, listeners=[Listener.CLIENT], writes=Subject.METADATA)
+def forward(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker."""
+    return Forward() if may_ask(context, call) else _not_allowed()
+
+
+def _not_allowed() -> Done:
+    code = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    return Done(message("RenewDelegationTokenResponse")(error_code=int(code), expiry_timestamp_ms=-1))
