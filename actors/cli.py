@@ -87,6 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     identity = commands.add_parser("random-id", help="print a new id, for format")
     identity.set_defaults(run=_random_id)
 
+    _certificates(commands.add_parser("certificate", help="an authority, and certificates for nodes and clients"))
+
     dump = commands.add_parser("dump", help="print the batches and records of a log file or a checkpoint")
     dump.add_argument("files", nargs="+", type=Path, metavar="FILE")
     dump.add_argument("--batches", action="store_true", help="headers of batches only")
@@ -122,6 +124,30 @@ def _parser() -> argparse.ArgumentParser:
     )
     compact.set_defaults(run=partial(_replayed, "compact"))
     return parser
+
+
+def _certificates(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(required=True, metavar="what", dest="what")
+
+    def kind(name: str, help: str) -> argparse.ArgumentParser:
+        one = kinds.add_parser(name, help=help)
+        one.set_defaults(run=_certificate)
+        if name != "renew":
+            one.add_argument("--dir", type=Path, default=Path("security"), help="where the authority is (security)")
+        if name != "authority":
+            one.add_argument("--days", type=int, metavar="N", help="how long it is good (825)")
+        return one
+
+    kind("authority", "a new authority of a cluster").add_argument("--name", default="rayft", help="its name (rayft)")
+    node = kind("node", "a certificate for a node")
+    node.add_argument(
+        "--id", type=int, action="append", default=[], required=True, help="its id; twice for a process with two roles"
+    )
+    node.add_argument(
+        "--host", action="append", default=[], help="where others reach it; once for each name and address"
+    )
+    kind("client", "a certificate for a client").add_argument("--name", required=True, help="its user's name")
+    kind("renew", "a new certificate with the same name").add_argument("files", nargs="+", type=Path, metavar="FILE")
 
 
 def _files(parser: argparse.ArgumentParser) -> None:
@@ -400,6 +426,25 @@ def _random_id(options: argparse.Namespace) -> int:
     from actors.host.system_random import SystemRandom, uuid_text
 
     print(uuid_text(SystemRandom().uuid()))
+    return 0
+
+
+def _certificate(options: argparse.Namespace) -> int:
+    from actors.host import security_directory as files
+
+    made = []
+    if options.what == "authority":
+        made = [files.make_authority(options.dir, options.name)]
+    elif options.what == "node":
+        made = [files.make_node(options.dir, options.id, options.host, options.days)]
+    elif options.what == "client":
+        made = [files.make_client(options.dir, options.name, options.days)]
+    else:
+        for path in options.files:
+            files.renew(path, options.days)
+            made.append(path.with_name(files.CA) if path.name == files.CA_KEY else path)
+    for path in made:
+        print(files.told(path))
     return 0
 
 
