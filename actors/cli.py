@@ -80,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     who.add_argument("--standalone", action="store_true", help="this controller is the whole quorum")
     who.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRID,...", help="the quorum, this one among it")
     who.add_argument("--no-initial-controllers", action="store_true", help="learn the quorum from controller.connect")
+    form.add_argument(
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="CREDENTIAL",
+        help="a user of a new cluster: 'SCRAM-SHA-256=[name=alice,password=alice-secret]'; may be repeated",
+    )
     _feature(form)
     form.add_argument("--ignore-formatted", action="store_true", help="skip directories formatted for this cluster")
     form.set_defaults(run=_format)
@@ -364,9 +371,11 @@ def _node(options: argparse.Namespace) -> int:
 def _format(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
     from actors.host import storage
+    from actors.host.scram_argument import credentials
     from actors.host.system_random import SystemRandom, uuid_text
 
     config = node_config(_properties(options), "localhost")
+    users = credentials(options.add_scram)
     own = SystemRandom().uuid()
     voters: list[storage.Voter] | None = None
     if "controller" in config.roles:
@@ -397,6 +406,7 @@ def _format(options: argparse.Namespace) -> int:
         directory_id=own,
         level=_level(options),
         ignore_formatted=options.ignore_formatted,
+        credentials=users,
     ):
         print(
             f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"

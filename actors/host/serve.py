@@ -154,6 +154,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
             transaction_version=first.transaction_version,
+            bootstrap=first.bootstrap,
         ),
         SystemRandom(),
         log,
