@@ -24,6 +24,7 @@ from typing import Any
 from actors.config import ConfigError
 from actors.host import durable, probe, reopen, storage
 from actors.host import plan as plans
+from actors.host.door import node_door
 from actors.import_path import python_path
 
 SUPERVISOR_LOG = "supervisor.log"
@@ -213,7 +214,7 @@ class Cluster:
 
     def quorum(self) -> probe.Quorum:
         """The active controller's description of its quorum. Raises probe.NoAnswer."""
-        return probe.quorum([member.address("controller") for member in self._plan.controllers])
+        return probe.quorum([node_door(member.config, controller=True) for member in self._plan.controllers])
 
     def leader_id(self, timeout_s: float = 10.0) -> int:
         """The active controller's id. Raises ClusterError if none is found in time."""
