@@ -49,6 +49,19 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
     up.add_argument("--host", help="address to bind and to tell clients (127.0.0.1)")
     up.add_argument("--port", type=int, help="first broker's port (9092); controllers from there +100; 0: any free")
+    safety = up.add_mutually_exclusive_group()
+    safety.add_argument(
+        "--secure",
+        action="store_true",
+        default=None,
+        help="TLS, logins and access rules on loopback too, as on any other address",
+    )
+    safety.add_argument(
+        "--insecure",
+        action="store_false",
+        dest="secure",
+        help="none of them: whoever reaches a port may read, write and delete everything",
+    )
     up.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
     up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
     up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
@@ -239,7 +252,7 @@ def _up(options: argparse.Namespace) -> int:
     from rich.markup import escape
     from rich.text import Text
 
-    from actors.host import plan, screen
+    from actors.host import plan, screen, secure_cluster
     from actors.host.on_processes import Cluster
 
     port = options.port
@@ -250,7 +263,7 @@ def _up(options: argparse.Namespace) -> int:
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
         host=options.host, port=port, combined=options.combined, format_level=level if options.feature else None,
-        detached=options.detach,
+        detached=options.detach, secure=options.secure,
     )  # fmt: skip
     began = time.monotonic()
     try:
@@ -261,6 +274,8 @@ def _up(options: argparse.Namespace) -> int:
             f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{escape(cluster.bootstrap_servers)}[/]",
             soft_wrap=True,
         )
+        if cluster.secure:
+            console.print(escape(secure_cluster.told(options.dir, cluster.bootstrap_servers)), soft_wrap=True)
         if options.detach:
             console.print(f"stop it with: rayft down --dir {escape(str(options.dir))}", soft_wrap=True)
             return 0
@@ -355,10 +370,11 @@ def _down(options: argparse.Namespace) -> int:
 
 def _node(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
+    from actors.host.config_providers import resolved
     from actors.host.serve import REFUSED, Journal, hostname, serve
 
     try:
-        config = node_config(_properties(options), hostname())
+        config = node_config(resolved(_properties(options)), hostname())
     except (ConfigError, OSError) as error:
         code, sentence = REFUSED, str(error)
     else:
@@ -371,10 +387,11 @@ def _node(options: argparse.Namespace) -> int:
 def _format(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
     from actors.host import storage
+    from actors.host.config_providers import resolved
     from actors.host.scram_argument import credentials
     from actors.host.system_random import SystemRandom, uuid_text
 
-    config = node_config(_properties(options), "localhost")
+    config = node_config(resolved(_properties(options)), "localhost")
     users = credentials(options.add_scram)
     own = SystemRandom().uuid()
     voters: list[storage.Voter] | None = None

@@ -120,6 +120,17 @@ def told(path: Path) -> str:
     return f"{path}: {who}{where}, until {found.until:%Y-%m-%d}"
 
 
+def place(path: Path, pem: bytes) -> None:
+    """Write a file that was made elsewhere, unless one is there that ends later: it was renewed. Raises ConfigError."""
+    certificates = _certificates()
+    try:
+        if path.exists() and certificates.said(path.read_bytes()).until > certificates.said(pem).until:
+            return
+    except ValueError:  # what is there is damaged
+        pass
+    certificates.write(path, pem)
+
+
 def _make(directory: Path, name: str, hosts: Sequence[str], days: int | None) -> Path:
     certificates = _certificates()
     path = directory / f"{name}.pem"
