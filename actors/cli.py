@@ -378,10 +378,17 @@ def _node(options: argparse.Namespace) -> int:
     except (ConfigError, OSError) as error:
         code, sentence = REFUSED, str(error)
     else:
-        code, sentence = serve(config, Journal(sys.stdout))
+        code, sentence = serve(config, Journal(sys.stdout), secret_files=_secret_files(options))
     if code == REFUSED:
         print(f"rayft: {sentence}", file=sys.stderr)
     return code
+
+
+def _secret_files(options: argparse.Namespace) -> list[str]:
+    """The file that the options name, if it holds secrets."""
+    from actors.config import has_secrets
+
+    return [str(options.config)] if has_secrets(_properties(options)) else []
 
 
 def _format(options: argparse.Namespace) -> int:

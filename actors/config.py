@@ -237,6 +237,19 @@ def _unescape(text: str) -> str:
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # joins surrogate pairs
 
 
+_SECRET = tuple(name for name, key in BROKER_CONFIGS.items() if key.sensitive)
+"""Also the ends of the names of listeners' own settings."""
+
+
+def has_secrets(written: Mapping[str, str]) -> bool:
+    """Whether settings, as a file has them, hold a secret themselves: not a reference to one (KIP-421)."""
+    return any(
+        text.strip() and not ("${" in text and "config.providers" in written)
+        for name, text in written.items()
+        if name.endswith(_SECRET)
+    )
+
+
 # ---- from names and values to a node
 
 

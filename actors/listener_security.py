@@ -54,6 +54,11 @@ class ListenerSecurity(NamedTuple):
     tls: TlsSettings | None = None
     """None: bytes travel as they are."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether nobody gets in without saying who they are."""
+        return bool(self.mechanisms) or (self.tls is not None and self.tls.client_auth == "required")
+
     def __repr__(self) -> str:
         return f"ListenerSecurity({', '.join(self.mechanisms)})"
 

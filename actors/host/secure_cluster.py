@@ -177,6 +177,11 @@ def is_secure(directory: Path) -> bool:
     return (directory / DIRECTORY / CLIENT_PROPERTIES).exists()
 
 
+def secret_files(directory: Path) -> list[Path]:
+    """The files with secrets that are not a node's."""
+    return [directory / DIRECTORY / name for name in (files.CA_KEY, CLIENT_PROPERTIES, LIBRDKAFKA)]
+
+
 def told(directory: Path, bootstrap_servers: str) -> str:
     """What a client of a secure cluster needs, in three lines."""
     home = directory / DIRECTORY

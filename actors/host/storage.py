@@ -223,6 +223,18 @@ def open_to_others(path: str) -> str | None:
     return f"{path} is open to every user of this machine (mode {mode:04o}): chmod 700 {path} keeps the data private."
 
 
+def secret_open_to_others(path: str | os.PathLike[str]) -> str | None:
+    """A warning about a file with secrets that others than its owner may read or write; None if they may not, or if it is
+    not there."""
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    return f"{path} has secrets and is open to others than its owner (mode {mode:04o}): chmod 600 {path}"
+
+
 def _check_ids(config: NodeConfig, directory: Directory) -> None:
     for name, mine in (("broker.id", config.broker_id), ("controller.id", config.controller_id)):
         theirs = directory.ids.get(name, -1)

@@ -124,6 +124,10 @@ class Contexts:
         """That of a listener; None: it does not speak TLS."""
         return self._by_name.get(listener)
 
+    def key_files(self) -> list[str]:
+        """The files with private keys."""
+        return [tls.settings.keys.location for tls in self._by_name.values() if tls.settings.keys.location]
+
     def renew(self) -> None:
         """Read again what has changed. To be called about once a second."""
         for tls in self._by_name.values():
