@@ -41,6 +41,7 @@ __all__ = [
     "NodeConfig",
     "TopicSettings",
     "inherited",
+    "is_listener_setting",
     "mode",
     "node_config",
     "properties",

@@ -6,12 +6,11 @@ already fulfils is accepted: the same command line may be given again and again.
 
 from collections.abc import Mapping
 
-from actors.config import ALIASES, BROKER_CONFIGS, ConfigError, node_config
+from actors.config import ALIASES, BROKER_CONFIGS, ConfigError, is_listener_setting, node_config
 from actors.host import storage
 from actors.host.config_providers import PROVIDERS, resolved
 from actors.host.plan import CONTROLLERS_BEHIND, METRICS, Plan, refuse_own
 from actors.host.secure_cluster import with_common
-from actors.listener_security import is_listener_setting
 
 
 def agree(

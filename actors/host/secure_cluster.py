@@ -189,7 +189,7 @@ def told(directory: Path, bootstrap_servers: str) -> str:
         f"clients log in as {OPERATOR}, with what is in {home}:\n"
         f"  kafka-topics.sh --bootstrap-server {bootstrap_servers.partition(',')[0]} --command-config "
         f"{home / CLIENT_PROPERTIES} --list\n"
-        f"  kcat -F {home / LIBRDKAFKA} -L"
+        f"  kcat -F {home / LIBRDKAFKA} -L    (librdkafka 2.6.1 or newer)"
     )
 
 
