@@ -435,6 +435,8 @@ def _format(options: argparse.Namespace) -> int:
         print(
             f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"
         )
+    if users and "controller" not in config.roles:
+        print("--add-scram has no effect here: controllers store users, and this process has no controller role")
     return 0
 
 

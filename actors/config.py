@@ -82,7 +82,7 @@ REFUSED: dict[str, str] = {
 IDLE = frozenset(
     {
         "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
-        "alter.log.dirs.replication.quota.window.size.seconds", "client.quota.callback.class", "config.providers",
+        "alter.log.dirs.replication.quota.window.size.seconds", "client.quota.callback.class",
         "controller.performance.always.log.threshold.ms",
         "controller.performance.sample.period.ms", "controller.quorum.auto.join.enable",
         "controller.quota.window.num", "controller.quota.window.size.seconds", "cordoned.log.dirs",

@@ -202,6 +202,16 @@ def test_up_says_how_to_log_in_and_refuses_what_would_undo_it(tmp_path: Path) ->
         assert "kafka-topics.sh" in lines[first + 1] and "kcat -F" in lines[first + 2]
         ran = command("up", "--dir", str(tmp_path / "c"), "--insecure")
         assert ran.returncode == 1 and "leave --insecure out" in ran.stderr
+        command("down", "--dir", str(tmp_path / "c"))
+        file, keys = (
+            tmp_path / "c" / "security" / "client.properties",
+            tmp_path / "c" / "security" / "rayft-node-1-1001.pem",
+        )
+        for path in (file, keys):
+            path.chmod(0o644)
+        assert command("up", "--dir", str(tmp_path / "c"), "--detach").returncode == 0
+        for log, path in (("supervisor.log", file), ("node-1.log", keys)):
+            assert f"{path} has secrets and is open to others" in (tmp_path / "c" / log).read_text()
     finally:
         command("down", "--dir", str(tmp_path / "c"))
 

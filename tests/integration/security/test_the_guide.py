@@ -26,22 +26,24 @@ def blocks() -> list[str]:
 def test_from_nothing_to_three_machines(tmp_path: Path) -> None:
     clients, nodes, controller = free_ports(3)
     prepare, run = blocks()
-    changes = {"192.0.2.": "127.0.0.", ":9092": f":{clients}", ":9192": f":{nodes}", ":9093": f":{controller}",
-               "/etc/rayft/node": "node", "/etc/rayft": str(tmp_path / "security"), "/var/lib/rayft": str(tmp_path)}  # fmt: skip
+    changes = {
+        "192.0.2.": "127.0.0.",
+        ":9092": f":{clients}",
+        ":9192": f":{nodes}",
+        ":9093": f":{controller}",
+        "/etc/rayft/node": "node",
+        "/etc/rayft": str(tmp_path / "security"),
+        "/var/lib/rayft": str(tmp_path),
+    }
     for old, new in changes.items():
         prepare, run = prepare.replace(old, new), run.replace(old, new)
     around = os.environ | {"ADMIN_PASSWORD": PASSWORD, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable}
     shell = 'set -e\nrayft() { "$PYTHON" -m actors.cli "$@"; }\n'
 
     def bash(script: str) -> str:
+        command = ["bash", "-c", shell + script]
         ran = subprocess.run(
-            ["bash", "-c", shell + script],
-            cwd=tmp_path,
-            env=around,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            command, cwd=tmp_path, env=around, capture_output=True, text=True, timeout=120, check=False
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
@@ -76,7 +78,7 @@ def test_from_nothing_to_three_machines(tmp_path: Path) -> None:
         producer.produce("orders", b"x")
         assert producer.flush(30) == 0
     finally:
-        for process in reversed(running):
-            process.terminate()
+        for process in running:
+            process.kill()
         for process in running:
             process.wait(60)

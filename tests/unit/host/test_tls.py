@@ -8,9 +8,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
-from actors.config import ConfigError
-from actors.host.certificates import authority, issue
-from actors.host.tls import Tls
+from actors.config import ConfigError, node_config
+from actors.host.certificates import authority, issue, write
+from actors.host.tls import Contexts, Tls
 from actors.tls_settings import tls_settings
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -83,3 +83,37 @@ def test_a_java_keystore_is_refused_with_the_command_that_converts_it(tmp_path: 
 def test_pem_may_stand_in_the_settings(tmp_path: Path) -> None:
     server = tls(keystore_key=ISSUED.key.decode(), keystore_certificate_chain=ISSUED.certificate.decode())
     assert shaken(server, trusting(BY.certificate)) == "node"
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.told.append(text)
+
+    warning = error = info
+
+
+def test_a_certificate_that_ends_soon_is_told_once_a_day(tmp_path: Path) -> None:
+    path = tmp_path / "node.pem"
+    config = node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": "1",
+            "listeners": "SSL://127.0.0.1:9092",
+            "security.inter.broker.protocol": "SSL",
+            "controller.connect": "127.0.0.1:9093",
+            "log.dirs": str(tmp_path),
+            "ssl.keystore.location": str(path),
+        }
+    )
+    for days, times in ((40, 0), (20, 1)):
+        write(path, issue(BY, "node", NOW, ["localhost"], days=days).pem)
+        lines = Lines()
+        contexts = Contexts(config, lines)
+        for hours in (0, 1, 2):
+            contexts.tell_ends(NOW.replace(hour=3) + datetime.timedelta(hours=hours))
+        assert sum(f"the certificate {path} is good until" in line for line in lines.told) == times
+        contexts.tell_ends(NOW + datetime.timedelta(days=15))
+        assert sum("is good until" in line for line in lines.told) == times + 1, "and again on another day"
