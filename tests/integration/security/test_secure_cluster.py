@@ -16,13 +16,15 @@ from typing import Any
 import pytest
 
 import rayft
+from actors.authentication.client import PlainLogin
+from actors.config import node_config, properties
 from actors.host import probe, secure_cluster
-from actors.host.door import Door
+from actors.host.door import Door, client_door, node_door
 from actors.host.system_random import SystemRandom, uuid_text
 from actors.wire.messages import message
 from tests.integration.conftest import ROOT, Java, command, until
 from tests.integration.security.leaks import keys_below, leaks
-from tests.integration.security.nodes import free_ports
+from tests.integration.security.nodes import SecureCluster, free_ports
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
@@ -128,6 +130,17 @@ def test_status_and_restart_work_as_ever(protected: "rayft.Cluster") -> None:
     assert ran.returncode == 0 and found["partitions"] is not None and found["leader_id"] == 1001
     protected.restart(2)
     admin.AdminClient(protected.client_settings).list_topics(timeout=20)
+
+
+def test_the_command_logs_in_where_nodes_do(secure: SecureCluster) -> None:
+    """Nodes that know each other by SASL, in files that somebody wrote by hand."""
+    config = node_config(properties((secure.logs[0].parent / "node-1.properties").read_text()))
+    assert probe.quorum([node_door(config, controller=True)]).leader_id == 1001
+    assert probe.partitions([node_door(config, controller=False)]).offline == 0
+    assert probe.serves(client_door(config))
+    door = node_door(config, controller=True)
+    with pytest.raises(probe.NoAnswer, match="its login was refused"):
+        probe.quorum([door._replace(login=lambda: ("PLAIN", PlainLogin("admin", "wrong")))])
 
 
 def test_kafkas_own_tools_take_the_operators_file(protected: "rayft.Cluster", java: Java, name: str) -> None:
