@@ -49,6 +49,19 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--combined", action="store_true", help="the first controllers and brokers share processes")
     up.add_argument("--host", help="address to bind and to tell clients (127.0.0.1)")
     up.add_argument("--port", type=int, help="first broker's port (9092); controllers from there +100; 0: any free")
+    safety = up.add_mutually_exclusive_group()
+    safety.add_argument(
+        "--secure",
+        action="store_true",
+        default=None,
+        help="TLS, logins and access rules on loopback too, as on any other address",
+    )
+    safety.add_argument(
+        "--insecure",
+        action="store_false",
+        dest="secure",
+        help="none of them: whoever reaches a port may read, write and delete everything",
+    )
     up.add_argument("--config", type=Path, metavar="FILE", help="properties of every node")
     up.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one more property of every node")
     up.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="on a Ray cluster instead of processes")
@@ -80,12 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     who.add_argument("--standalone", action="store_true", help="this controller is the whole quorum")
     who.add_argument("--initial-controllers", metavar="ID@HOST:PORT:DIRID,...", help="the quorum, this one among it")
     who.add_argument("--no-initial-controllers", action="store_true", help="learn the quorum from controller.connect")
+    form.add_argument(
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="CREDENTIAL",
+        help="a user of a new cluster: 'SCRAM-SHA-256=[name=alice,password=alice-secret]'; may be repeated",
+    )
     _feature(form)
     form.add_argument("--ignore-formatted", action="store_true", help="skip directories formatted for this cluster")
     form.set_defaults(run=_format)
 
     identity = commands.add_parser("random-id", help="print a new id, for format")
     identity.set_defaults(run=_random_id)
+
+    _certificates(commands.add_parser("certificate", help="an authority, and certificates for nodes and clients"))
 
     dump = commands.add_parser("dump", help="print the batches and records of a log file or a checkpoint")
     dump.add_argument("files", nargs="+", type=Path, metavar="FILE")
@@ -122,6 +144,30 @@ def _parser() -> argparse.ArgumentParser:
     )
     compact.set_defaults(run=partial(_replayed, "compact"))
     return parser
+
+
+def _certificates(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(required=True, metavar="what", dest="what")
+
+    def kind(name: str, help: str) -> argparse.ArgumentParser:
+        one = kinds.add_parser(name, help=help)
+        one.set_defaults(run=_certificate)
+        if name != "renew":
+            one.add_argument("--dir", type=Path, default=Path("security"), help="where the authority is (security)")
+        if name != "authority":
+            one.add_argument("--days", type=int, metavar="N", help="how long it is good (825)")
+        return one
+
+    kind("authority", "a new authority of a cluster").add_argument("--name", default="rayft", help="its name (rayft)")
+    node = kind("node", "a certificate for a node")
+    node.add_argument(
+        "--id", type=int, action="append", default=[], required=True, help="its id; twice for a process with two roles"
+    )
+    node.add_argument(
+        "--host", action="append", default=[], help="where others reach it; once for each name and address"
+    )
+    kind("client", "a certificate for a client").add_argument("--name", required=True, help="its user's name")
+    kind("renew", "a new certificate with the same name").add_argument("files", nargs="+", type=Path, metavar="FILE")
 
 
 def _files(parser: argparse.ArgumentParser) -> None:
@@ -206,7 +252,7 @@ def _up(options: argparse.Namespace) -> int:
     from rich.markup import escape
     from rich.text import Text
 
-    from actors.host import plan, screen
+    from actors.host import plan, screen, secure_cluster
     from actors.host.on_processes import Cluster
 
     port = options.port
@@ -217,7 +263,7 @@ def _up(options: argparse.Namespace) -> int:
     cluster = Cluster(
         options.controllers, options.brokers, options.dir, _properties(options),
         host=options.host, port=port, combined=options.combined, format_level=level if options.feature else None,
-        detached=options.detach,
+        detached=options.detach, secure=options.secure,
     )  # fmt: skip
     began = time.monotonic()
     try:
@@ -228,6 +274,8 @@ def _up(options: argparse.Namespace) -> int:
             f"ready after {time.monotonic() - began:.1f} s; clients connect to [bold]{escape(cluster.bootstrap_servers)}[/]",
             soft_wrap=True,
         )
+        if cluster.secure:
+            console.print(escape(secure_cluster.told(options.dir, cluster.bootstrap_servers)), soft_wrap=True)
         if options.detach:
             console.print(f"stop it with: rayft down --dir {escape(str(options.dir))}", soft_wrap=True)
             return 0
@@ -322,25 +370,36 @@ def _down(options: argparse.Namespace) -> int:
 
 def _node(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
+    from actors.host.config_providers import resolved
     from actors.host.serve import REFUSED, Journal, hostname, serve
 
     try:
-        config = node_config(_properties(options), hostname())
+        config = node_config(resolved(_properties(options)), hostname())
     except (ConfigError, OSError) as error:
         code, sentence = REFUSED, str(error)
     else:
-        code, sentence = serve(config, Journal(sys.stdout))
+        code, sentence = serve(config, Journal(sys.stdout), secret_files=_secret_files(options))
     if code == REFUSED:
         print(f"rayft: {sentence}", file=sys.stderr)
     return code
 
 
+def _secret_files(options: argparse.Namespace) -> list[str]:
+    """The file that the options name, if it holds secrets."""
+    from actors.config import has_secrets
+
+    return [str(options.config)] if has_secrets(_properties(options)) else []
+
+
 def _format(options: argparse.Namespace) -> int:
     from actors.config import ConfigError, node_config
     from actors.host import storage
+    from actors.host.config_providers import resolved
+    from actors.host.scram_argument import credentials
     from actors.host.system_random import SystemRandom, uuid_text
 
-    config = node_config(_properties(options), "localhost")
+    config = node_config(resolved(_properties(options)), "localhost")
+    users = credentials(options.add_scram)
     own = SystemRandom().uuid()
     voters: list[storage.Voter] | None = None
     if "controller" in config.roles:
@@ -371,10 +430,13 @@ def _format(options: argparse.Namespace) -> int:
         directory_id=own,
         level=_level(options),
         ignore_formatted=options.ignore_formatted,
+        credentials=users,
     ):
         print(
             f"formatted {directory.path}: cluster {directory.cluster_id}, directory {uuid_text(directory.directory_id)}"
         )
+    if users and "controller" not in config.roles:
+        print("--add-scram has no effect here: controllers store users, and this process has no controller role")
     return 0
 
 
@@ -400,6 +462,25 @@ def _random_id(options: argparse.Namespace) -> int:
     from actors.host.system_random import SystemRandom, uuid_text
 
     print(uuid_text(SystemRandom().uuid()))
+    return 0
+
+
+def _certificate(options: argparse.Namespace) -> int:
+    from actors.host import security_directory as files
+
+    made = []
+    if options.what == "authority":
+        made = [files.make_authority(options.dir, options.name)]
+    elif options.what == "node":
+        made = [files.make_node(options.dir, options.id, options.host, options.days)]
+    elif options.what == "client":
+        made = [files.make_client(options.dir, options.name, options.days)]
+    else:
+        for path in options.files:
+            files.renew(path, options.days)
+            made.append(path.with_name(files.CA) if path.name == files.CA_KEY else path)
+    for path in made:
+        print(files.told(path))
     return 0
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "NodeConfig",
     "TopicSettings",
     "inherited",
+    "is_listener_setting",
     "mode",
     "node_config",
     "properties",
@@ -84,7 +85,7 @@ REFUSED: dict[str, str] = {
 IDLE = frozenset(
     {
         "alter.config.policy.class.name", "alter.log.dirs.replication.quota.window.num",
-        "alter.log.dirs.replication.quota.window.size.seconds", "config.providers",
+        "alter.log.dirs.replication.quota.window.size.seconds",
         "controller.performance.always.log.threshold.ms",
         "controller.performance.sample.period.ms", "controller.quorum.auto.join.enable",
         "cordoned.log.dirs",
@@ -252,6 +253,19 @@ def _unescape(text: str) -> str:
 
     text = re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", plain, text, flags=re.DOTALL)
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # joins surrogate pairs
+
+
+_SECRET = tuple(name for name, key in BROKER_CONFIGS.items() if key.sensitive)
+"""Also the ends of the names of listeners' own settings."""
+
+
+def has_secrets(written: Mapping[str, str]) -> bool:
+    """Whether settings, as a file has them, hold a secret themselves: not a reference to one (KIP-421)."""
+    return any(
+        text.strip() and not ("${" in text and "config.providers" in written)
+        for name, text in written.items()
+        if name.endswith(_SECRET)
+    )
 
 
 # ---- from names and values to a node

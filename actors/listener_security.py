@@ -64,6 +64,11 @@ class ListenerSecurity(NamedTuple):
     oauthbearer: OAuthBearerSettings | None = None
     """None: nobody logs in with a token of an identity provider."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether nobody gets in without saying who they are."""
+        return bool(self.mechanisms) or (self.tls is not None and self.tls.client_auth == "required")
+
     def __repr__(self) -> str:
         return f"ListenerSecurity({', '.join(self.mechanisms)})"
 

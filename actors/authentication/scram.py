@@ -158,7 +158,9 @@ class Scram:
         if _bytes(match["header"]) not in (self._header.encode(), b"n,,"):
             raise Rejected("a SCRAM proof for another channel")
         if not hmac.compare_digest(match["nonce"].encode(), self._whole_nonce.encode()):
-            raise Rejected(f"a SCRAM proof of user {self._name!r} for another exchange")
+            raise Rejected(
+                f"a SCRAM proof of user {self._name!r} for another exchange; librdkafka before 2.6.1 sends such proofs too"
+            )
         said = f"{self._bare},{self._told},{match['bare']}".encode()
         signature = hashed(self._mechanism, self._credential.stored_key, said)
         proof = _bytes(match["proof"])

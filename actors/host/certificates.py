@@ -1,17 +1,18 @@
 """A certificate authority for one cluster, and certificates that it issues.
 
 This file alone decides what a certificate of rayft's says: a node's names its hosts, so that it is one on both sides of a
-connection; a client's names a user. Keys are on the curve P-256. Needs `cryptography`.
+connection; a client's names a user. No certificate outlives the authority's. Keys are on the curve P-256. Needs
+`cryptography`.
 """
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -21,6 +22,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from actors.host import durable
 
 AUTHORITY_DAYS = 3650
 DAYS = 825
@@ -54,20 +57,29 @@ def authority(name: str, now: datetime.datetime) -> Issued:
     return _issued(key, certificate)
 
 
+def renewed_authority(old: Issued, now: datetime.datetime) -> Issued:
+    """The authority with its key and its name, for another ten years: what it has issued stays good."""
+    certificate = x509.load_pem_x509_certificate(old.certificate)
+    key = _private(old.key)
+    builder = _builder(certificate.subject, certificate.subject, key.public_key(), now, AUTHORITY_DAYS)
+    for extension in certificate.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    return _issued(key, builder.sign(key, hashes.SHA256()))
+
+
 def issue(
     by: Issued, name: str, now: datetime.datetime, hosts: Sequence[str] = (), unit: str = "", days: int = DAYS
 ) -> Issued:
     """A certificate for `CN=name`, with `OU=unit` if there is one. `hosts`: names and addresses at which it serves; without
     any it is a client's."""
     signer = x509.load_pem_x509_certificate(by.certificate)
-    signing_key = load_pem_private_key(by.key, None)
-    assert isinstance(signing_key, ec.EllipticCurvePrivateKey)
+    signing_key = _private(by.key)
     key = ec.generate_private_key(ec.SECP256R1())
     parts = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit)] if unit else []
     subject = x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
     builder = (
-        _builder(subject, signer.subject, key.public_key(), now, days)
+        _builder(subject, signer.subject, key.public_key(), now, days, signer.not_valid_after_utc)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
@@ -78,17 +90,77 @@ def issue(
     return _issued(key, builder.sign(signing_key, hashes.SHA256()))
 
 
+class Said(NamedTuple):
+    """What a certificate says."""
+
+    name: str
+    unit: str
+    hosts: tuple[str, ...]
+    until: datetime.datetime
+    signs: bool
+    """Whether it is an authority's."""
+
+
+def said(pem: bytes) -> Said:
+    """What the first certificate in some PEM says. Raises ValueError if there is none, or if it has no name."""
+    certificate = x509.load_pem_x509_certificate(pem)
+
+    def of(kind: x509.ObjectIdentifier) -> str:
+        found = certificate.subject.get_attributes_for_oid(kind)
+        return str(found[0].value) if found else ""
+
+    hosts: tuple[str, ...] = ()
+    signs = False
+    for extension in certificate.extensions:
+        if isinstance(extension.value, x509.SubjectAlternativeName):
+            hosts = tuple(str(place.value) for place in extension.value)
+        if isinstance(extension.value, x509.BasicConstraints):
+            signs = extension.value.ca
+    name = of(NameOID.COMMON_NAME)
+    if not name:
+        raise ValueError("its certificate has no common name")
+    return Said(name, of(NameOID.ORGANIZATIONAL_UNIT_NAME), hosts, certificate.not_valid_after_utc, signs)
+
+
+def is_of(by: Issued, pem: bytes) -> bool:
+    """Whether an authority has issued the first certificate in some PEM. Raises ValueError if there is none."""
+    try:
+        x509.load_pem_x509_certificate(pem).verify_directly_issued_by(x509.load_pem_x509_certificate(by.certificate))
+    except (InvalidSignature, TypeError, ValueError):
+        return False
+    return True
+
+
+def belong(issued: Issued) -> bool:
+    """Whether a key is that of its certificate. Raises ValueError if one of them cannot be read."""
+    return _private(issued.key).public_key() == x509.load_pem_x509_certificate(issued.certificate).public_key()
+
+
 def write(path: Path, data: bytes) -> None:
     """A file that its owner alone can read. What was there before is replaced whole."""
     beside = path.with_name(path.name + ".new")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
+    beside.unlink(missing_ok=True)  # a file that stays keeps its mode
+    durable.write_file(str(beside), data)
     beside.replace(path)
+    durable.sync_directory(str(path.parent))
+
+
+def _private(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = load_pem_private_key(pem, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("its key is not on a curve, so it was not made by rayft certificate")
+    return key
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime.datetime, days: int
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    now: datetime.datetime,
+    days: int,
+    at_most: datetime.datetime | None = None,
 ) -> x509.CertificateBuilder:
+    until = now + datetime.timedelta(days=days)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -96,7 +168,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - BEFORE)
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_after(until if at_most is None else min(until, at_most))
     )
 
 

@@ -1,18 +1,27 @@
 """`rayft dump`: batches and records of a log segment or a checkpoint, for people.
 
-This file alone decides how they are printed. The dialect of a metadata file is found in the meta.properties beside its
-directory, or else by the directory's name (A09). A file elsewhere is taken for a topic's.
+This file alone decides how they are printed. Secrets are not: of a credential, a token and a password one sees that it is
+there. The dialect of a metadata file is found in the meta.properties beside its directory, or else by the directory's name
+(A09). A file elsewhere is taken for a topic's.
 """
 
+import re
 from pathlib import Path
 from typing import TextIO
 
 from actors.host import storage
+from actors.metadata.bootstrap import BOOTSTRAP
+from actors.metadata.ops import ConfigSet, EntitySet, Op
 from actors.ports import Batch
 from fastpath.records import batch
 
 FAMILIES = {"__kafka_metadata-0": "drafts", "__cluster_metadata-0": "released"}
 SHOWN_BYTES = 200
+HIDDEN = "(hidden)"
+SECRETS = frozenset({"salt", "stored_key", "server_key", "hmac"})
+"""Fields of credentials and tokens: with some of them others can pretend to be a server, or guess passwords."""
+SECRET_NAMES = r"(?i)password|jaas\.config|secret|credential|ssl\.keystore\.key|passcode|token"
+"""How settings that hold secrets are called."""
 
 
 def dump(path: Path, out: TextIO, batches_only: bool = False) -> None:
@@ -54,7 +63,7 @@ def _records(whole: Batch, family: str, control: bool) -> list[str]:
     if family:
         from actors.metadata.dialects import dialect
 
-        return [f"{offset} {op!r}" for offset, op in dialect(family).decode(whole)]
+        return [f"{offset} {_without_secrets(op)!r}" for offset, op in dialect(family).decode(whole)]
     return [
         f"{record.offset} time {record.timestamp} key {_text(record.key)} value {_text(record.value)}"
         + "".join(
@@ -63,6 +72,14 @@ def _records(whole: Batch, family: str, control: bool) -> list[str]:
         )
         for record in batch.records(whole.data)
     ]
+
+
+def _without_secrets(op: Op) -> Op:
+    if isinstance(op, EntitySet):
+        return op._replace(fields=tuple((name, HIDDEN if name in SECRETS else one) for name, one in op.fields))
+    if isinstance(op, ConfigSet) and re.search(SECRET_NAMES, op.name):
+        return op._replace(value=HIDDEN)
+    return op
 
 
 def _text(data: bytes | None) -> str:
@@ -75,8 +92,14 @@ def _text(data: bytes | None) -> str:
 def _family(path: Path) -> str:
     """`drafts`, `released`, or empty for the log of a topic."""
     directory = path.resolve().parent
+    if directory.name not in FAMILIES and path.name == BOOTSTRAP:
+        try:
+            own = storage.read(str(directory))
+        except storage.StorageError:  # Apache Kafka's
+            own = None
+        return own.family if own is not None else "released"
     if directory.name not in FAMILIES:
-        return "released" if path.name == "bootstrap.checkpoint" else ""
+        return ""
     try:
         meta = storage.read(str(directory.parent))
     except storage.StorageError:

@@ -22,8 +22,9 @@ from types import TracebackType
 from typing import Any
 
 from actors.config import ConfigError
-from actors.host import durable, probe, reopen, storage
+from actors.host import durable, probe, reopen, secure_cluster, storage
 from actors.host import plan as plans
+from actors.host.door import node_door
 from actors.import_path import python_path
 
 SUPERVISOR_LOG = "supervisor.log"
@@ -48,7 +49,9 @@ class Cluster:
 
     `dir`: its directory; None: a new directory that is removed with the cluster. `config`: settings of every node.
     `host`: the address to bind and advertise (127.0.0.1). `port`: the first broker's; 0 for free ones. `combined`: the
-    first controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). An existing directory is
+    first controllers and brokers share processes. `format_level`: metadata.format, 1 or 2 (2). `secure`: whether nodes and
+    clients encrypt and say who they are; None: if other machines may reach `host`. `client_settings` is then how a client
+    logs in. An existing directory is
     started as it is, and arguments that do not fit it are refused. `start_timeout_s`: after this time a start has
     failed. By default a new cluster has a minute. A cluster with data has a minute and a second for every 10 MiB of it,
     counted from the last progress of any node, because after a crash all of it may have to be read.
@@ -66,6 +69,7 @@ class Cluster:
         combined: bool = False,
         format_level: int | None = None,
         detached: bool = False,
+        secure: bool | None = None,
         start_timeout_s: float | None = None,
         on_event: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
@@ -74,6 +78,7 @@ class Cluster:
         self.dir = Path(dir) if dir is not None else Path(tempfile.mkdtemp(prefix="rayft-"))
         self._config = {name: str(value) for name, value in (config or {}).items()}
         self._host, self._port, self._combined, self._level = host, port, combined, format_level
+        self._secure = secure
         self._detached, self._start_timeout_s, self._on_event = detached, start_timeout_s, on_event
         self._process: subprocess.Popen[bytes] | None = None
         self._log_position = 0
@@ -173,6 +178,18 @@ class Cluster:
         return self._plan.bootstrap_servers
 
     @property
+    def secure(self) -> bool:
+        """Whether nodes and clients encrypt and say who they are, as `rayft up` sets it up."""
+        return self._plan.secure
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """Settings with which a client of librdkafka connects as the operator."""
+        if not self._plan.secure:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return secure_cluster.librdkafka(self.dir)
+
+    @property
     def bootstrap_controllers(self) -> str:
         """The addresses for tools that connect to controllers."""
         return self._plan.bootstrap_controllers
@@ -213,7 +230,7 @@ class Cluster:
 
     def quorum(self) -> probe.Quorum:
         """The active controller's description of its quorum. Raises probe.NoAnswer."""
-        return probe.quorum([member.address("controller") for member in self._plan.controllers])
+        return probe.quorum([node_door(member.config, controller=True) for member in self._plan.controllers])
 
     def leader_id(self, timeout_s: float = 10.0) -> int:
         """The active controller's id. Raises ClusterError if none is found in time."""
@@ -267,11 +284,12 @@ class Cluster:
             return plans.create(
                 self.dir, 3 if controllers is None else controllers, 3 if brokers is None else brokers,
                 common=self._config, host=self._host or "127.0.0.1", port=self._port or 0, combined=self._combined,
-                level=self._level or 2,
+                level=self._level or 2, secure=self._secure,
             )  # fmt: skip
         reopen.agree(
             found, self._config, controllers=controllers, brokers=brokers,
             host=self._host, port=self._port, combined=self._combined, level=self._level,
+            secure=self._secure,
         )  # fmt: skip
         return found
 

@@ -3,7 +3,8 @@
 This file alone uses Ray. Ray places and supervises a node and answers questions about it; no message of the protocol
 travels as an actor call. A node is pinned to its machine, because its data is there: by the custom resource
 `rayft-<node>` if a machine offers one, else by `node:<ip>`. `up` spreads the nodes over the machines and writes its
-choice to a file. With that file it uses the same directories again after a head has been replaced.
+choice to a file. With that file it uses the same directories again after a head has been replaced. Off loopback the cluster
+is secure (`secure_cluster.py`): a node gets its certificate as an argument and writes it into the directory of its machine.
 
 Ray restarts an actor after any exit code. An actor that must not come back (78: another process holds its id; 0: as
 asked) therefore leaves through `ray.actor.exit_actor()`. Only a call of the actor may do that, so the actor calls
@@ -20,14 +21,16 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from actors.config import node_config
-from actors.host import durable, reopen, storage
+from actors.config import ConfigError, node_config
+from actors.host import durable, reopen, secure_cluster, storage
 from actors.host import plan as plans
+from actors.host.config_providers import resolved
 from actors.host.on_processes import ClusterError
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
 from actors.import_path import joining_ray
+from actors.metadata.ops import EntitySet
 
 NAMESPACE = "rayft"
 SLIVER = 0.001
@@ -37,14 +40,27 @@ READY_TIMEOUT_S = 60.0
 REFUSED_PAUSE_S = 5.0
 
 
+class Secrets(NamedTuple):
+    """What a node of a secure cluster has to itself. It is never printed."""
+
+    files: Mapping[str, bytes]
+    """Key, certificate and authority, by the names of their files."""
+    operator: EntitySet
+    """The operator's credential."""
+
+    def __repr__(self) -> str:
+        return "Secrets(...)"
+
+
 class RayNode:
     """The content of the actor: a node in a thread. It uses Ray only to leave."""
 
     def __init__(self, name: str, own: Mapping[str, str], cluster_id: str, directory_id: bytes,
-                 voters: Sequence[tuple[int, str, int, bytes]]) -> None:  # fmt: skip
+                 voters: Sequence[tuple[int, str, int, bytes]], secrets: "Secrets | None" = None) -> None:  # fmt: skip
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         self._name = name
-        self._config = node_config(own)
+        self._config = node_config(resolved(own))
+        self._secrets = secrets
         self._listening: set[str] = set()
         self._loop: Any = None
         self._unwanted = False
@@ -53,6 +69,7 @@ class RayNode:
         self._format = partial(
             storage.format_node, self._config, cluster_id, voters=[storage.Voter(*voter) for voter in voters],
             directory_id=directory_id, ignore_formatted=True,
+            credentials=[secrets.operator] if secrets is not None else [],
         )  # fmt: skip
         self._thread = threading.Thread(target=self._serve, name=f"rayft-{name}", daemon=True)
         self._thread.start()
@@ -80,7 +97,7 @@ class RayNode:
 
         try:
             self._ended = self._run()
-        except (storage.StorageError, OSError) as error:
+        except (ConfigError, storage.StorageError, OSError) as error:
             self._ended = REFUSED, str(error)
         except BaseException as error:
             traceback.print_exc()
@@ -97,6 +114,8 @@ class RayNode:
     def _run(self) -> tuple[int, str]:
         from actors.host.serve import Journal, serve
 
+        if self._secrets is not None:
+            secure_cluster.place_node_files(Path(self._config.metadata_log_dir).parent, self._secrets.files)
         self._format()
         path = Path(self._config.metadata_log_dir).parent / f"{self._name}.log"
         journal = Journal(os.fdopen(durable.private(path, durable.APPEND), "a"))
@@ -124,11 +143,14 @@ def up(options: argparse.Namespace, common: Mapping[str, str]) -> int:
             raise ClusterError(f"{directory} holds a cluster of processes: leave --ray out, or take another --dir.")
         choice = _choose(directory, options, common, machines)
     plan = _plan(directory, choice)
-    reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port)
-    actors = {name: _actor(ray, name, choice) for name in choice["nodes"]}
+    reopen.agree(plan, common, controllers=options.controllers, brokers=options.brokers, port=options.port,
+                 secure=options.secure)  # fmt: skip
+    actors = {name: _actor(ray, name, choice, _secrets(plan, name)) for name in choice["nodes"]}
     pids = _wait(ray, actors, plan)
     plans.write_json(directory / plans.CLUSTER_JSON, plan.describe(choice["cluster_id"], pids))
     print(f"ready on Ray: {plan.bootstrap_servers}")
+    if plan.secure:
+        print(secure_cluster.told(options.dir, plan.bootstrap_servers))
     print(f"stop it with: rayft down --ray {options.ray} --dir {options.dir}")
     return 0
 
@@ -210,7 +232,7 @@ def _plan(directory: Path, choice: dict[str, Any]) -> plans.Plan:
     assert plan is not None, "there are nodes, and each has a file"
     for member in plan.members:
         if member.name in nodes:
-            nodes[member.name]["properties"] = dict(member.config.given)
+            nodes[member.name]["properties"] = dict(member.written)
     return plan
 
 
@@ -222,12 +244,17 @@ def _choose(directory: Path, options: argparse.Namespace, common: Mapping[str, s
     first = plans.FIRST_PORT if options.port is None else options.port
     if first == 0:
         raise ClusterError("on Ray ports are chosen beforehand: write --port 9092, or another first port.")
-    plans.refuse_shape(controllers, brokers, first)
+    secure = secure_cluster.wanted([ip for ip, _ in machines], options.secure)
+    plans.refuse_shape(controllers, brokers, first, secure=secure)
     names = [f"controller-{plans.FIRST_CONTROLLER + i}" for i in range(controllers)]
     placed = place(names, machines) | place([f"broker-{1 + i}" for i in range(brokers)], machines)
     addresses = [(placed[name][0], first + (plans.CONTROLLERS_BEHIND + i if i < controllers else i - controllers))
                  for i, name in enumerate(placed)]  # fmt: skip
-    files = plans.describe(directory, addresses[:controllers], addresses[controllers:], common)
+    among_nodes = [first + plans.NODES_BEHIND + i for i in range(brokers)] if secure else None
+    files = plans.describe(directory, addresses[:controllers], addresses[controllers:], common, among_nodes=among_nodes)
+    if secure:
+        made = plans.Plan(directory, tuple(plans.member_of(name, own) for name, own in files.items()))
+        secure_cluster.make(directory, made.hosts(), made.bootstrap_servers)
     random = SystemRandom()
     choice: dict[str, Any] = {
         "cluster_id": uuid_text(random.uuid()),
@@ -248,7 +275,15 @@ def _existing(ray: Any, name: str) -> Any:
         return None
 
 
-def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
+def _secrets(plan: plans.Plan, name: str) -> Secrets | None:
+    """What is given to a node; None: the cluster is not secure."""
+    ids = next(member.ids for member in plan.members if member.name == name)
+    if not plan.secure:
+        return None
+    return Secrets(secure_cluster.node_files(plan.directory, ids), secure_cluster.operator(plan.directory))
+
+
+def _actor(ray: Any, name: str, choice: Mapping[str, Any], secrets: Secrets | None) -> Any:
     """The node's actor: the existing one, or a new one over the same directory."""
     found = _existing(ray, name)
     if found is not None:
@@ -265,7 +300,8 @@ def _actor(ray: Any, name: str, choice: Mapping[str, Any]) -> Any:
     }
     voters = [(id, host, port, uuid_bytes(directory)) for id, host, port, directory in choice["voters"]]
     return ray.remote(RayNode).options(**options).remote(
-        name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]), voters
+        name, node["properties"], choice["cluster_id"], uuid_bytes(node["directory_id"]), voters,
+        secrets,
     )  # fmt: skip
 
 

@@ -6,10 +6,12 @@ This file alone decides the layout of a cluster's directory:
     broker-1.properties        a node's configuration, as `rayft node --config` takes it
     broker-1.log               the node's log
     broker-1/                  its data
+    security/                  of a secure cluster: certificates, and how clients log in (`secure_cluster.py`)
     ray.json                   for a cluster on Ray: which machine has which node
 
 Brokers are numbered 1, 2, ... and controllers 1001, 1002, ...; with `combined` the first of each share a process. The
-files are written once: a later start of the directory runs the same nodes on the same ports.
+files are written once: a later start of the directory runs the same nodes on the same ports. Values that stand elsewhere
+(`config_providers.py`) stay references in them.
 """
 
 import contextlib
@@ -23,14 +25,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from actors.config import ConfigError, NodeConfig, node_config, properties
-from actors.host import durable, storage
+from actors.host import durable, secure_cluster, storage
+from actors.host.config_providers import resolved
 from actors.host.server import PortTaken
 from actors.host.system_random import SystemRandom, uuid_text
+from actors.metadata.ops import EntitySet
 
 FIRST_CONTROLLER = 1001
 FIRST_PORT, LAST_PORT = 9092, 65535
 CONTROLLERS_BEHIND = 100
 """The first controller's port is the first broker's plus this."""
+NODES_BEHIND = 200
+"""In a secure cluster, the port at which the first broker is reached by other nodes is its first one plus this."""
 CLUSTER_JSON = "cluster.json"
 RAY_JSON = "ray.json"
 OWN = (
@@ -49,6 +55,8 @@ class Member(NamedTuple):
 
     name: str
     config: NodeConfig
+    written: Mapping[str, str]
+    """Its settings as they are in its file."""
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -94,6 +102,20 @@ class Plan(NamedTuple):
         """The addresses for tools that connect to controllers."""
         return ",".join(_joined(*member.address("controller")) for member in self.controllers)
 
+    @property
+    def secure(self) -> bool:
+        """Whether rayft up has made it secure."""
+        return secure_cluster.is_secure(self.directory)
+
+    def hosts(self) -> dict[tuple[int, ...], list[str]]:
+        """Ids of each process -> the hosts at which it is reached."""
+        found = {}
+        for member in self.members:
+            hosts = dict.fromkeys(listener.host for listener in member.config.listeners)
+            local = ["localhost"] if any(secure_cluster.is_loopback(host) for host in hosts) else []
+            found[member.ids] = [*hosts, *(name for name in local if name not in hosts)]
+        return found
+
     def describe(self, cluster_id: str, pids: Mapping[str, int]) -> dict[str, object]:
         """The content of cluster.json; `pids` by member name."""
 
@@ -115,9 +137,14 @@ def load(directory: Path) -> Plan | None:
     members = []
     for path in directory.glob("*.properties"):
         if re.fullmatch(r"(broker|controller|node)-\d+", path.stem):
-            members.append(Member(path.stem, node_config(properties(path.read_text("latin-1")))))
+            members.append(member_of(path.stem, properties(path.read_text("latin-1"))))
     members.sort(key=lambda member: ("controller" not in member.config.roles, member.ids))
     return Plan(directory, tuple(members)) if members else None
+
+
+def member_of(name: str, written: Mapping[str, str]) -> Member:
+    """A node of the plan, from its settings as they are written. Raises ConfigError."""
+    return Member(name, node_config(resolved(written)), written)
 
 
 def create(
@@ -130,13 +157,16 @@ def create(
     port: int = 0,
     combined: bool = False,
     level: int = 2,
+    secure: bool | None = None,
 ) -> Plan:
     """Create a cluster: ids, ports, files, formatted directories. Ports are `port`, `port`+1, ... for brokers, and from
-    `port`+100 on for controllers; 0: any free ones. Raises ConfigError, PortTaken, StorageError; after an error nothing
+    `port`+100 on for controllers; of a secure cluster from `port`+200 on for brokers among themselves; 0: any free ones.
+    `secure`: see `secure_cluster.wanted`. Raises ConfigError, PortTaken, StorageError; after an error nothing
     is left that would make a second try fail."""
     from actors.node.quorum.addresses import EVERY_INTERFACE
 
-    refuse_shape(controllers, brokers, port)
+    protected = secure_cluster.wanted([host], secure)
+    refuse_shape(controllers, brokers, port, secure=protected)
     if host in EVERY_INTERFACE:
         raise ConfigError(
             f"--host {host} listens on every interface, which is no address for others: write one of this machine's, or "
@@ -150,16 +180,31 @@ def create(
         ) from None
     reserved = [reserve(host, port + CONTROLLERS_BEHIND + i if port else 0) for i in range(controllers)]
     reserved += [reserve(host, port + i if port else 0) for i in range(brokers)]
-    addresses = [(host, int(sock.getsockname()[1])) for sock in reserved]
-    files = describe(directory, addresses[:controllers], addresses[controllers:], common, combined)
-    made = Plan(directory, tuple(Member(name, node_config(own)) for name, own in files.items()))
+    if protected:
+        reserved += [reserve(host, port + NODES_BEHIND + i if port else 0) for i in range(brokers)]
+    ports = [int(sock.getsockname()[1]) for sock in reserved]
+    addresses = [(host, one) for one in ports[: controllers + brokers]]
+    files = describe(
+        directory,
+        addresses[:controllers],
+        addresses[controllers:],
+        common,
+        combined,
+        ports[controllers + brokers :] if protected else None,
+    )
+    made = Plan(directory, tuple(member_of(name, own) for name, own in files.items()))
     paths = [Path(path) for member in made.members for path in storage.directories(member.config)]
     new = [path for path in paths if not path.exists()]
     blank = [path for path in paths if path not in new and not (path / storage.META).exists()]
+    open_before = (directory / secure_cluster.DIRECTORY).exists()
+    secrets: list[Path] = []
     try:
-        _format(made, level)
+        if protected:
+            secrets = secure_cluster.make(directory, made.hosts(), made.bootstrap_servers)
+        _format(made, level, [secure_cluster.operator(directory)] if protected else [])
         write(directory, files)
     except BaseException:
+        secure_cluster.unmake(directory, secrets, new=not open_before)
         _undo([directory / f"{name}.properties" for name in files], new, blank)
         raise
     finally:
@@ -178,13 +223,13 @@ def _undo(files: Sequence[Path], new: Sequence[Path], blank: Sequence[Path]) -> 
         shutil.rmtree(path, ignore_errors=True)
 
 
-def refuse_shape(controllers: int, brokers: int, port: int) -> None:
+def refuse_shape(controllers: int, brokers: int, port: int, *, secure: bool = False) -> None:
     """Raises ConfigError for impossible numbers of nodes, and for a first port from which the others would not fit."""
     if controllers < 1:
         raise ConfigError(f"a cluster of {controllers} controllers cannot be: write --controllers 1 or more.")
     if brokers < 0:
         raise ConfigError(f"a cluster of {brokers} brokers cannot be: write --brokers 0 or more.")
-    last = LAST_PORT - max(brokers - 1, CONTROLLERS_BEHIND + controllers - 1)
+    last = LAST_PORT - max(brokers - 1, CONTROLLERS_BEHIND + controllers - 1, secure and NODES_BEHIND + brokers - 1)
     if not 0 <= port <= last:
         raise ConfigError(
             f"--port {port} is not possible: write a number from 1 to {last}, which leaves room for every node's, or 0 for "
@@ -217,8 +262,10 @@ def describe(
     brokers: Sequence[tuple[str, int]],
     common: Mapping[str, str],
     combined: bool = False,
+    among_nodes: Sequence[int] | None = None,
 ) -> dict[str, dict[str, str]]:
-    """The properties of every node, by its name, made from the addresses of all. Raises ConfigError."""
+    """The properties of every node, by its name, made from the addresses of all. `among_nodes`: of a secure cluster, the
+    port at which each broker is reached by other nodes; None: it is not secure. Raises ConfigError."""
     refuse_own(common)
     if "," in str(directory.absolute()):
         raise ConfigError(f"{directory} has a comma, which separates the directories in log.dirs: take another --dir.")
@@ -235,6 +282,11 @@ def describe(
             "broker.id": str(id),
             "listeners": f"PLAINTEXT://{_bracket(host)}:{port}",
         }
+        if among_nodes is not None:
+            own["listeners"] = (
+                f"{secure_cluster.CLIENTS}://{_bracket(host)}:{port},"
+                f"{secure_cluster.NODES}://{_bracket(host)}:{among_nodes[id - 1]}"
+            )
         shared = files.pop(f"controller-{FIRST_CONTROLLER + id - 1}", None) if combined else None
         if shared is not None:
             own["process.roles"] = "broker,controller"
@@ -249,10 +301,21 @@ def describe(
         own["log.dirs"] = str(directory.absolute() / name)
         for setting in ("default", "offsets.topic"):
             own[f"{setting}.replication.factor"] = str(replicas)
-        own.update(common)
+        if among_nodes is None:
+            own.update(common)
+            continue
+        own.update(secure_cluster.settings(directory, ids_of(own), [ids_of(other) for other in files.values()]))
+        if "broker.id" not in own:
+            del own["inter.broker.listener.name"]
+        secure_cluster.with_common(own, common)
     if METRICS in common:
         _number_metrics(files, common[METRICS])
     return files
+
+
+def ids_of(written: Mapping[str, str]) -> tuple[int, ...]:
+    """The ids of a process in its settings, the broker's first."""
+    return tuple(int(written[name]) for name in ("broker.id", "controller.id") if name in written)
 
 
 def refuse_own(common: Mapping[str, str]) -> None:
@@ -286,7 +349,7 @@ def reserve(host: str, port: int) -> socket.socket:
     return sock
 
 
-def _format(plan: Plan, level: int) -> None:
+def _format(plan: Plan, level: int, credentials: Sequence[EntitySet]) -> None:
     random = SystemRandom()
     cluster_id = uuid_text(random.uuid())
     ids = {member.name: random.uuid() for member in plan.members}
@@ -295,7 +358,14 @@ def _format(plan: Plan, level: int) -> None:
         for member in plan.controllers
     ]
     for member in plan.members:
-        storage.format_node(member.config, cluster_id, voters=voters, directory_id=ids[member.name], level=level)
+        storage.format_node(
+            member.config,
+            cluster_id,
+            voters=voters,
+            directory_id=ids[member.name],
+            level=level,
+            credentials=credentials,
+        )
 
 
 def json_text(content: object) -> str:

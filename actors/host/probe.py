@@ -1,9 +1,10 @@
-"""Questions to a running cluster from outside: one request and one answer over a plain socket.
+"""Questions to a running cluster from outside: one request and one answer over a connection of its own.
 
 This file alone decides how `status` and `Cluster` learn which controller leads. It uses Kafka's own RPCs, so any node
-of the cluster that answers will do.
+of the cluster that answers will do. An address is (host, port), or a `Door` where TLS or a login is needed.
 """
 
+import contextlib
 import math
 import socket
 import urllib.request
@@ -11,6 +12,9 @@ from collections.abc import Iterable
 from http.client import HTTPException
 from typing import Any, NamedTuple
 
+from actors.authentication.client import Login
+from actors.authentication.exchange import Rejected
+from actors.host.door import Door
 from actors.wire import framing
 from actors.wire.errors import WireError
 from actors.wire.messages import message
@@ -18,6 +22,9 @@ from actors.wire.messages import message
 TIMEOUT_S = 2.0
 TOPIC = "__cluster_metadata"
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({})).open  # a node is never behind a web proxy
+
+
+Address = tuple[str, int] | Door
 
 
 class NoAnswer(Exception):
@@ -43,16 +50,38 @@ class Partitions(NamedTuple):
     offline: int
 
 
-def ask(address: tuple[str, int], name: str, request: Any, version: int, timeout_s: float = TIMEOUT_S) -> Any:
+def ask(address: Address, name: str, request: Any, version: int, timeout_s: float = TIMEOUT_S) -> Any:
     """Send one request on a connection of its own. Raises NoAnswer."""
+    door = Door(*address)
     try:
-        with socket.create_connection(address, timeout=timeout_s) as sock:
+        with contextlib.ExitStack() as kept:
+            sock = kept.enter_context(socket.create_connection(door.address, timeout=timeout_s))
             sock.settimeout(timeout_s)
-            sock.sendall(b"".join(framing.encode_request(name, version, 1, "rayft-status", request)))
-            size = int.from_bytes(_exactly(sock, 4), "big", signed=True)
-            return framing.decode_response(name, version, memoryview(_exactly(sock, size)))
-    except (OSError, WireError) as error:
-        raise NoAnswer(f"{address[0]}:{address[1]} did not answer {name}: {error}") from None
+            if door.tls is not None:
+                sock = kept.enter_context(door.tls.wrap_socket(sock, server_hostname=door.host))
+            found = door.login()
+            if found is not None:
+                _log_in(sock, *found)
+            return _exchange(sock, name, request, version)
+    except (OSError, WireError, Rejected) as error:
+        raise NoAnswer(f"{door.host}:{door.port} did not answer {name}: {error}") from None
+
+
+def _exchange(sock: socket.socket, name: str, request: Any, version: int) -> Any:
+    sock.sendall(b"".join(framing.encode_request(name, version, 1, "rayft-status", request)))
+    size = int.from_bytes(_exactly(sock, 4), "big", signed=True)
+    return framing.decode_response(name, version, memoryview(_exactly(sock, size)))
+
+
+def _log_in(sock: socket.socket, mechanism: str, login: Login) -> None:
+    """Raises Rejected."""
+    told = _exchange(sock, "SaslHandshake", message("SaslHandshakeRequest")(mechanism=mechanism), 1)
+    token: bytes | None = login.first()
+    while token is not None and not told.error_code:
+        told = _exchange(sock, "SaslAuthenticate", message("SaslAuthenticateRequest")(auth_bytes=token), 2)
+        token = None if told.error_code else login.next(bytes(told.auth_bytes))
+    if told.error_code:
+        raise Rejected(f"its login was refused with error {told.error_code}")
 
 
 def _exactly(sock: socket.socket, size: int) -> bytearray:
@@ -65,7 +94,7 @@ def _exactly(sock: socket.socket, size: int) -> bytearray:
     return data
 
 
-def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Quorum:
+def quorum(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> Quorum:
     """Ask each address until one knows a leader. Raises NoAnswer."""
     cls = message("DescribeQuorumRequest")
     request = cls(topics=[cls.TopicData(topic_name=TOPIC, partitions=[cls.PartitionData(partition_index=0)])])
@@ -90,7 +119,7 @@ def quorum(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -
     raise last
 
 
-def partitions(addresses: Iterable[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> Partitions:
+def partitions(addresses: Iterable[Address], timeout_s: float = TIMEOUT_S) -> Partitions:
     """Count partitions as one broker's Metadata answer shows them. Raises NoAnswer."""
     last = NoAnswer("no address is known to ask")
     for address in addresses:
@@ -121,7 +150,7 @@ def metrics(address: tuple[str, int]) -> dict[str, float]:
         raise NoAnswer(f"{address[0]}:{address[1]} showed no metrics: {error}") from None
 
 
-def serves(address: tuple[str, int]) -> bool:
+def serves(address: Address) -> bool:
     """Whether a node answers clients at an address. A fenced broker's port accepts a connection too, but closes it at
     once."""
     try:

@@ -6,9 +6,11 @@ already fulfils is accepted: the same command line may be given again and again.
 
 from collections.abc import Mapping
 
-from actors.config import ALIASES, BROKER_CONFIGS, ConfigError, node_config
+from actors.config import ALIASES, BROKER_CONFIGS, ConfigError, is_listener_setting, node_config
 from actors.host import storage
+from actors.host.config_providers import PROVIDERS, resolved
 from actors.host.plan import CONTROLLERS_BEHIND, METRICS, Plan, refuse_own
+from actors.host.secure_cluster import with_common
 
 
 def agree(
@@ -21,6 +23,7 @@ def agree(
     port: int | None = None,
     combined: bool = False,
     level: int | None = None,
+    secure: bool | None = None,
 ) -> None:
     """Compare options, as `plan.create` takes them, with the existing plan. None, port 0 and combined=False ask for
     nothing.
@@ -37,6 +40,9 @@ def agree(
         found = storage.check(plan.members[0].config)[0].level
         if found != level:
             raise _differs(plan, f"formatted for metadata.format={found}, not {level}", "feature")
+    if secure is not None and secure != plan.secure:
+        how = "that rayft up has made secure" if plan.secure else "that rayft up has not made secure"
+        raise _differs(plan, how, "secure" if secure else "insecure")
     _agree_settings(plan, common)
 
 
@@ -53,22 +59,29 @@ def _agree_addresses(plan: Plan, host: str | None, port: int | None) -> None:
 def _agree_settings(plan: Plan, common: Mapping[str, str]) -> None:
     refuse_own(common)
     for member in plan.members:
-        asked = node_config({**member.config.given, **{ALIASES.get(name, name): text for name, text in common.items()}})
+        providers = {name: text for name, text in member.written.items() if name.startswith(PROVIDERS)}
+        wanted = resolved({**providers, **{ALIASES.get(name, name): text for name, text in common.items()}})
+        if plan.secure:
+            own = dict(member.config.given)
+            with_common(own, wanted)
+            wanted = own
+        asked = node_config({**member.config.given, **wanted})
         for spelt in common:
             name = ALIASES.get(spelt, spelt)
-            if name not in BROKER_CONFIGS or asked.value(name) == member.config.value(name):
+            if asked.given.get(name) == member.config.given.get(name):
+                continue
+            if name in BROKER_CONFIGS and asked.value(name) == member.config.value(name):
+                continue
+            if name not in BROKER_CONFIGS and not is_listener_setting(name):
                 continue
             if name == METRICS and any(other.config.value(name) == common[spelt].strip() for other in plan.members):
                 continue  # each node has a port of its own, counted up from the given one
-            have = member.config.given.get(name, "its default")
-            if BROKER_CONFIGS[name].sensitive:
-                raise ConfigError(
-                    f"{plan.directory} holds a cluster, and {member.name}.properties has another {spelt}: edit the "
-                    f".properties files there, or take another --dir."
-                )
+            have, asks = member.config.given.get(name, "its default"), f", not {common[spelt]}"
+            if name not in BROKER_CONFIGS or BROKER_CONFIGS[name].sensitive:
+                have, asks = "another value", ""
             raise ConfigError(
-                f"{plan.directory} holds a cluster, and {member.name}.properties has {have} for {spelt}, not "
-                f"{common[spelt]}: edit the .properties files there, or take another --dir."
+                f"{plan.directory} holds a cluster, and {member.name}.properties has {have} for {spelt}{asks}: edit the "
+                f".properties files there, or take another --dir."
             )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from actors.host import plan as plans
 from actors.host import probe, storage
+from actors.host.door import client_door, node_door
 
 
 def state(directory: Path) -> dict[str, Any]:
@@ -26,7 +27,9 @@ def state(directory: Path) -> dict[str, Any]:
         _cluster_id(directory, plan), {name: pid for name, pid in pids.items() if pid is not None}
     )
     try:
-        quorum = probe.quorum([m.address("controller") for m in plan.controllers if pids[m.name] is not None])
+        quorum = probe.quorum(
+            [node_door(m.config, controller=True) for m in plan.controllers if pids[m.name] is not None]
+        )
     except probe.NoAnswer:
         quorum = probe.Quorum(-1, -1, -1, {}, {})
     found.update(
@@ -42,11 +45,11 @@ def state(directory: Path) -> dict[str, Any]:
     _add_metrics(plan, found)
     active = []
     for row in found["brokers"]:
-        address = (row["host"], row["port"])
-        serves = row["pid"] is not None and probe.serves(address)
+        config = plan.member(row["id"]).config
+        serves = row["pid"] is not None and probe.serves(client_door(config))
         row["state"] = "active" if serves else "down" if row["pid"] is None else "fenced"
         row["lag"] = end - quorum.observers[row["id"]] if row["id"] in quorum.observers else None
-        active += [address] if serves else []
+        active += [node_door(config, controller=False)] if serves else []
     try:
         counts = probe.partitions(active)._asdict()
     except probe.NoAnswer:

@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from actors.config import ConfigError, NodeConfig
@@ -85,9 +85,10 @@ def serve(
     *,
     main_thread: bool = True,
     looping: Callable[[Loop], None] | None = None,
+    secret_files: Sequence[str] = (),
 ) -> tuple[int, str]:
     """Run a node until it stops. Returns (exit code, sentence). `looping` gets the loop, so that another thread can
-    stop it."""
+    stop it. `secret_files`: paths of files with secrets, those of TLS excepted, which nobody else should read."""
     if sys.flags.optimize:
         return REFUSED, "assertions are part of a node: run Python without -O."
     descriptors.raise_limit()
@@ -105,6 +106,7 @@ def serve(
             return REFUSED, str(error)
         config = config.with_ports(listeners.ports())
         private = [storage.open_to_others(directory.path) for directory in found]
+        private += [storage.secret_open_to_others(path) for path in dict.fromkeys((*secret_files, *tls.key_files()))]
         for notice in (*config.notices, listeners.open_to_others(), *private):
             if notice is not None:
                 log.warning(notice)
@@ -154,6 +156,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             directory_ids=[directory.directory_id for directory in found],
             paths=[directory.path for directory in found],
             transaction_version=first.transaction_version,
+            bootstrap=first.bootstrap,
         ),
         SystemRandom(),
         log,

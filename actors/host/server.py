@@ -34,6 +34,8 @@ class Listeners:
         self._kinds = {listener.name: listener.kind for listener in config.listeners}
         self._descriptors_end = descriptors.connections_end()
         self.limits = ConnectionLimits(config)
+        self._asking = {name for name, security in config.security.items() if security.asks}
+        self._authorizer = bool(config.value("authorizer.class.name"))
         for listener in config.listeners:
             try:
                 self._sockets[listener.name] = _bind(listener, config.given)
@@ -46,18 +48,26 @@ class Listeners:
         return {name: int(sock.getsockname()[1]) for name, sock in self._sockets.items()}
 
     def open_to_others(self) -> str | None:
-        """A warning about the listeners that other machines may reach; None if there are none."""
+        """A warning about the listeners that other machines may reach and that ask nobody who they are; None if there are
+        none."""
         found = [
             f"{name} at {host}:{port}"
             for name, sock in self._sockets.items()
             for host, port in (sock.getsockname()[:2],)
-            if not ipaddress.ip_address(host.partition("%")[0]).is_loopback
+            if name not in self._asking and not ipaddress.ip_address(host.partition("%")[0]).is_loopback
         ]
         if not found:
             return None
+        if self._authorizer:
+            means = (
+                "whoever reaches such a port is User:ANONYMOUS and may do what access rules allow that user. Give the "
+                "listener SASL, or SSL with ssl.client.auth=required"
+            )
+        else:
+            means = "whoever reaches such a port can read, write and delete everything. Bind 127.0.0.1, give it a login"
         return (
-            f"other machines may reach {', '.join(found)}, and there is no authentication: whoever reaches such a port can "
-            f"read, write and delete everything. Bind 127.0.0.1, or let a firewall choose who may connect."
+            f"other machines may reach {', '.join(found)}, and there is no authentication: {means}, or let a firewall "
+            f"choose who may connect."
         )
 
     def fileno(self, name: str) -> int:

@@ -2,7 +2,8 @@
 
 This file alone decides when a directory belongs to a node. A formatted directory holds `meta.properties` with version 1,
 cluster.id, directory.id, the family of metadata records, the level that the first leader writes, and the ids of the
-roles; a controller's metadata directory also holds the first checkpoint, which names the voters.
+roles; a controller's metadata directory also holds the first checkpoint, which names the voters, and may have a
+bootstrap.checkpoint with SCRAM credentials beside meta.properties.
 
 Rules:
 
@@ -25,6 +26,8 @@ from typing import NamedTuple
 from actors.config import NodeConfig, properties
 from actors.host import durable
 from actors.host.system_random import SystemRandom, uuid_bytes, uuid_text
+from actors.metadata import bootstrap
+from actors.metadata.ops import CorruptMetadata, EntitySet
 
 META = "meta.properties"
 LOCK = ".lock"
@@ -66,6 +69,8 @@ class Directory(NamedTuple):
     """broker.id, controller.id and node.id, those that are there."""
     transaction_version: int = 0
     """`transaction.version` of a cluster that begins with this storage. Earlier software had none."""
+    bootstrap: bytes = b""
+    """The content of bootstrap.checkpoint; empty: there is none."""
 
 
 class Lock:
@@ -161,11 +166,27 @@ def read(path: str) -> Directory | None:
             int(values.get(LEVEL, "2")),
             ids,
             int(values.get(TRANSACTIONS, "0")),
+            _bootstrap(path),
         )
     except (KeyError, ValueError) as error:
         raise StorageError(
             f"{file} is damaged ({error}): restore it from a copy, or format an empty directory."
         ) from None
+
+
+def _bootstrap(path: str) -> bytes:
+    file = Path(path, bootstrap.BOOTSTRAP)
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return b""
+    try:
+        bootstrap.decode(data)
+    except CorruptMetadata as error:
+        raise StorageError(
+            f"{file} is damaged ({error}): restore it from a copy, or format an empty directory."
+        ) from None
+    return data
 
 
 def check(config: NodeConfig) -> list[Directory]:
@@ -202,6 +223,18 @@ def open_to_others(path: str) -> str | None:
     return f"{path} is open to every user of this machine (mode {mode:04o}): chmod 700 {path} keeps the data private."
 
 
+def secret_open_to_others(path: str | os.PathLike[str]) -> str | None:
+    """A warning about a file with secrets that others than its owner may read or write; None if they may not, or if it is
+    not there."""
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None
+    if not mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return None
+    return f"{path} has secrets and is open to others than its owner (mode {mode:04o}): chmod 600 {path}"
+
+
 def _check_ids(config: NodeConfig, directory: Directory) -> None:
     for name, mine in (("broker.id", config.broker_id), ("controller.id", config.controller_id)):
         theirs = directory.ids.get(name, -1)
@@ -226,12 +259,14 @@ def format_node(
     level: int = 2,
     transaction_version: int = NEWEST_TRANSACTIONS,
     ignore_formatted: bool = False,
+    credentials: Sequence[EntitySet] = (),
 ) -> list[Directory]:
     """Format every directory of a node.
 
     `voters`: the first quorum, which controllers write; None: this node learns it from others. `directory_id`: that of
-    the metadata directory, if others must know it beforehand. Raises StorageError for a directory that is formatted
-    already, unless `ignore_formatted`.
+    the metadata directory, if others must know it beforehand. `credentials`: of SCRAM users that the first leader of a new
+    quorum stores; a node without the controller role has no use for them. Raises StorageError for a directory that is
+    formatted already, unless `ignore_formatted`.
     """
     uuid_bytes(cluster_id)
     random = SystemRandom()
@@ -256,6 +291,8 @@ def format_node(
             if place == 0 and voters is not None and "controller" in config.roles:
                 os.makedirs(os.path.join(path, METADATA_DIRECTORY), durable.DIRECTORY_MODE, exist_ok=True)
                 write(os.path.join(path, METADATA_DIRECTORY), {FIRST_CHECKPOINT: first_checkpoint(voters)})
+            if place == 0 and credentials and "controller" in config.roles:
+                write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
             found.append(_write_meta(config, path, cluster_id, own, level, transaction_version))
         finally:

@@ -32,8 +32,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from actors.config import ConfigError
-from actors.host import durable, storage
+from actors.config import ConfigError, has_secrets
+from actors.host import durable, secure_cluster, storage
 from actors.host import plan as plans
 from actors.host.serve import Journal
 from actors.host.server import PortTaken
@@ -109,6 +109,10 @@ class Supervisor:
             if not self._detached:
                 tell(event="failed", name="", sentence="Standard input must be a pipe or a terminal: add --detached.")
                 return 3
+        for path in secure_cluster.secret_files(self.plan.directory):
+            warning = storage.secret_open_to_others(path)
+            if warning is not None:
+                self._log.warning(warning)
         for child in self.children:
             self._fork(child)
         self._publish()
@@ -211,7 +215,9 @@ class Supervisor:
             with contextlib.suppress(OSError):
                 os.write(write, f"{what} {listener}\n".encode(errors="backslashreplace"))
 
-        code, sentence = serve(child.member.config, Journal(sys.stdout), event)
+        file = str(directory / f"{child.member.name}.properties")
+        secret = [file] if has_secrets(child.member.written) else []
+        code, sentence = serve(child.member.config, Journal(sys.stdout), event, secret_files=secret)
         event("ended", sentence.replace("\n", " "))
         return code
 

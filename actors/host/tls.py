@@ -4,6 +4,7 @@ This file alone decides how keys and certificates are read, and when they are re
 connections. An expired or missing file at that time leaves the old certificate in use and says so in the log.
 """
 
+import datetime
 import os
 import ssl
 from collections import Counter
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from actors.node.runtime.runtime import Log
 
 HANDSHAKE_TIMEOUT_S = 10.0
+SOON = datetime.timedelta(days=30)
 SHUTDOWN_TIMEOUT_S = 2.0
 HANDSHAKES_A_SECOND = 300
 HANDSHAKES_A_SECOND_OF_A_HOST = 100
@@ -49,6 +51,17 @@ class Tls:
         for context in (self.server, self.client):
             self._load(context, material)
         return True
+
+    def until(self) -> datetime.datetime | None:
+        """When its own certificate ends; None: that cannot be found out here."""
+        try:
+            from cryptography import x509
+        except ImportError:
+            return None
+        try:
+            return x509.load_pem_x509_certificate(self._material()[0]).not_valid_after_utc
+        except (ConfigError, ValueError):
+            return None
 
     def principal(self, peer: ssl.SSLObject | None) -> str | None:
         """The principal that the certificate of a peer names; None: it has none."""
@@ -119,13 +132,36 @@ class Contexts:
         self._by_name: Mapping[str, Tls] = {
             name: Tls(name, security.tls) for name, security in config.security.items() if security.tls is not None
         }
+        self._told: datetime.date | None = None
+        """The day on which it was last told which certificates end soon."""
 
     def get(self, listener: str) -> Tls | None:
         """That of a listener; None: it does not speak TLS."""
         return self._by_name.get(listener)
 
+    def key_files(self) -> list[str]:
+        """The files with private keys."""
+        return [tls.settings.keys.location for tls in self._by_name.values() if tls.settings.keys.location]
+
+    def tell_ends(self, now: datetime.datetime) -> None:
+        """Once a day, tell which certificates end soon: behind that nobody can connect."""
+        if self._told == now.date():
+            return
+        self._told = now.date()
+        ends: dict[str, datetime.datetime] = {}
+        for name, tls in self._by_name.items():
+            until = tls.until()
+            if until is not None and until - now < SOON:
+                ends[tls.settings.keys.location or f"in the settings of listener {name}"] = until
+        for where, until in ends.items():
+            self._log.warning(
+                f"the certificate {where} is good until {until:%Y-%m-%d %H:%M} (UTC): renew it, with rayft certificate "
+                f"renew if that made it."
+            )
+
     def renew(self) -> None:
         """Read again what has changed. To be called about once a second."""
+        self.tell_ends(datetime.datetime.now(datetime.UTC))
         for tls in self._by_name.values():
             try:
                 if tls.renew():

@@ -141,7 +141,7 @@ def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") ->
     voters: Voters | None = None
     kraft_version, last_timestamp_ms = 0, -1
     complete = False
-    for batch in _batches(data):
+    for batch in verified_batches(data):
         if complete or (last_timestamp_ms < 0 and not is_control(batch.data)):
             raise CorruptMetadata(batch.base_offset, "records outside the snapshot's header and footer")
         if not is_control(batch.data):
@@ -166,8 +166,8 @@ def load(data: Buffer, image: Image, end_offset: int, family: str = "drafts") ->
     return Loaded(voters, kraft_version, last_timestamp_ms)
 
 
-def _batches(data: Buffer) -> Iterator[Batch]:
-    """All batches, each verified."""
+def verified_batches(data: Buffer) -> Iterator[Batch]:
+    """All batches of a snapshot, each verified. Raises CorruptMetadata."""
     view = memoryview(data)
     position = 0
     while position < len(view):

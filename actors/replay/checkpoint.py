@@ -8,6 +8,7 @@ Records beyond the high watermark may still be undone, and the files do not say 
 checkpoint that a node will load must end at an offset that was committed.
 """
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from actors.replay import files
 from actors.replay.as_of import AsOf, Replay
 from actors.replay.log import Reading
 
+OWNERS = 0o600
 LEVEL = "rayft.metadata.format"
 """The name in meta.properties of the level that the first leader writes."""
 
@@ -40,10 +42,12 @@ class Compacted(NamedTuple):
         return sum(len(part) for part in self.parts)
 
     def write(self, path: Path) -> Path:
-        """Write it into this file, or under its name into this directory. The file appears whole or not at all."""
+        """Write it into this file, or under its name into this directory. The file appears whole or not at all. Only its
+        owner can read it, since it has credentials and tokens."""
         path = path / self.name if path.is_dir() else path
         unfinished = path.with_name(path.name + ".part")
-        with unfinished.open("wb") as file:
+        unfinished.unlink(missing_ok=True)  # a file that is there keeps its mode
+        with open(unfinished, "wb", opener=lambda name, flags: os.open(name, flags, OWNERS)) as file:
             for part in self.parts:
                 file.write(part)
         return unfinished.replace(path)

@@ -64,7 +64,9 @@ def joined(around: Mapping[str, str], address: str, ip: str) -> Iterator[None]:
 def rayft(
     around: Mapping[str, str], address: str, directory: Path, *arguments: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a rayft command for a cluster in `directory` on that Ray."""
+    """Run a rayft command for a cluster in `directory` on that Ray, whose machine's address may not be of loopback."""
+    if arguments[0] == "up" and "--secure" not in arguments:
+        arguments += ("--insecure",)
     return subprocess.run(
         [sys.executable, "-m", "actors.cli", *arguments, "--ray", address, "--dir", str(directory)],
         cwd=ROOT, env=dict(around), capture_output=True, text=True, timeout=200, check=False,

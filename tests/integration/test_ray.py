@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from actors.host import probe, storage
+from actors.host import probe, secure_cluster, storage
 from tests.integration import rays
+from tests.integration.security.leaks import keys_below, leaks
 from tests.integration.test_bad_input import impostor
 
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -90,3 +91,30 @@ def test_an_actor_that_loses_its_id_leaves_for_good(
         finally:
             other.kill()
             rayft("down", "--timeout", "10")
+
+
+def test_a_secure_cluster_gets_its_certificates_as_arguments_and_leaves_no_secret_behind(
+    ray_address: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    confluent_kafka = pytest.importorskip("confluent_kafka.admin")
+    home = tmp_path / "secure"
+    rayft = partial(rays.rayft, environment, ray_address, home)
+    ran = rayft("up", "--controllers", "1", "--brokers", "1", "--port", str(rays.free_port()), "--secure")
+    try:
+        assert ran.returncode == 0, ran.stderr
+        settings = secure_cluster.librdkafka(home)
+        assert "kcat -F" in ran.stdout and settings["sasl.password"] not in ran.stdout
+        client = confluent_kafka.AdminClient(settings)
+        assert set(client.list_topics(timeout=30).brokers) == {1}
+        described = json.loads((home / "cluster.json").read_text())
+        with pytest.raises(probe.NoAnswer):
+            probe.quorum([(row["host"], row["port"]) for row in described["controllers"]])
+        found = leaks(
+            [home, Path(f"/tmp/rayft-ray-{ray_address.rpartition(':')[2]}")],
+            [settings["sasl.password"], *keys_below(home)],
+        )
+        assert {path.name for path in found} <= {
+            "client.properties", "librdkafka.conf", "ca.key", "rayft-node-1.pem", "rayft-node-1001.pem",
+        }, found  # fmt: skip
+    finally:
+        rayft("down", "--timeout", "10")

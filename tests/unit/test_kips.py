@@ -36,6 +36,8 @@ ADDED = {
     "R373": 2,
     "R255": 4,
     "R768": 7,
+    "R421": 4,
+    "R900": 4,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")

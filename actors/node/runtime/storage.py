@@ -24,3 +24,5 @@ class Storage(NamedTuple):
     """Where each is, for sentences to the operator."""
     transaction_version: int = 0
     """`transaction.version` that the first leader writes into an empty log; 0 writes none."""
+    bootstrap: bytes = b""
+    """bootstrap.checkpoint: what else it writes there (`metadata/bootstrap.py`). Empty: nothing."""

@@ -256,7 +256,7 @@ class OnRay:
     def __enter__(self) -> "OnRay":
         settings = [part for name, value in self._config.items() for part in ("--set", f"{name}={value}")]
         ran = self._command("up", "--controllers", str(len(self.controllers)), "--brokers", str(len(self.brokers)),
-                            "--port", str(self._port), *settings)  # fmt: skip
+                            "--port", str(self._port), "--insecure", *settings)  # fmt: skip
         if ran.returncode:
             raise RuntimeError(ran.stderr)
         plan = plans.load(self._directory)

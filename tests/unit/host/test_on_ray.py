@@ -99,9 +99,11 @@ def up(
     """`rayft up --ray` with nothing of Ray in it."""
     monkeypatch.setattr(on_ray, "_connect", lambda address: types.SimpleNamespace(nodes=list))
     monkeypatch.setattr(on_ray, "_machines", lambda nodes: [("127.0.0.1", NONE)])
-    monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice: start(name, choice))
+    monkeypatch.setattr(on_ray, "_actor", lambda ray, name, choice, secrets: start(name, choice))
     monkeypatch.setattr(on_ray, "_wait", lambda ray, actors, plan: dict.fromkeys(actors, 1))
-    return on_ray.up(argparse.Namespace(ray="auto", dir=directory, controllers=1, brokers=1, port=9092), {})
+    return on_ray.up(
+        argparse.Namespace(ray="auto", dir=directory, controllers=1, brokers=1, port=9092, secure=None), {}
+    )
 
 
 def test_a_cluster_of_processes_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

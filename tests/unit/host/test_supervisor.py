@@ -113,7 +113,7 @@ def ended(supervisor: Supervisor) -> int:
 
 def test_a_node_that_is_stopped_as_it_is_made_ends(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal comes before the new process has its own way with signals: the parent's would swallow it."""
-    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (SERVED, ""))
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_, **__: (SERVED, ""))
     assert ended(supervisor) == SERVED
     monkeypatch.setattr(signal, "set_wakeup_fd", lambda fd: os.kill(os.getpid(), signal.SIGTERM))
     assert ended(supervisor) == -signal.SIGTERM
@@ -121,12 +121,12 @@ def test_a_node_that_is_stopped_as_it_is_made_ends(supervisor: Supervisor, monke
 
 def test_the_reason_of_one_end_is_not_told_of_the_next(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
     (child,) = supervisor.children
-    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (1, "the disk is full"))
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_, **__: (1, "the disk is full"))
     supervisor._fork(child)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     supervisor._reap()
     assert child.sentence == "the disk is full"
-    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: os._exit(1))
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_, **__: os._exit(1))
     supervisor._fork(child)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     supervisor._reap()
@@ -138,7 +138,7 @@ def test_a_node_whose_parent_is_gone_as_it_is_made_does_not_outlive_it(
 ) -> None:
     """The kernel tells only of a parent's end that comes after one has asked for it."""
     supervisor = Supervisor(plans.create(tmp_path, 1, 0, common={}), detached=False)
-    monkeypatch.setattr(actors.host.serve, "serve", lambda *_: (SERVED, ""))
+    monkeypatch.setattr(actors.host.serve, "serve", lambda *_, **__: (SERVED, ""))
     assert ended(supervisor) == SERVED
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert ended(supervisor) not in (0, SERVED)

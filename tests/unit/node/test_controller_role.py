@@ -17,7 +17,9 @@ from actors.controller.snapshots import controller_heartbeat
 from actors.controller.state import METADATA_FORMAT, Result
 from actors.controller.topics import create_topics
 from actors.controller.unregistration import unregister_broker
+from actors.host.scram_argument import credentials
 from actors.metadata.batches import LeaderChange, control_batch
+from actors.metadata.bootstrap import encode as encode_bootstrap
 from actors.metadata.dialects import dialect
 from actors.metadata.image import Image
 from actors.metadata.ops import BrokerGone, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicGone, TopicSet
@@ -76,7 +78,7 @@ class Channels:
 class Host:
     """As much of a node as the role needs."""
 
-    def __init__(self, level: int = 2) -> None:
+    def __init__(self, level: int = 2, bootstrap: bytes = b"") -> None:
         config = node_config(
             {
                 "process.roles": "controller",
@@ -88,7 +90,9 @@ class Host:
             }
         )
         self.broker = None
-        storage: Any = SimpleNamespace(cluster_id="c", format_level=level, family="drafts", transaction_version=0)
+        storage: Any = SimpleNamespace(
+            cluster_id="c", format_level=level, family="drafts", transaction_version=0, bootstrap=bootstrap
+        )
         self.lines: list[str] = []
         log: Any = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)
         self.runtime = Runtime(config, Seeded(), log)
@@ -203,6 +207,20 @@ def test_a07_the_first_leader_writes_the_level():
         host = Host(level)
         host.lead()
         assert host.controller.image.feature("metadata.format") == level
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_r900_03_the_first_leader_stores_the_credentials_of_the_format_and_no_later_one_does(level: int) -> None:
+    (alice,) = credentials(["SCRAM-SHA-256=[name=alice,password=alice-secret]"])
+    host = Host(level, encode_bootstrap(level, [alice]))
+    host.lead()
+    assert host.controller.image.entity("scram", ("alice", 1)) == alice
+    host.turn()
+    written = len(host.quorum.log)
+    host.controller.lost()
+    host.controller.gained(9, host.controller.image.next_offset)
+    host.turn()
+    assert len(host.quorum.log) == written, "a credential that was deleted since does not come back"
 
 
 def test_r631_100_the_answer_waits_for_the_commit():

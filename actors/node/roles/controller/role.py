@@ -27,6 +27,7 @@ from actors.controller.registration import registration_key
 from actors.controller.soft import Lease, Soft
 from actors.controller.state import METADATA_FORMAT, Operation, Result, State
 from actors.controller.unregistration import turn_ended
+from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
 from actors.metadata.features import TRANSACTION_VERSION
@@ -66,6 +67,7 @@ class ControllerRole:
         self._quorum = quorum
         self._format_level = storage.format_level
         self._transaction_version = storage.transaction_version
+        self._bootstrap = storage.bootstrap
         self.image = Image()
         """Active: at the log end. Standby: at the high watermark."""
         self.soft = Soft()
@@ -155,10 +157,10 @@ class ControllerRole:
         self._ticked_ms, self._due_ms = now.mono_ms, FAR_MS
         self._schedule_sweep(epoch)
         if self.image.feature(METADATA_FORMAT) == 0:
-            first = [FeatureSet(METADATA_FORMAT, level)]
+            first: list[Op] = [FeatureSet(METADATA_FORMAT, level)]
             if self._transaction_version:
                 first.append(FeatureSet(TRANSACTION_VERSION, self._transaction_version))
-            self._apply(Result(first, None))
+            self._apply(Result([*first, *bootstrap.decode(self._bootstrap)], None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS
         self._runtime.waiting.timers.at(now.mono_ms + silent_ms, lambda: self._look_for_silent(epoch))

@@ -1,0 +1,119 @@
+"""Keystores: PEM and PKCS12 are read, a Java keystore is refused with the command that converts it."""
+
+import datetime
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+
+from actors.config import ConfigError, node_config
+from actors.host.certificates import authority, issue, write
+from actors.host.tls import Contexts, Tls
+from actors.tls_settings import tls_settings
+
+NOW = datetime.datetime.now(datetime.UTC)
+BY = authority("test", NOW)
+ISSUED = issue(BY, "node", NOW, ["localhost"])
+
+
+def tls(**given: str) -> Tls:
+    settings = {f"ssl.{name.replace('_', '.')}": value for name, value in given.items()}
+    return Tls("NODES", tls_settings("NODES", settings.get))
+
+
+def shaken(server: Tls, client: ssl.SSLContext) -> str:
+    """The name in the server's certificate, after a handshake in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    one = server.server.wrap_bio(to_server, to_client, server_side=True)
+    other = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    for _ in range(4):
+        for side in (other, one):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    found = other.getpeercert()
+    assert found is not None
+    return str(dict(part[0] for part in found["subject"])["commonName"])
+
+
+def trusting(pem: bytes) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=pem.decode())
+    return context
+
+
+@pytest.fixture
+def p12(tmp_path: Path) -> Path:
+    key, certificate = load_pem_private_key(ISSUED.key, None), x509.load_pem_x509_certificate(ISSUED.certificate)
+    path = tmp_path / "node.p12"
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"node",
+            key,  # type: ignore[arg-type]
+            certificate,
+            [x509.load_pem_x509_certificate(BY.certificate)],
+            BestAvailableEncryption(b"right"),
+        )
+    )
+    return path
+
+
+@pytest.mark.parametrize("type_", ["PKCS12", ""])
+def test_a_pkcs12_keystore_is_read_with_its_password(p12: Path, type_: str) -> None:
+    server = tls(keystore_location=str(p12), keystore_password="right", keystore_type=type_)
+    assert shaken(server, trusting(BY.certificate)) == "node"
+
+
+def test_a_wrong_password_is_told_and_not_repeated(p12: Path) -> None:
+    with pytest.raises(ConfigError, match="its password is another") as error:
+        tls(keystore_location=str(p12), keystore_password="wrong-secret")
+    assert "wrong-secret" not in str(error.value)
+
+
+def test_a_java_keystore_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    path = tmp_path / "node.jks"
+    path.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02" + bytes(40))
+    with pytest.raises(ConfigError, match=rf"keytool -importkeystore -srckeystore {path} .*-deststoretype PKCS12"):
+        tls(keystore_location=str(path), keystore_password="changeit", keystore_type="JKS")
+
+
+def test_pem_may_stand_in_the_settings(tmp_path: Path) -> None:
+    server = tls(keystore_key=ISSUED.key.decode(), keystore_certificate_chain=ISSUED.certificate.decode())
+    assert shaken(server, trusting(BY.certificate)) == "node"
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def info(self, text: str) -> None:
+        self.told.append(text)
+
+    warning = error = info
+
+
+def test_a_certificate_that_ends_soon_is_told_once_a_day(tmp_path: Path) -> None:
+    path = tmp_path / "node.pem"
+    config = node_config(
+        {
+            "process.roles": "broker",
+            "broker.id": "1",
+            "listeners": "SSL://127.0.0.1:9092",
+            "security.inter.broker.protocol": "SSL",
+            "controller.connect": "127.0.0.1:9093",
+            "log.dirs": str(tmp_path),
+            "ssl.keystore.location": str(path),
+        }
+    )
+    for days, times in ((40, 0), (20, 1)):
+        write(path, issue(BY, "node", NOW, ["localhost"], days=days).pem)
+        lines = Lines()
+        contexts = Contexts(config, lines)
+        for hours in (0, 1, 2):
+            contexts.tell_ends(NOW.replace(hour=3) + datetime.timedelta(hours=hours))
+        assert sum(f"the certificate {path} is good until" in line for line in lines.told) == times
+        contexts.tell_ends(NOW + datetime.timedelta(days=15))
+        assert sum("is good until" in line for line in lines.told) == times + 1, "and again on another day"
