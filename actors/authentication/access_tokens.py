@@ -93,7 +93,9 @@ def _checked_claims(claims: dict[str, Any], expected: Expected, now_ms: int) -> 
     for name, value in (("iat", issued_ms), ("exp", expires_ms)):
         if value is None:
             raise Rejected(f"{whose} has no claim {name}")
-    assert expires_ms is not None
+    assert expires_ms is not None and issued_ms is not None
+    if now_ms + skew_ms < issued_ms:
+        raise Rejected(f"{whose} says that it will be issued in {(issued_ms - now_ms) // 1000} s")
     if now_ms - skew_ms >= expires_ms:
         raise Rejected(f"{whose} has expired {(now_ms - expires_ms) // 1000} s ago")
     if begins_ms is not None and now_ms + skew_ms < begins_ms:

@@ -112,7 +112,7 @@ class Dispatch:
             connection.peer_host,
             connection.principal,
             frame,
-            connection.by_token,
+            by_token=connection.by_token,
         )
         try:
             if version == header.api_version:

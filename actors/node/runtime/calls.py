@@ -53,10 +53,10 @@ class Call(NamedTuple):
     """`User:ANONYMOUS` on a listener without authentication."""
     frame: memoryview
     """The request as it came, header included, without the length: what `Forward` puts into an Envelope."""
+    forwarded: bool = False
+    """Whether it came in an Envelope: a client's request that a broker has passed on."""
     by_token: bool = False
     """Whether the principal has logged in with a delegation token (KIP-48)."""
-    forwarded: bool = False
-    """Whether a broker has passed the request on in an Envelope: then the listener is not the client's."""
 
 
 Handler = Callable[[Any, Any, Call], Answer]

@@ -91,6 +91,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "expired": (token(exp=NOW_S - 31), "has expired 31 s ago"),
     "not yet": (token(nbf=NOW_S + 31), "is not valid yet, for another 31 s"),
+    "issued later": (token(iat=NOW_S + 31), "will be issued in 31 s"),
     "another audience": (token(aud=["a", "b"]), r"is for the audience \['a', 'b'\], not for kafka"),
     "no audience": (token(aud=None), "is for the audience None"),
     "another issuer": (token(iss="https://evil"), "is of the issuer 'https://evil', not of https://provider"),
