@@ -80,6 +80,9 @@ class Loop:
         self._tls = tls if tls is not None else Contexts(config, log)
         self._handshakes = Handshakes()
         self._frame_bytes_max = config.value("socket.request.max.bytes")
+        self._login_bytes_max = config.value("sasl.server.max.receive.size")
+        self._ask = {name for name, security in config.security.items() if security.mechanisms}
+        """Listeners that ask who their peers are."""
         self._idle_ms = config.value("connections.max.idle.ms")
         self._loop = uvloop.new_event_loop()
         self._create_task = self._loop.create_task
@@ -165,8 +168,6 @@ class Loop:
         found += gauge(SOCKETS + "NetworkProcessorAvgIdlePercent", self._data.idle.share(at_ns))
         idle = self._plane_reader.idle.share(at_ns) if there else math.nan
         found += gauge(SOCKETS + "ControlPlaneNetworkProcessorAvgIdlePercent", idle)
-        found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", 0)
-        found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", 0)
         if there:
             unsent = sum(link.unsent() for link in self._links.values() if link.reader is self._plane_reader)
             found += gauge(REQUESTS + "ControlPlaneResponseQueueSize", unsent)
@@ -279,6 +280,9 @@ class Loop:
             if name in self._open:
                 self._open.remove(name)
                 self._event("refusing", name)
+        for conn in effects.known:
+            if conn in links:
+                links[conn].frame_bytes_max = self._bytes_max(links[conn].listener)
         for conn in effects.close:
             self._close(conn)
         for conn in effects.pause:
@@ -376,10 +380,18 @@ class Loop:
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
-        frame_bytes_max = self._frame_bytes_max if limited else min(self._frame_bytes_max, CONTROLLER_REQUEST_BYTES_MAX)
+        frame_bytes_max = self._bytes_max(listener)
+        if listener in self._ask:
+            frame_bytes_max = min(frame_bytes_max, self._login_bytes_max)
         link = Link(self, reader, conn, listener, frame_bytes_max, host)
         plane = "data" if limited else "control"
         self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
+
+    def _bytes_max(self, listener: str) -> int:
+        """The largest request of a peer that is known."""
+        if self._listeners.limited(listener):
+            return int(self._frame_bytes_max)
+        return min(self._frame_bytes_max, CONTROLLER_REQUEST_BYTES_MAX)
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         tls = self._tls.get(link.listener)

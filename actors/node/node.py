@@ -197,8 +197,8 @@ class Node:
         syncs, works = self.runtime.taken()
         stop = self.runtime.stopped
         sends = [*outbound.sends, *inbound.sends] if outbound.sends else inbound.sends
-        decided = inbound.closes or inbound.pauses or inbound.resumes or outbound.dials or outbound.closes
-        if not (decided or listens or syncs or works or stop):
+        decided = inbound.closes or inbound.pauses or inbound.resumes or inbound.known
+        if not (decided or outbound.dials or outbound.closes or listens or syncs or works or stop):
             return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
             self.requests.mailbox.drop(conn)
@@ -212,5 +212,6 @@ class Node:
             close=[*outbound.closes, *inbound.closes],
             pause=inbound.pauses,
             resume=inbound.resumes,
+            known=inbound.known,
             stop=stop,
         )

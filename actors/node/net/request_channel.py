@@ -57,6 +57,8 @@ class RequestChannel:
         self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
         """How much of the time each lane has had nothing to do (KIP-291)."""
+        self.expired = [0, 0]
+        """How many connections were closed because their login was no longer good: of the control-plane listener last."""
         self._noted_ms = -NOTE_EVERY_MS
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
         self._strangers = {
@@ -89,7 +91,14 @@ class RequestChannel:
         time; 0: as long as the connection."""
         connection.principal = principal
         connection.expires_ms = expires_ms
-        connection.apis = self._served[connection.kind]
+        if self.is_stranger(connection):
+            self.connections.known.append(connection.id)
+            connection.apis = self._served[connection.kind]
+
+    def expire(self, connection: Connection) -> None:
+        """Close a connection whose peer asks for something when its login is no longer good (KIP-368)."""
+        self.expired[connection.kind is CONTROL_PLANE] += 1
+        self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
 
     def is_stranger(self, connection: Connection) -> bool:
         """Whether the peer of a connection has to log in before it is served."""

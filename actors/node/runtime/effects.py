@@ -45,6 +45,8 @@ class Effects(NamedTuple):
     """After what was sent to it in this turn has been handed to the kernel."""
     pause: Sequence[int] = ()
     resume: Sequence[int] = ()
+    known: Sequence[int] = ()
+    """Connections whose peers have logged in: from now on their requests may be as large as any."""
     stop: Stop | None = None
 
 
