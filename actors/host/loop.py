@@ -26,7 +26,7 @@ from actors.host.client import dial
 from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, reason
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, give_back_memory, reason
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
@@ -78,7 +78,8 @@ class Loop:
         self._listeners = listeners
         self._log = log
         self._tls = tls if tls is not None else Contexts(config, log)
-        self._handshakes = Handshakes()
+        self._handshakes = {limited: Handshakes() for limited in (False, True)}
+        """By whether max.connections applies to the listener: clients keep no controller from another."""
         self._frame_bytes_max = config.value("socket.request.max.bytes")
         self._login_bytes_max = config.value("sasl.server.max.receive.size")
         self._ask = {name for name, security in config.security.items() if security.mechanisms}
@@ -372,11 +373,13 @@ class Loop:
             return
         limited = self._listeners.limited(listener)
         tls = self._tls.get(listener)
-        if tls is not None and not self._handshakes.admits(host, time.monotonic()):
-            sock.close()
-            return
         if self._stop is not None or (limited and not self._listeners.limits.take(host)):
             sock.close()
+            return
+        if tls is not None and not self._handshakes[limited].admits(host, time.monotonic()):
+            sock.close()
+            if limited:
+                self._listeners.limits.give(host)
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
@@ -412,6 +415,9 @@ class Loop:
             sock.close()
             if self._listeners.limited(link.listener):
                 self._listeners.limits.give(host)
+        finally:
+            if tls is not None and self._handshakes[self._listeners.limited(link.listener)].over(host):
+                self._loop.run_in_executor(None, give_back_memory)
 
     def opened(self, link: Link) -> None:
         """A connection is open. The node is told, unless it is about to stop or has given up the dial."""
