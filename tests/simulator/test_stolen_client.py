@@ -126,7 +126,7 @@ def test_every_deed_with_exactly_the_rights_that_it_needs_and_with_one_less(scen
         (THIEF, [rule(Resource.CLUSTER, "kafka-cluster", one) for one in OPERATIONS[Resource.CLUSTER] if one != 9]),
         (KNOWN_NODE, [rule(Resource.CLUSTER, "kafka-cluster", Operation.CLUSTER_ACTION, who=KNOWN_NODE)]),
     ],
-    ids=["no rights", "all data", "the cluster without CLUSTER_ACTION", "another node's name"],
+    ids=["no-rights", "all-data", "the-cluster", "another-node"],
 )
 def test_what_nodes_ask_changes_nothing(
     scene: Scene, principal: str, rules: list[Rule], monkeypatch: pytest.MonkeyPatch
