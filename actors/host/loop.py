@@ -394,7 +394,7 @@ class Loop:
         """The largest request of a peer that is known."""
         if self._listeners.limited(listener):
             return int(self._frame_bytes_max)
-        return min(self._frame_bytes_max, CONTROLLER_REQUEST_BYTES_MAX)
+        return min(int(self._frame_bytes_max), CONTROLLER_REQUEST_BYTES_MAX)
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         tls = self._tls.get(link.listener)
@@ -417,7 +417,7 @@ class Loop:
                 self._listeners.limits.give(host)
         finally:
             if tls is not None and self._handshakes[self._listeners.limited(link.listener)].over(host):
-                self._loop.run_in_executor(None, give_back_memory)
+                _ = self._loop.run_in_executor(None, give_back_memory)
 
     def opened(self, link: Link) -> None:
         """A connection is open. The node is told, unless it is about to stop or has given up the dial."""
