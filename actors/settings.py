@@ -274,6 +274,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "The SASL mechanism with which brokers log in to each other. Empty: the first of that listener."),
         _key("sasl.mechanism.controller.protocol", STRING, "", None,
              "The SASL mechanism with which nodes log in to controllers. Empty: the first of that listener."),
+        _key("sasl.server.max.receive.size", INT, 8192, at_least(1),
+             "Largest request of a peer that has not logged in, on listeners with SASL; a larger one closes its connection "
+             "before it takes any memory."),
         _key("connections.max.reauth.ms", LONG, 0, at_least(0),
              "How long a login is good; a client has to log in anew before that (KIP-368). 0: as long as the connection."),
         _key("sasl.oauthbearer.jwks.endpoint.url", STRING, None, None,

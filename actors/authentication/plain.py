@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from actors.authentication.exchange import Accepted, Rejected
 
-PASSWORD_CHARACTERS_MAX = 1024
+CHARACTERS_MAX = 1024
+"""Of a name, and of a password."""
 
 
 class Plain:
@@ -28,12 +29,12 @@ class Plain:
         if len(parts) != 3:
             raise Rejected(f"a PLAIN token with {len(parts)} parts instead of 3")
         acts_as, name, password = parts
-        if not name or not password or len(password) > PASSWORD_CHARACTERS_MAX:
+        if not name or not password or max(len(name), len(password)) > CHARACTERS_MAX:
             raise Rejected("a PLAIN token without a name or a password, or with one that is too long")
         wanted = self._password_of(name)
         right = hmac.compare_digest(password.encode(), (password + "?" if wanted is None else wanted).encode())
         if not right:
             raise Rejected(f"a wrong password, or an unknown user: {name!r}")
         if acts_as not in ("", name):
-            raise Rejected(f"user {name!r} may not act as {acts_as!r}")
+            raise Rejected(f"user {name!r} may not act as {acts_as[:CHARACTERS_MAX]!r}")
         return Accepted(b"", f"User:{name}")

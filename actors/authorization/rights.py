@@ -21,3 +21,5 @@ class Right(NamedTuple):
     checked: Checked
     operation: Operation = Operation.DESCRIBE
     resource: Resource = Resource.CLUSTER
+    also: Operation | None = None
+    """An operation on the same resource that is enough as well."""

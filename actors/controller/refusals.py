@@ -35,7 +35,7 @@ def _create_topics(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("CreateTopicsResponse")
     return kind(
         topics=[
-            kind.CreatableTopicResult(name=topic.name, error_code=int(code), error_message=code.text, configs=None)
+            kind.CreatableTopicResult(name=topic.name, error_code=int(code), error_message=code.text, configs=[])
             for topic in {topic.name: topic for topic in request.topics}.values()
         ]
     )
@@ -57,6 +57,43 @@ def _create_partitions(request: Any, code: ErrorCode, active: int) -> Any:
     kind = message("CreatePartitionsResponse")
     names = dict.fromkeys(topic.name for topic in request.topics)
     return kind(results=[kind.CreatePartitionsTopicResult(name=name, error_code=int(code)) for name in names])
+
+
+def _elect_leaders(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("ElectLeadersResponse")
+    return kind(
+        error_code=int(code),
+        replica_election_results=[
+            kind.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    kind.PartitionResult(partition_id=number, error_code=int(code), error_message=code.text)
+                    for number in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+def _alter_reassignments(request: Any, code: ErrorCode, active: int) -> Any:
+    kind = message("AlterPartitionReassignmentsResponse")
+    return kind(
+        error_code=int(code),
+        error_message=code.text,
+        responses=[
+            kind.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    kind.ReassignablePartitionResponse(
+                        partition_index=one.partition_index, error_code=int(code), error_message=code.text
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
 
 
 def _create_acls(request: Any, code: ErrorCode, active: int) -> Any:
@@ -126,7 +163,7 @@ REFUSALS: dict[str, Refusal] = {
     "AlterClientQuotas": _alter_client_quotas,
     "AlterConfigs": _alter_configs("AlterConfigs"),
     "AlterIsr": _top("AlterIsr"),
-    "AlterPartitionReassignments": _top("AlterPartitionReassignments"),
+    "AlterPartitionReassignments": _alter_reassignments,
     "AlterUserScramCredentials": _alter_scram_credentials,
     "BrokerHeartbeat": _broker_heartbeat,
     "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
@@ -138,7 +175,7 @@ REFUSALS: dict[str, Refusal] = {
     "CreateTopics": _create_topics,
     "DeleteAcls": _delete_acls,
     "DeleteTopics": _delete_topics,
-    "ElectLeaders": _top("ElectLeaders"),
+    "ElectLeaders": _elect_leaders,
     "Envelope": _top("Envelope"),
     "ExpireDelegationToken": _top("ExpireDelegationToken"),
     "IncrementalAlterConfigs": _alter_configs("IncrementalAlterConfigs"),

@@ -81,7 +81,8 @@ class Link(asyncio.BufferedProtocol):
         self._unsent_bytes = 0
         """The value of `unsent` at that sweep."""
         self.transport: asyncio.Transport
-        self._frame_bytes_max = frame_bytes_max
+        self.frame_bytes_max = frame_bytes_max
+        """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""
         self._kept: bytearray | None = None
         """Bytes that were read and that the node has not taken. Invariant: if there are some, reading is paused, and
@@ -209,9 +210,9 @@ class Link(asyncio.BufferedProtocol):
         self._head = b""
         while end - position >= 4:
             (size,) = _length(data, position)
-            if not 0 <= size <= self._frame_bytes_max:
+            if not 0 <= size <= self.frame_bytes_max:
                 self._dead = True
-                self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self._frame_bytes_max} are allowed")
+                self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self.frame_bytes_max} are allowed")
                 return
             behind = position + 4 + size
             if end < behind:

@@ -26,7 +26,7 @@ from actors.host.client import dial
 from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, reason
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, give_back_memory, reason
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
@@ -78,8 +78,12 @@ class Loop:
         self._listeners = listeners
         self._log = log
         self._tls = tls if tls is not None else Contexts(config, log)
-        self._handshakes = Handshakes()
+        self._handshakes = {limited: Handshakes() for limited in (False, True)}
+        """By whether max.connections applies to the listener: clients keep no controller from another."""
         self._frame_bytes_max = config.value("socket.request.max.bytes")
+        self._login_bytes_max = config.value("sasl.server.max.receive.size")
+        self._ask = {name for name, security in config.security.items() if security.mechanisms}
+        """Listeners that ask who their peers are."""
         self._idle_ms = config.value("connections.max.idle.ms")
         self._loop = uvloop.new_event_loop()
         self._create_task = self._loop.create_task
@@ -165,8 +169,6 @@ class Loop:
         found += gauge(SOCKETS + "NetworkProcessorAvgIdlePercent", self._data.idle.share(at_ns))
         idle = self._plane_reader.idle.share(at_ns) if there else math.nan
         found += gauge(SOCKETS + "ControlPlaneNetworkProcessorAvgIdlePercent", idle)
-        found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", 0)
-        found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", 0)
         if there:
             unsent = sum(link.unsent() for link in self._links.values() if link.reader is self._plane_reader)
             found += gauge(REQUESTS + "ControlPlaneResponseQueueSize", unsent)
@@ -281,6 +283,9 @@ class Loop:
             if name in self._open:
                 self._open.remove(name)
                 self._event("refusing", name)
+        for conn in effects.known:
+            if conn in links:
+                links[conn].frame_bytes_max = self._bytes_max(links[conn].listener)
         for conn in effects.close:
             self._close(conn)
         for conn in effects.pause:
@@ -370,15 +375,19 @@ class Loop:
             return
         limited = self._listeners.limited(listener)
         tls = self._tls.get(listener)
-        if tls is not None and not self._handshakes.admits(host, time.monotonic()):
-            sock.close()
-            return
         if self._stop is not None or (limited and not self._takes(host)):
             sock.close()
             return
+        if tls is not None and not self._handshakes[limited].admits(host, time.monotonic()):
+            sock.close()
+            if limited:
+                self._listeners.limits.give(host)
+            return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
-        frame_bytes_max = self._frame_bytes_max if limited else min(self._frame_bytes_max, CONTROLLER_REQUEST_BYTES_MAX)
+        frame_bytes_max = self._bytes_max(listener)
+        if listener in self._ask:
+            frame_bytes_max = min(frame_bytes_max, self._login_bytes_max)
         link = Link(self, reader, conn, listener, frame_bytes_max, host)
         plane = "data" if limited else "control"
         self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
@@ -386,6 +395,12 @@ class Loop:
     def _takes(self, host: str) -> bool:
         value = self._node.value
         return self._listeners.limits.take(host, value("max.connections"), value("max.connections.per.ip"))
+
+    def _bytes_max(self, listener: str) -> int:
+        """The largest request of a peer that is known."""
+        if self._listeners.limited(listener):
+            return int(self._frame_bytes_max)
+        return min(int(self._frame_bytes_max), CONTROLLER_REQUEST_BYTES_MAX)
 
     async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
         tls = self._tls.get(link.listener)
@@ -406,6 +421,9 @@ class Loop:
             sock.close()
             if self._listeners.limited(link.listener):
                 self._listeners.limits.give(host)
+        finally:
+            if tls is not None and self._handshakes[self._listeners.limited(link.listener)].over(host):
+                _ = self._loop.run_in_executor(None, give_back_memory)
 
     def opened(self, link: Link) -> None:
         """A connection is open. The node is told, unless it is about to stop or has given up the dial."""

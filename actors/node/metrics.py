@@ -38,6 +38,7 @@ SHOWN = ("client_id", "client_instance_id", "client_software_name", "client_soft
 """Labels of what a client has pushed, besides its own. They win over its own."""
 CLEANABLE = "kafka.log:type=LogCleanerManager,name="
 REQUESTS = "kafka.network:type=RequestChannel,name="
+SOCKETS = "kafka.network:type=SocketServer,name="
 HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name="
 BROKER_STATE = "kafka.server:type=KafkaServer,name=BrokerState"
 RELEASED_STATE = {State.INITIAL: 1, State.FENCED: 3, State.ACTIVE: 3, State.SHUTDOWN: 7}
@@ -104,6 +105,9 @@ def _requests(runtime: Runtime, requests: RequestChannel) -> list[Sample]:
     now_ns, mailbox, idle = runtime.stopwatch(), requests.mailbox, requests.idle
     found = gauge(REQUESTS + "RequestQueueSize", mailbox.size(Lane.DATA))
     found += gauge(HANDLERS + "RequestHandlerAvgIdlePercent", idle[Lane.DATA].share(now_ns))
+    of_data, of_control_plane = requests.expired
+    found += gauge(SOCKETS + "ExpiredConnectionsKilledCount", of_data)
+    found += gauge(SOCKETS + "ControlPlaneExpiredConnectionsKilledCount", of_control_plane)
     if runtime.config.control_plane_listener:
         found += gauge(REQUESTS + "ControlPlaneRequestQueueSize", mailbox.control_requests)
         found += gauge(HANDLERS + "ControlPlaneRequestHandlerAvgIdlePercent", idle[Lane.CONTROL].share(now_ns))

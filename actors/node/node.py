@@ -206,7 +206,9 @@ class Node:
         syncs, works, downloads = self.runtime.taken()
         stop = self.runtime.stopped
         sends = [*outbound.sends, *inbound.sends] if outbound.sends else inbound.sends
-        decided = inbound.closes or inbound.pauses or inbound.resumes or outbound.dials or outbound.closes
+        decided = (
+            inbound.closes or inbound.pauses or inbound.resumes or inbound.known or outbound.dials or outbound.closes
+        )
         if not (decided or listens or syncs or works or downloads or stop):
             return Effects(sends) if sends else NOTHING
         for conn in outbound.closes:
@@ -222,5 +224,6 @@ class Node:
             pause=inbound.pauses,
             resume=inbound.resumes,
             download=downloads,
+            known=inbound.known,
             stop=stop,
         )

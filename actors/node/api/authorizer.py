@@ -23,6 +23,8 @@ from actors.wire.errors import ErrorCode
 
 NOT_ASKED = -(1 << 31)
 """Authorized operations in an answer whose request did not ask for them (KIP-430)."""
+LOGGED_CHARACTERS_MAX = 300
+"""Of a name in a line about a refusal."""
 
 
 class Authorizer:
@@ -42,8 +44,8 @@ class Authorizer:
         if not self.enabled or self._may(call, operation, resource, name):
             return True
         self._log.info(
-            f"{call.principal} is denied {operation.name} from {call.client_host} on {resource.name}:{name} "
-            f"(API {call.api_key})"
+            f"{_line(call.principal)} is denied {operation.name} from {call.client_host} on "
+            f"{resource.name}:{_line(name)} (API {call.api_key})"
         )
         return False
 
@@ -76,6 +78,13 @@ class Authorizer:
             return True
         verdict = self._rules().decide(call.principal, call.client_host, operation, resource, name)
         return self._open if verdict is None else verdict
+
+
+def _line(name: str) -> str:
+    """A name that a peer has chosen, as it may stand in a log: it begins no line and fills no disk."""
+    if name.isprintable() and len(name) <= LOGGED_CHARACTERS_MAX:
+        return name
+    return repr(name[:LOGGED_CHARACTERS_MAX])
 
 
 def cluster_operations(authorizer: Authorizer, call: Call) -> int:

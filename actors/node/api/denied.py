@@ -40,6 +40,27 @@ def _alter_replica_log_dirs(request: Any) -> Any:
     )
 
 
+def _fetch(request: Any) -> Any:
+    """Partitions are repeated for those who cannot read an error of the whole: below version 7."""
+    kind = message("FetchResponse")
+    return kind(
+        error_code=int(CODE),
+        responses=[
+            kind.FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    kind.PartitionData(
+                        partition_index=one.partition, error_code=int(CODE), high_watermark=-1, records=None
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
 def _write_txn_markers(request: Any) -> Any:
     kind = message("WriteTxnMarkersResponse")
     return kind(
@@ -64,6 +85,7 @@ def _write_txn_markers(request: Any) -> Any:
 
 REPLIES: dict[str, Callable[[Any], Any]] = {
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "Fetch": _fetch,
     "WriteTxnMarkers": _write_txn_markers,
 }
-"""API -> reply, of those whose reply has no error for the whole."""
+"""API -> reply, of those in whose reply the error stands at each partition."""

@@ -83,14 +83,14 @@ class Dispatch:
         except WireError as error:
             requests.close(connection, f"unreadable request header: {error}")
             return
+        if connection.expires_ms and header.api_key not in LOGIN and self.runtime.now.mono_ms >= connection.expires_ms:
+            requests.expire(connection)
+            return
         api = slot.api
         if api is None:
             why = f"API {header.api_key} is not served on listener {connection.listener_name}"
             stranger = requests.is_stranger(connection)
             requests.close(connection, f"{why} to a peer that has not logged in" if stranger else why)
-            return
-        if connection.expires_ms and api.key not in LOGIN and self.runtime.now.mono_ms >= connection.expires_ms:
-            requests.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
             return
         if not self.admitted(connection, api.key):
             return

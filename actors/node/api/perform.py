@@ -24,7 +24,9 @@ def perform(context: Context, api: Api, request: Any, call: Call) -> Answer:
     """The answer of the API's handler, if the principal may ask for it. Raises what the handler raises."""
     right = api.right
     if right.checked is WHOLE:
-        if not context.authorizer.allowed(call, right.operation, right.resource):
+        may = context.authorizer
+        enough = right.also is not None and may.shown(call, right.also, right.resource)
+        if not enough and not may.allowed(call, right.operation, right.resource):
             return Done(denied(api, request))
         if right.operation is NODES_DO and not _speaks(context, api, request, call):
             return Done(denied(api, request))

@@ -127,7 +127,7 @@ ON_BROKERS: dict[str, Right] = {
     "TxnOffsetCommit": _each(TOPIC, READ),
     "UnregisterBroker": PASSED_ON,
     "UpdateFeatures": PASSED_ON,
-    "WriteTxnMarkers": NODES_ONLY,
+    "WriteTxnMarkers": NODES_ONLY._replace(also=Operation.ALTER),
 }
 """API -> its right on a broker. Beside the resource that is named here some ask for a second one: a group's offsets need
 READ on the group, a transactional Produce WRITE on the transactional id, a new topic CREATE."""

@@ -155,6 +155,8 @@ class Inbound(NamedTuple):
     closes: Sequence[int] = ()
     pauses: Sequence[int] = ()
     resumes: Sequence[int] = ()
+    known: Sequence[int] = ()
+    """Those whose peers have logged in."""
 
 
 NOTHING = Inbound()
@@ -169,6 +171,7 @@ class Connections:
         self.bytes_held = 0
         self.sends: list[tuple[int, list[Buffer]]] = []
         self.closes: list[int] = []
+        self.known: list[int] = []
         self.pauses: dict[int, None] = {}
         self.resumes: dict[int, None] = {}
         """What was decided in this turn. Invariant: no connection is in both, as the host knows no order between them."""
@@ -183,11 +186,13 @@ class Connections:
 
     def taken(self) -> Inbound:
         """What there is to do for the host since the last time."""
-        if not (self.sends or self.closes or self.pauses or self.resumes):
+        if not (self.sends or self.closes or self.pauses or self.resumes or self.known):
             return NOTHING
         assert not self.pauses.keys() & self.resumes.keys(), (self.pauses, self.resumes)
-        taken = Inbound(self.sends, self.closes, list(self.pauses), list(self.resumes))
+        taken = Inbound(self.sends, self.closes, list(self.pauses), list(self.resumes), self.known)
         self.sends, self.closes, self.pauses, self.resumes = [], [], {}, {}
+        if self.known:
+            self.known = []
         return taken
 
     def opened(self, connection: Connection) -> None:

@@ -60,6 +60,8 @@ class RequestChannel:
         self.farewell = Farewell(self.connections, self.mailbox, lambda slot: self.answer(slot, []))
         self.idle = {Lane.CONTROL: Idle(), Lane.DATA: Idle()}
         """How much of the time each lane has had nothing to do (KIP-291)."""
+        self.expired = [0, 0]
+        """How many connections were closed because their login was no longer good: of the control-plane listener last."""
         self._noted_ms = -NOTE_EVERY_MS
         self._kinds = {listener.name: Listener(listener.kind) for listener in config.listeners}
         self._strangers = {
@@ -104,7 +106,14 @@ class RequestChannel:
         connection.principal = principal
         connection.by_token = by_token
         connection.expires_ms = expires_ms
-        connection.apis = self._served[connection.kind]
+        if self.is_stranger(connection):
+            self.connections.known.append(connection.id)
+            connection.apis = self._served[connection.kind]
+
+    def expire(self, connection: Connection) -> None:
+        """Close a connection whose peer asks for something when its login is no longer good (KIP-368)."""
+        self.expired[connection.kind is CONTROL_PLANE] += 1
+        self.close(connection, f"the login of {connection.principal} is no longer good, and it was not renewed")
 
     def is_stranger(self, connection: Connection) -> bool:
         """Whether the peer of a connection has to log in before it is served."""

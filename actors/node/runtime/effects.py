@@ -46,6 +46,8 @@ class Effects(NamedTuple):
     pause: Sequence[int] = ()
     resume: Sequence[int] = ()
     download: Sequence[Download] = ()
+    known: Sequence[int] = ()
+    """Connections whose peers have logged in: from now on their requests may be as large as any."""
     stop: Stop | None = None
 
 

@@ -27,6 +27,7 @@ class SecureCluster:
     def __init__(self, home: Path, more: dict[str, str], nodes: int = 2) -> None:
         first, second, controller = free_ports(3)
         self.bootstrap_servers = f"127.0.0.1:{first}"
+        self.bootstrap_controllers = f"127.0.0.1:{controller}"
         self.processes: list[subprocess.Popen[str]] = []
         users = f'{PLAIN} required username="{ADMIN}" password="{ADMIN_PASSWORD}" user_{ADMIN}="{ADMIN_PASSWORD}"'
         common = {

@@ -5,13 +5,17 @@ operation is enough for what. Some persons have other kinds of rules: prefixed, 
 another host, or none.
 """
 
-from collections.abc import Iterator
+import ipaddress
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from actors.authorization.resources import Operation, Pattern, Permission, Resource
+from actors.node.api.forwarding import principal_bytes
+from actors.wire import framing
 from actors.wire.messages import message
 from fastpath.records import batch
-from tests.integration.answers.dialogue import Broker, Closed, plain, request
+from tests.integration.answers.dialogue import Broker, Closed, codes, plain, request
 from tests.integration.conftest import until
 
 ADMIN, PASSWORD = "admin", "secret"
@@ -30,6 +34,8 @@ OPERATIONS = {
 }
 """Person -> the one operation that it may do."""
 PERSONS = (*OPERATIONS, "prefixed", "wild", "denied", "elsewhere", "nobody")
+NOBODYS = 1 << 40
+"""A producer id that is not given out."""
 TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
 
 
@@ -48,6 +54,37 @@ class Person(Broker):
             told = super().ask("SaslAuthenticate", 2, message("SaslAuthenticateRequest")(auth_bytes=token))
             assert told.error_code == 0, told.error_message
         return super().ask(name, version, body, silent=silent)
+
+
+class Refused(Exception):
+    """An Envelope was refused, with this error."""
+
+
+class Enveloped:
+    """Requests of somebody that a node passes on in Envelopes (KIP-590)."""
+
+    def __init__(self, sender: Person, name: str, host: str = "127.0.0.1") -> None:
+        """`sender`: logs in as itself, and says that the requests are those of `name` at `host`."""
+        self._sender = sender
+        self._principal = principal_bytes(f"User:{name}")
+        self._host = ipaddress.ip_address(host).packed
+
+    def ask(self, name: str, version: int, body: Any) -> Any:
+        """The decoded answer in the Envelope's. Raises Closed, and Refused for an Envelope that is not opened."""
+        inner = b"".join(framing.encode_request(name, version, 7, "answers", body))[4:]
+        told = self._sender.ask(
+            "Envelope",
+            0,
+            message("EnvelopeRequest")(
+                request_data=inner, request_principal=self._principal, client_host_address=self._host
+            ),
+        )
+        if told.error_code:
+            raise Refused(told.error_code)
+        return framing.decode_response(name, version, memoryview(bytes(told.response_data)))
+
+    def close(self) -> None:
+        """The sender's connection stays for others."""
 
 
 def jaas() -> str:
@@ -143,7 +180,12 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             "max_wait_ms": 0,
             "min_bytes": 0,
             "topics": [
-                {"topic": own, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}
+                {
+                    "topic": own,
+                    "partitions": [
+                        {"partition": 0, "current_leader_epoch": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+                    ],
+                }
             ],
         },
     )
@@ -211,25 +253,26 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
         3,
         {
             "v3_and_below_transactional_id": id,
-            "v3_and_below_producer_id": 1,
+            "v3_and_below_producer_id": NOBODYS,
             "v3_and_below_producer_epoch": 0,
             "v3_and_below_topics": [{"name": own, "partitions": [0]}],
         },
     )
-    yield "AddOffsetsToTxn", 3, {"transactional_id": id, "producer_id": 1, "producer_epoch": 0, "group_id": group}
+    yield "AddOffsetsToTxn", 3, {"transactional_id": id, "producer_id": NOBODYS, "producer_epoch": 0, "group_id": group}
     yield (
         "TxnOffsetCommit",
         3,
         {
             "transactional_id": id,
             "group_id": group,
-            "producer_id": 1,
+            "producer_id": NOBODYS,
             "producer_epoch": 0,
             "topics": [{"name": own, "partitions": [{"partition_index": 0, "committed_offset": 1}]}],
         },
     )
-    yield "EndTxn", 3, {"transactional_id": id, "producer_id": 1, "producer_epoch": 0, "committed": True}
-    yield "WriteTxnMarkers", 1, {"markers": []}
+    yield "EndTxn", 3, {"transactional_id": id, "producer_id": NOBODYS, "producer_epoch": 0, "committed": True}
+    marker = {"producer_id": NOBODYS, "topics": [{"name": missing, "partition_indexes": [0]}], "coordinator_epoch": 0}
+    yield "WriteTxnMarkers", 1, {"markers": [marker]}
     yield "DescribeTransactions", 0, {"transactional_ids": [id]}
     yield "ListTransactions", 0, {"state_filters": [], "producer_id_filters": []}
     yield "DescribeProducers", 0, {"topics": [{"name": own, "partition_indexes": [0]}]}
@@ -267,6 +310,22 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             ],
         },
     )
+    yield (
+        "AlterConfigs",
+        2,
+        {
+            "validate_only": True,
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": own,
+                    "configs": [{"name": "retention.ms", "value": "1000000"}],
+                },
+                {"resource_type": 4, "resource_name": "1", "configs": [{"name": "log.cleaner.threads", "value": "1"}]},
+            ],
+        },
+    )
+    yield "AlterReplicaLogDirs", 2, {"dirs": [{"path": "/nowhere", "topics": [{"name": own, "partitions": [0]}]}]}
     yield (
         "CreateTopics",
         5,
@@ -350,7 +409,7 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             ]
         },
     )
-    yield "DescribeUserScramCredentials", 0, {"users": None}
+    yield "DescribeUserScramCredentials", 0, {"users": [{"name": "zoe"}]}
     yield "AlterUserScramCredentials", 0, {"deletions": [{"name": "zoe", "mechanism": 1}], "upsertions": []}
     yield "ListConfigResources", 1, {"resource_types": [2]}
     yield (
@@ -359,14 +418,75 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
         {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
     )
     yield "UnregisterBroker", 0, {"broker_id": 999}
+    yield "UpdateFeatures", 1, {"timeout_ms": 5000, "feature_updates": [], "validate_only": True}
     yield "DeleteGroups", 2, {"groups_names": [f"group-{who}"]}
 
 
-def answers(bootstrap_servers: str) -> dict[str, Any]:
+ENVELOPED = frozenset(
+    {
+        "AlterConfigs", "AlterPartitionReassignments", "AlterUserScramCredentials", "CreateAcls", "CreatePartitions",
+        "CreateTopics", "DeleteAcls", "DeleteTopics", "DescribeQuorum", "ElectLeaders", "IncrementalAlterConfigs",
+        "ListPartitionReassignments", "UnregisterBroker", "UpdateFeatures",
+    }
+)  # fmt: skip
+"""What brokers pass on to the active controller."""
+OTHER = "another-cluster-12345"
+"""A wrong cluster id: who may ask is told of it, and nothing happens."""
+
+
+def questions_to_controllers(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """What a person asks on the listener of the controllers: what brokers pass on, and what only nodes ask."""
+    for asked in questions(who):
+        if asked[0] in ENVELOPED - {"AlterUserScramCredentials"} | {"DescribeAcls"}:
+            yield asked
+    yield "DescribeCluster", 1, {"include_cluster_authorized_operations": True, "endpoint_type": 2}
+    place = {"partition_index": 0, "leader_id": 77, "leader_epoch": 1}
+    yield (
+        "Vote",
+        0,
+        {
+            "cluster_id": OTHER,
+            "topics": [
+                {
+                    "topic_name": "__cluster_metadata",
+                    "partitions": [{"partition_index": 0, "replica_epoch": 1, "replica_id": 77}],
+                }
+            ],
+        },
+    )
+    for name in ("BeginQuorumEpoch", "EndQuorumEpoch"):
+        more = {"preferred_successors": []} if name == "EndQuorumEpoch" else {}
+        yield (
+            name,
+            0,
+            {"cluster_id": OTHER, "topics": [{"topic_name": "__cluster_metadata", "partitions": [place | more]}]},
+        )
+    yield (
+        "Fetch",
+        12,
+        {
+            "cluster_id": OTHER,
+            "replica_id": 77,
+            "topics": [{"topic": "__cluster_metadata", "partitions": [{"partition": 0, "fetch_offset": 0}]}],
+        },
+    )
+    snapshot = {"partition": 0, "snapshot_id": {"end_offset": 1, "epoch": 1}, "position": 0}
+    yield (
+        "FetchSnapshot",
+        0,
+        {
+            "cluster_id": OTHER,
+            "replica_id": 77,
+            "topics": [{"name": "__cluster_metadata", "partitions": [snapshot]}],
+        },
+    )
+    yield "AllocateProducerIds", 0, {"broker_id": 77, "broker_epoch": 1}
+
+
+def answers(bootstrap_servers: str, bootstrap_controllers: str) -> dict[str, Any]:
     """What everybody is answered, by person, API and version."""
-    host, _, port = bootstrap_servers.rpartition(":")
-    address = host, int(port)
-    admin = Person(address, ADMIN)
+    at_brokers, at_controllers = _address(bootstrap_servers), _address(bootstrap_controllers)
+    admin = Person(at_brokers, ADMIN)
     names = [topic(who) for who in PERSONS]
     admin.ask(
         "CreateTopics",
@@ -382,19 +502,80 @@ def answers(bootstrap_servers: str) -> dict[str, Any]:
     until(lambda: _settled(admin, names))
     found: dict[str, Any] = {}
     for who in PERSONS:
-        person, numbers = Person(address, who), {}
-        for api, version, body in questions(who):
-            numbers[api] = numbers.get(api, 0) + 1
-            title = f"{who}: {api} {numbers[api]}"
-            try:
-                reply = person.ask(api, version, request(api, **body))
-            except Closed:
-                found[title] = "closed"
-                continue
-            found[title] = _reduced(plain(message(f"{api}Response").__struct__, reply, version))
-        person.close()
+        _ask_all(found, who, Person(at_brokers, who), questions(who))
+    for who in PERSONS:
+        _ask_all(found, f"{who} at a controller", Person(at_controllers, who), questions_to_controllers(who))
+    node = Person(at_controllers, "node")
+    for who in PERSONS:
+        passed_on = [one for one in questions(who) if one[0] in ENVELOPED]
+        _ask_all(found, f"{who} in an envelope", Enveloped(node, who), passed_on)
+    node.close()
+    found["elsewhere from its host"] = _told(Enveloped(node, "elsewhere", "10.9.8.7"), *_creation("topic-elsewhere"))
+    found["what nobody passes on"] = _told(Enveloped(node, ADMIN), "Metadata", 4, {"topics": []})
+    for who in PERSONS:
+        sender = Person(at_controllers, who)
+        found[f"an envelope of {who}"] = _told(Enveloped(sender, ADMIN), *_creation(f"topic-{who}-new"))
+        sender.close()
+    stranger = Person(at_brokers, "owner")
+    found["an envelope to a broker"] = _told(Enveloped(stranger, ADMIN), *_creation("topic-owner-new"))
+    _ask_last(found, admin, at_brokers)
     admin.close()
     return found
+
+
+def _ask_last(found: dict[str, Any], admin: Person, address: tuple[str, int]) -> None:
+    """Topics made by asking for them, and topics that go: by id, then by name."""
+    for who in PERSONS:
+        body = {"topics": [{"name": f"{topic(who)}-auto"}], "allow_auto_topic_creation": True}
+        person = Person(address, who)
+        found[f"{who} makes a topic by asking"] = (
+            "denied" if 29 in codes(_told(person, "Metadata", 4, body)) else "made"
+        )
+        person.close()
+    known = admin.ask("Metadata", 12, request("Metadata", topics=[{"name": topic(who)} for who in PERSONS]))
+    ids = {one.name: one.topic_id for one in known.topics}
+    for who in PERSONS:
+        person = Person(address, who)
+        for title, id in (
+            ("its topic", ids[topic(who)]),
+            ("no topic", bytes(15) + b"\1"),
+            ("another", ids[topic("node")]),
+        ):
+            body = {"topics": [{"name": None, "topic_id": id}], "timeout_ms": 5000}
+            found[f"{who} deletes by the id of {title}"] = _told(person, "DeleteTopics", 6, body)
+        body = {"topic_names": [topic(who)], "timeout_ms": 5000}
+        found[f"{who} deletes its topic"] = _told(person, "DeleteTopics", 5, body)
+        person.close()
+
+
+def _address(bootstrap_servers: str) -> tuple[str, int]:
+    host, _, port = bootstrap_servers.rpartition(":")
+    return host, int(port)
+
+
+def _creation(name: str) -> tuple[str, int, dict[str, Any]]:
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1}]
+    return "CreateTopics", 5, {"topics": topics, "timeout_ms": 5000, "validate_only": True}
+
+
+def _ask_all(
+    found: dict[str, Any], title: str, person: Person | Enveloped, asked: Iterable[tuple[str, int, dict[str, Any]]]
+) -> None:
+    numbers: dict[str, int] = {}
+    for api, version, body in asked:
+        numbers[api] = numbers.get(api, 0) + 1
+        found[f"{title}: {api} {numbers[api]}"] = _told(person, api, version, body)
+    person.close()
+
+
+def _told(person: Person | Enveloped, api: str, version: int, body: dict[str, Any]) -> Any:
+    try:
+        reply = person.ask(api, version, request(api, **body))
+    except Closed:
+        return "closed"
+    except Refused as refused:
+        return {"envelope": refused.args[0]}
+    return _reduced(plain(message(f"{api}Response").__struct__, reply, version))
 
 
 def _settled(admin: Person, names: list[str]) -> bool:
@@ -442,14 +623,17 @@ def _settled(admin: Person, names: list[str]) -> bool:
 
 
 def _reduced(answer: Any) -> Any:
-    """An answer without what is not about rights: offsets, times, epochs, names of settings and states."""
+    """An answer without what is not about rights: offsets, times, epochs, names of settings and states, and the brokers that
+    observe the quorum, of which a process with both roles is none here."""
     if isinstance(answer, dict):
         return {
             key: _reduced(value)
             for key, value in sorted(answer.items())
-            if key in KEPT or isinstance(value, dict | list)
+            if key in KEPT or (isinstance(value, dict | list) and key != "observers")
         }
-    return [_reduced(one) for one in answer] if isinstance(answer, list) else answer
+    if isinstance(answer, list):
+        return sorted((_reduced(one) for one in answer), key=lambda one: json.dumps(one, sort_keys=True))
+    return answer
 
 
 KEPT = frozenset(

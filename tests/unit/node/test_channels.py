@@ -3,6 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from actors.authentication.client import ScramLogin
+from actors.authentication.scram import Mechanism
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.runtime.waiting import Timers
 from actors.wire import framing
@@ -191,3 +195,42 @@ def test_a_probe_broken_again_and_again_ends() -> None:
     assert clock.found == [False]
     clock.wait(1000)
     assert not clock.dialled()
+
+
+class Refused:
+    """Channels that log in with SCRAM, at a node that says that it has PLAIN only."""
+
+    def __init__(self) -> None:
+        self.logins: Any = SimpleNamespace(
+            begin=lambda to_controller: (
+                "SCRAM-SHA-512",
+                ScramLogin(Mechanism.SCRAM_SHA_512, "n", "secret", b"x" * 16),
+            ),
+            listener=lambda to_controller: "",
+        )
+        self.said: list[str] = []
+        log: Any = SimpleNamespace(error=self.said.append)
+        self.channels = Channels(Timers(), lambda: 0, "n", lambda: None, self.logins, log)
+        self.replies: list[Any] = []
+
+    def answer(self, conn: int, correlation: int, name: str, version: int, reply: Any) -> None:
+        frame = b"".join(framing.encode_response(name, version, correlation, reply))[4:]
+        self.channels.received(conn, memoryview(frame))
+
+
+@pytest.mark.parametrize("error", [33, 0])
+def test_a_node_that_offers_a_weaker_mechanism_is_told_no_password(error: int) -> None:
+    """33: it refuses SCRAM. 0: it goes on, and its list has PLAIN alone."""
+    link = Refused()
+    link.channels.peer(PURPOSE, ADDRESS, "Metadata", message("MetadataRequest")(topics=[]), link.replies.append)
+    conn = link.channels.dials[0].conn
+    link.channels.connected(conn)
+    offered = message("SaslHandshakeResponse")(error_code=error, mechanisms=["PLAIN"])
+    link.answer(conn, 1, "SaslHandshake", 1, offered)
+    sent = b"".join(b"".join(parts) for _, parts in link.channels.sends)
+    assert b"secret" not in sent and b"SCRAM-SHA-512" in sent
+    if error:
+        assert len(link.said) == 1 and "cannot log in at 127.0.0.1:9093 with SCRAM-SHA-512" in link.said[0]
+        assert link.channels.closes == [conn] and isinstance(link.replies[0], ChannelError)
+    else:
+        assert b"n,,n=n,r=" in sent, "its proof tells nothing to who does not know the password"

@@ -710,7 +710,8 @@ def test_metrics_have_the_drafts_names():
     host.turn(commit=False)
     host.later(50)
     host.commit()
-    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle={Lane.DATA: Idle(), Lane.CONTROL: Idle()})
+    idle = {Lane.DATA: Idle(), Lane.CONTROL: Idle()}
+    requests: Any = SimpleNamespace(mailbox=Mailbox(1), idle=idle, expired=[0, 0])
     found = samples(host.runtime, requests, host.quorum, host.controller, None)
     shown = {(one.mbean, one.attribute): one.value for one in found}
     prefix = "kafka.controller:type=KafkaController,name="

@@ -242,7 +242,8 @@ def test_r291_16_38_without_a_control_plane_there_is_nothing_of_it() -> None:
         "listeners": f"PLAINTEXT://b1:{PORT}",
         "listener.security.protocol.map": None,
     })  # fmt: skip
-    assert not [name for name in lab.metrics() if "ControlPlane" in name]
+    killed = "kafka.network:type=SocketServer,name=ControlPlaneExpiredConnectionsKilledCount"
+    assert {name: value for name, value in lab.metrics().items() if "ControlPlane" in name} == {killed: 0}
     assert lab.process.listening == {PLAIN}
 
 

@@ -1,103 +1,101 @@
-"""SaslAuthenticate: an exchange that calculates, that waits, that is refused, or that another one replaces."""
+"""Logins at a node: when a peer is known, how large its requests may be, and what a login that is over means."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from actors.authentication.exchange import Accepted, Awaited, Calculation, Challenge, Rejected, Said
-from actors.node.api.handlers.sasl_authenticate import sasl_authenticate
-from actors.node.net.connections import Connection
-from actors.node.runtime.answers import Done, Last, Later, Parked
-from actors.node.runtime.calls import Call, Listener
-from actors.ports import Now, WorkKind
-from actors.wire.errors import ErrorCode
+from actors.wire import framing
 from actors.wire.messages import message
+from tests.unit.node.test_lanes import CONTROL, PLAIN, Lab, versions
 
-ALICE = Accepted(b"", "User:alice", 5000)
-
-
-class Exchange:
-    """Says the same to everything, or raises it."""
-
-    def __init__(self, said: Said | Rejected) -> None:
-        self.said = said
-
-    def respond(self, token: bytes) -> Said:
-        if isinstance(self.said, Rejected):
-            raise self.said
-        return self.said
-
-
-class Scene:
-    """One connection in a login."""
-
-    def __init__(self, said: Said | Rejected) -> None:
-        self.connection = Connection(1, Listener.CLIENT, "L", "h")
-        self.connection.mechanism = "M"
-        self.known: list[tuple[str, int, bool]] = []
-        requests = SimpleNamespace(connections={1: self.connection}, identified=self._identified)
-        logins = SimpleNamespace(good_for_ms=lambda listener, mechanism: 0, delay_ms=0)
-        self.context: Any = SimpleNamespace(requests=requests, logins=logins, runtime=SimpleNamespace(now=Now(1000, 0)))
-        self.begin(said)
-
-    def begin(self, said: Said | Rejected) -> None:
-        self.connection.exchange = Exchange(said)
-
-    def _identified(self, connection: Connection, principal: str, expires_ms: int, by_token: bool) -> None:
-        connection.principal, connection.by_token = principal, by_token
-        self.known.append((principal, expires_ms, by_token))
-
-    def ask(self) -> Any:
-        call = Call(1, Listener.CLIENT, "L", 36, 2, None, "h", "User:ANONYMOUS", memoryview(b""))
-        return sasl_authenticate(self.context, message("SaslAuthenticateRequest")(auth_bytes=b"x"), call)
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CP:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "connections.max.reauth.ms": "60000",
+    "connection.failed.authentication.delay.ms": "0",
+} | {
+    f"listener.name.{name}.{key}": value
+    for name in ("plaintext", "cp")
+    for key, value in {
+        "sasl.enabled.mechanisms": "PLAIN",
+        "plain.sasl.jaas.config": f'{PLAIN_LOGIN} required username="n" password="p" user_n="p" user_alice="right";',
+    }.items()
+}
 
 
-def refused(answer: Any) -> str:
-    assert isinstance(answer, Last) and answer.reply.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    return str(answer.reply.error_message)
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(**SETTINGS)
 
 
-def test_a_login_that_calculates_does_so_outside_the_loop() -> None:
-    scene = Scene(Calculation(lambda: 7, lambda result: Challenge(b"%d" % result)))
-    later = scene.ask()
-    assert isinstance(later, Later) and later.kind is WorkKind.RECORDS
-    answer = later.then(later.job())
-    assert isinstance(answer, Done) and answer.reply.auth_bytes == b"7" and not scene.known
+def handshake(mechanism: str = "PLAIN") -> Any:
+    return message("SaslHandshakeRequest")(mechanism=mechanism)
 
 
-@pytest.mark.parametrize("expired", [True, False])
-def test_a_login_that_waits_goes_on_when_it_is_called_or_late(expired: bool) -> None:
-    scene = Scene(Awaited("keys", 300, lambda: ALICE))
-    parked = scene.ask()
-    assert isinstance(parked, Parked) and (parked.keys, parked.deadline_ms) == (("keys",), 1300)
-    answer = parked.again(expired)
-    assert isinstance(answer, Done) and answer.reply.session_lifetime_ms == 5000
-    assert scene.known == [("User:alice", 6000, False)] and scene.connection.exchange is None
+def token(name: str = "alice", password: str = "right") -> Any:
+    return message("SaslAuthenticateRequest")(auth_bytes=f"\0{name}\0{password}".encode())
 
 
-def test_a_handshake_in_between_ends_the_login_that_waits() -> None:
-    scene = Scene(Awaited("keys", 300, lambda: ALICE))
-    parked = scene.ask()
-    scene.begin(Challenge(b""))
-    answer = parked.again(False)
-    assert "another login began" in answer.why and not scene.known
-    refused(answer)
+def told(lab: Lab, conn: int, name: str, version: int, request: Any) -> tuple[Any, Any]:
+    """(the decoded answer or None, the effects of the turn)"""
+    lab.send(conn, name, version, request)
+    effects = lab.turn()
+    sent = [b"".join(parts) for one, parts in effects.send if one == conn]
+    return (framing.decode_response(name, version, memoryview(sent[0])[4:]) if sent else None), effects
 
 
-def test_a_mechanism_may_say_in_which_words_it_refuses() -> None:
-    assert refused(Scene(Rejected("because", '{"status":"invalid_token"}')).ask()) == '{"status":"invalid_token"}'
-    assert refused(Scene(Rejected("because")).ask()) == (
-        "Authentication failed due to invalid credentials with SASL mechanism M"
-    )
+def log_in(lab: Lab, conn: int) -> None:
+    told(lab, conn, "SaslHandshake", 1, handshake())
+    reply, effects = told(lab, conn, "SaslAuthenticate", 2, token())
+    assert reply.error_code == 0 and list(effects.known) == [conn]
 
 
-def test_a_renewal_changes_neither_who_it_is_nor_how() -> None:
-    scene = Scene(Accepted(b"", "User:alice", 5000, by_token=True))
-    scene.ask()
-    scene.begin(Accepted(b"", "User:alice", 9000, by_token=True))
-    assert isinstance(scene.ask(), Done)
-    for other in (Accepted(b"", "User:alice"), Accepted(b"", "User:bob", by_token=True)):
-        scene.begin(other)
-        refused(scene.ask())
-    assert scene.known == [("User:alice", 6000, True), ("User:alice", 10_000, True)]
+def test_the_host_is_told_once_whose_requests_may_be_large(lab: Lab) -> None:
+    conn = lab.connect(PLAIN)
+    for name, version, request in (("ApiVersions", 3, versions()), ("SaslHandshake", 1, handshake())):
+        assert not told(lab, conn, name, version, request)[1].known
+    _, effects = told(lab, conn, "SaslAuthenticate", 2, token(password="wrong"))
+    assert list(effects.close) == [conn] and not effects.known
+    conn = lab.connect(PLAIN)
+    log_in(lab, conn)
+    assert not lab.turn().known
+    told(lab, conn, "SaslHandshake", 1, handshake())
+    reply, effects = told(lab, conn, "SaslAuthenticate", 2, token())
+    assert reply.error_code == 0 and not effects.known, "it was known before"
+
+
+@pytest.mark.parametrize(("listener", "data", "plane"), [(PLAIN, 1, 0), (CONTROL, 0, 1)])
+def test_r291_13_who_asks_when_its_login_is_over_is_closed_and_counted(
+    lab: Lab, listener: str, data: int, plane: int
+) -> None:
+    conn = lab.connect(listener)
+    log_in(lab, conn)
+    lab.world.run_for(59_000)
+    assert told(lab, conn, "ApiVersions", 3, versions())[0] is not None
+    lab.world.run_for(2_000)
+    reply, _ = told(lab, conn, "ApiVersions", 3, versions())
+    assert reply is not None, "who logs in anew may ask which versions there are"
+    lab.node.received(conn, memoryview(bytearray(b"\0\x03\0\0\0\0\0\1\xff\xff")))
+    effects = lab.turn()
+    assert list(effects.close) == [conn]
+    shown = lab.metrics()
+    prefix = "kafka.network:type=SocketServer,name="
+    assert shown[prefix + "ExpiredConnectionsKilledCount"] == data
+    assert shown[prefix + "ControlPlaneExpiredConnectionsKilledCount"] == plane
+
+
+def test_who_asks_for_a_weaker_mechanism_is_refused_and_told_which_there_are() -> None:
+    scram = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="n" password="p";'
+    more = {
+        "listener.name.plaintext.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.plaintext.scram-sha-512.sasl.jaas.config": scram,
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    }
+    strong = Lab(**(SETTINGS | more))
+    conn = strong.connect(PLAIN)
+    reply, effects = told(strong, conn, "SaslHandshake", 1, handshake("PLAIN"))
+    assert (reply.error_code, list(reply.mechanisms)) == (33, ["SCRAM-SHA-512"])
+    assert list(effects.close) == [conn]
+    assert len([line for line in strong.world.lines if "it wants SASL mechanism 'PLAIN'" in line]) == 1

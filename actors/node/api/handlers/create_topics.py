@@ -51,7 +51,7 @@ def _hidden(context: ControllerContext, call: Call, reply: Any) -> Any:
         ):
             topic.topic_config_error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             topic.num_partitions = topic.replication_factor = -1
-            topic.configs = None
+            topic.configs = []
     return reply
 
 

@@ -13,7 +13,7 @@ from actors.node.api.contexts import BrokerContext, ControllerContext
 from actors.node.api.entries import allowed_entries
 from actors.node.api.mutations import charged
 from actors.node.api.table import rpc
-from actors.node.runtime.answers import Answer, Forward
+from actors.node.runtime.answers import Answer, Forward, mapped
 from actors.node.runtime.calls import Call, Listener, Subject
 from actors.wire.errors import ErrorCode
 
@@ -25,20 +25,37 @@ STRICT_FROM = 5
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     image, may = context.role.image, context.authorizer
+    everything = may.shown(call, Operation.DELETE, Resource.CLUSTER)
+    told: dict[bytes, str] = {}
+    """Names of topics that are denied by id, to somebody who may describe them."""
 
     def judge(topic: Any) -> ErrorCode:
         name = topic if isinstance(topic, str) else topic.name
-        if name is None:
+        by_id = name is None
+        if by_id:
             row = image.topic_by_id(topic.topic_id)
             name = image.topic_name(row) if row >= 0 else None
-        if name is None or may.allowed(call, Operation.DELETE, Resource.TOPIC, name):
+        if everything or name is None:
             return ErrorCode.NONE
+        described = may.shown(call, Operation.DESCRIBE, Resource.TOPIC, name)
+        known = by_id or image.topic(name) >= 0
+        if may.allowed(call, Operation.DELETE, Resource.TOPIC, name) and (known or described):
+            return ErrorCode.NONE
+        if by_id and described:
+            told[bytes(topic.topic_id)] = name
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def submit(allowed: Any) -> Answer:
         return charged(context.role, delete_topics, allowed, call, TOPICS_GONE, STRICT_FROM)
 
-    return allowed_entries(request, TOPICS_GONE, judge, submit)
+    def named(reply: Any) -> Any:
+        for topic in reply.responses:
+            if topic.name is None:
+                topic.name = told.get(bytes(topic.topic_id))
+        return reply
+
+    answer = allowed_entries(request, TOPICS_GONE, judge, submit)
+    return mapped(answer, named) if told else answer
 
 
 @rpc(

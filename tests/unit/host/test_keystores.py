@@ -1,0 +1,122 @@
+"""TLS of a node: keystores that cannot be read, and how many handshakes begin."""
+
+import datetime
+import os
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    NoEncryption,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import load_pem_x509_certificate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.config import ConfigError
+from actors.host import tls
+from actors.host.certificates import authority, issue
+from actors.host.tls import JKS, Handshakes, Tls
+from actors.tls_settings import Store, TlsSettings
+
+NOW = datetime.datetime.now(datetime.UTC)
+BY = authority("test", NOW)
+OTHER = issue(BY, "other", NOW)
+ISSUED = issue(BY, "node", NOW)
+SECRET = "hunter2-hunter2"
+
+
+def bundle(password: str) -> bytes:
+    """PKCS12."""
+    key, certificate = load_pem_private_key(ISSUED.key, None), load_pem_x509_certificate(ISSUED.certificate)
+    how = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+    return pkcs12.serialize_key_and_certificates(b"n", key, certificate, None, how)  # type: ignore[arg-type]
+
+
+def read(tmp: Path, data: bytes, kind: str = "PEM", password: str = SECRET) -> Tls:
+    path = tmp / "store"
+    path.write_bytes(data)
+    keys = Store(kind, str(path), password, "")
+    none = Store("PEM", "", "", "")
+    return Tls("L", TlsSettings(keys, "", none, "none", ("TLSv1.2", "TLSv1.3"), (), False, ()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stores")
+
+
+def refused(folder: Path, data: bytes, kind: str) -> str:
+    """The sentence; it never holds a password or a line of a key. Descriptors are given back."""
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ConfigError) as found:
+        read(folder, data, kind)
+    assert len(os.listdir("/proc/self/fd")) == before
+    text = str(found.value)
+    assert SECRET not in text and "PRIVATE KEY" not in text and "\n" not in text, text
+    assert "listener L" in text or "JKS" in text
+    return text
+
+
+def test_good_stores_are_read(folder: Path) -> None:
+    read(folder, ISSUED.pem)
+    read(folder, bundle(SECRET), "PKCS12")
+
+
+CORPUS = {
+    "empty": b"",
+    "zeros": bytes(100),
+    "a certificate alone": ISSUED.certificate,
+    "a key alone": ISSUED.key,
+    "another's key": ISSUED.certificate + OTHER.key,
+    "cut": ISSUED.pem[: len(ISSUED.pem) // 2],
+    "not Base64": b"-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n",
+    "not ASCII": b"-----BEGIN CERTIFICATE-----\n\xff\xfe\n-----END CERTIFICATE-----\n",
+    "JKS": JKS + bytes(200),
+    "another password": bundle("another"),
+    "cut PKCS12": bundle(SECRET)[:-20],
+}
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+@pytest.mark.parametrize("case", CORPUS)
+def test_a_store_that_cannot_be_used_is_one_sentence(folder: Path, case: str, kind: str) -> None:
+    text = refused(folder, CORPUS[case], kind)
+    assert case != "JKS" or "keytool -importkeystore" in text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_any_damage_to_a_store_is_one_sentence_or_none(folder: Path, data: st.DataObject) -> None:
+    kind, whole = data.draw(st.sampled_from([("PEM", ISSUED.pem), ("PKCS12", bundle(SECRET))]))
+    damaged = bytearray(whole)
+    for place, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=4)):
+        damaged[place] = byte
+    damaged = damaged[: data.draw(st.integers(0, len(whole)))]
+    try:
+        read(folder, bytes(damaged), kind)
+    except ConfigError:
+        refused(folder, bytes(damaged), kind)
+
+
+def test_as_many_handshakes_as_are_allowed_begin_and_are_under_way() -> None:
+    door = Handshakes()
+    assert sum(door.admits("a", 1.0) for _ in range(500)) == tls.HANDSHAKES_A_SECOND_OF_A_HOST
+    assert sum(door.admits("a", 2.0) for _ in range(500)) == tls.HANDSHAKES_AT_ONCE_OF_A_HOST - 100
+    assert sum(door.admits(f"b{number}", 2.5) for number in range(500)) == tls.HANDSHAKES_A_SECOND - 25
+    assert sum(door.admits(f"b{number}", 3.0) for number in range(500)) == 500 - 125 - 275
+    assert not door.admits("c", 4.0)
+    door.over("a")
+    assert door.admits("c", 4.0) and not door.admits("d", 4.0)
+
+
+def test_memory_is_given_back_when_many_have_ended() -> None:
+    door = Handshakes()
+    told = []
+    for number in range(tls.MANY):
+        assert door.admits(f"h{number}", float(number))
+        told.append(door.over(f"h{number}"))
+    assert told == [False] * (tls.MANY - 1) + [True]
+    assert door.admits("a", 1000.0) and not door.over("a")
