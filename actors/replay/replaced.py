@@ -82,16 +82,13 @@ def _as_cut(split: Cut) -> Piece | None:
 
 
 def _begins_with(data: memoryview, position: int, end: int, base_offset: int) -> bool:
-    """Whether the first sound batch that begins in `[position, end)` has this base offset; if there are bytes but no batch,
-    they are what is left of it."""
-    if position >= still_there(data):
-        return False
+    """Whether there is a sound batch that begins in `[position, end)`, and the first one has this base offset."""
     while position < min(end, size := still_there(data)):
         headers, position, _ = scan(data, position, size, False, records_max=1)
         if len(headers):
             return int(headers[0]["base_offset"]) == base_offset
         position = resync(data, position + 1, size)
-    return True
+    return False
 
 
 def _by_offset(split: Cut) -> list[Piece]:
@@ -122,19 +119,21 @@ def _by_offset(split: Cut) -> list[Piece]:
 
 
 def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
-    """The batches with base offsets in `[first, stop)` and the damage in front of them, and the offset behind the last batch
-    of the file."""
+    """The batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage that has
+    taken their place. And the offset behind the last batch of the file."""
     data, _ = opened(path)
     position, begin, end, behind = 0, 0, 0, 0
     while position < (size := still_there(data)):
         headers, position, fault = scan(data, position, size, False, bytes_max=LOOK_BYTES)
         behind = int(headers[-1]["last_offset"]) + 1 if len(headers) else behind
-        below = headers[headers["base_offset"] < first]
-        within = headers[(headers["base_offset"] >= first) & (headers["base_offset"] < stop)]
+        base = headers["base_offset"]
+        below, within, above = headers[base < first], headers[(base >= first) & (base < stop)], headers[base >= stop]
         if len(below):
             begin = int(below[-1]["position"] + below[-1]["size"])
         if len(within):
             end = int(within[-1]["position"] + within[-1]["size"])
+        if len(above) and not end:
+            end = int(above[0]["position"])
         if fault is not None:
             position = resync(data, position + 1, size)
     return Piece(path, data, begin, end), behind
