@@ -384,7 +384,7 @@ def test_memory_for_ids_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_transaction_has_so_many_partitions_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.broker.transactions.coordinator.PARTITIONS_MAX", 1)
-    lab, client = lone()
+    _, client = lone()
     client.version = 0
     assert client.add(0) == [NONE]
     assert client.add(1) == [ErrorCode.POLICY_VIOLATION]
