@@ -3,10 +3,12 @@
 A node's log cleaner writes segments anew: the first of a group keeps its name and has other bytes, the others are gone. This
 file alone decides whether a file is still the one that was cut, and finds the batches again if not. Rules:
 
-1. The file is the same if it has the inode of then, and the batch that begins where the split does has the base offset of
-   then. What is mapped stays what it is, whatever becomes of the name: it is judged and read as mapped.
+1. The file is the same if it has the inode of then, and the first sound batch from the split's beginning on has the base
+   offset of then. Damage may stand in front of it. What is mapped stays what it is, whatever becomes of the name: it is
+   judged and read as mapped.
 2. Otherwise the split is what its offsets are: the batches of the log whose base offset is in `[base_offset, next_offset)`.
    Cleaning leaves base offsets as they are, so each record that is left is in one split, whenever each of them is read.
+   Damaged bytes belong to the batch behind them, so that what was lost since the split was cut is told too.
 3. Of two segments that overlap, as while they are being swapped, each is believed below the beginning of the next one.
 4. A cleaning leaves the last batch of what it has cleaned. A log that begins behind the split, or ends before it does, was
    deleted or truncated: FileNotFoundError.
@@ -74,11 +76,19 @@ def _as_cut(split: Cut) -> Piece | None:
         return None
     if split.inode >= 0 and inode != split.inode:
         return None
-    if split.begin + 8 <= still_there(data):
-        base = int.from_bytes(data[split.begin : split.begin + 8], "big")
-        if split.base_offset >= 0 and base != split.base_offset:
-            return None
+    if split.base_offset >= 0 and not _begins_with(data, split.begin, split.end, split.base_offset):
+        return None
     return Piece(path, data, split.begin, split.end)
+
+
+def _begins_with(data: memoryview, position: int, end: int, base_offset: int) -> bool:
+    """Whether there is a sound batch that begins in `[position, end)`, and the first one has this base offset."""
+    while position < min(end, size := still_there(data)):
+        headers, position, _ = scan(data, position, size, False, records_max=1)
+        if len(headers):
+            return int(headers[0]["base_offset"]) == base_offset
+        position = resync(data, position + 1, size)
+    return False
 
 
 def _by_offset(split: Cut) -> list[Piece]:
@@ -109,16 +119,21 @@ def _by_offset(split: Cut) -> list[Piece]:
 
 
 def _between(path: Path, first: int, stop: int) -> tuple[Piece, int]:
-    """The batches with base offsets in `[first, stop)`, and the offset behind the last batch of the file."""
+    """The batches with base offsets in `[first, stop)` and the damage in front of them; if none is left, the damage that has
+    taken their place. And the offset behind the last batch of the file."""
     data, _ = opened(path)
-    position, begin, end, behind = 0, -1, 0, 0
+    position, begin, end, behind = 0, 0, 0, 0
     while position < (size := still_there(data)):
         headers, position, fault = scan(data, position, size, False, bytes_max=LOOK_BYTES)
         behind = int(headers[-1]["last_offset"]) + 1 if len(headers) else behind
-        within = headers[(headers["base_offset"] >= first) & (headers["base_offset"] < stop)]
+        base = headers["base_offset"]
+        below, within, above = headers[base < first], headers[(base >= first) & (base < stop)], headers[base >= stop]
+        if len(below):
+            begin = int(below[-1]["position"] + below[-1]["size"])
         if len(within):
-            begin = int(within[0]["position"]) if begin < 0 else begin
             end = int(within[-1]["position"] + within[-1]["size"])
+        if len(above) and not end:
+            end = int(above[0]["position"])
         if fault is not None:
             position = resync(data, position + 1, size)
-    return Piece(path, data, max(begin, 0), end), behind
+    return Piece(path, data, begin, end), behind

@@ -38,6 +38,18 @@ ADDED = {
     "R768": 7,
     "R421": 4,
     "R900": 4,
+    "R098": 9,
+    "R360": 5,
+    "R447": 4,
+    "R588": 2,
+    "R664": 4,
+    "R890": 7,
+    "R058": 8,
+    "R354": 2,
+    "R534": 3,
+    "R467": 3,
+    "R112": 3,
+    "R858": 2,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")

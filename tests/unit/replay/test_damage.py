@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors import replay
@@ -31,6 +31,8 @@ def read(path: Path, bytes_max: int) -> tuple[list[dict[str, object]], list[repl
 @pytest.mark.parametrize("kind", ["topic", "metadata", "compressed"])
 @settings(max_examples=80, deadline=None)
 @given(wounds=WOUNDS, bytes_max=st.sampled_from((1, 300, 1 << 30)))
+@example(wounds=[(0, bytes(12))], bytes_max=300)  # a split that begins with damage and goes on with a batch
+@example(wounds=[(55, b"\x00\x00\x01")], bytes_max=300)
 def test_what_is_left_is_true_and_what_is_lost_is_told(
     tmp_path_factory: pytest.TempPathFactory, kind: str, wounds: list[tuple[int, bytes]], bytes_max: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from actors.broker.log.log import PartitionLog
 from actors.host.disk import LocalDisk
 from actors.replay import source
+from actors.replay.files import Damage
 from actors.replay.follow import DataLoss, Followed
 from actors.replay.read_options import read_options, scan
 from fastpath.records import batch
@@ -182,3 +183,28 @@ def test_a_split_of_before_says_no_inode(tmp_path: Path) -> None:
     splits = [one._replace(inode=-1) for one in read_options({"path": str(tmp_path)}).planned()]
     found = [offset for one in splits for offset in _offsets(source.read(one, ("offset",)))]
     assert found == left(log)
+
+
+@pytest.mark.parametrize("split_bytes", [1, 300, 1 << 20])
+def test_a_batch_that_is_damaged_between_planning_and_reading_is_told(split_bytes: int, tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    whole = left(log)
+    splits = read_options({"path": str(tmp_path), "splitBytes": str(split_bytes)}).planned()
+    path = tmp_path / log.segments[0].log.path
+    hurt = bytearray(path.read_bytes())
+    hurt[16] ^= 1  # the magic of the first batch
+    path.write_bytes(hurt)
+    told: list[Damage] = []
+    found = [offset for one in splits for offset in _offsets(source.read(one, ("offset",), True, told.append))]
+    assert found == whole[3:] and [one.position for one in told] == [0]
+
+
+def test_a_smaller_file_of_the_same_inode_is_another_file(tmp_path: Path) -> None:
+    """A file system gives the inode of an unlinked file to the next one."""
+    log_of(tmp_path, last=5)
+    splits = read_options({"path": str(tmp_path), "splitBytes": "1"}).planned()
+    path, last = Path(splits[-1].path), splits[-1]
+    path.write_bytes(path.read_bytes()[last.begin :])  # as cleaned: of five batches the last one is left
+    assert last.begin >= path.stat().st_size and path.stat().st_ino == last.inode
+    found = [offset for one in splits for offset in _offsets(source.read(one, ("offset",)))]
+    assert found == list(range(last.base_offset, last.next_offset))
