@@ -15,8 +15,11 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".tools"
 FETCH_SECONDS_MAX = 300
 
-ACLS = "ACLs"
-SCRAM = "SCRAM credentials"
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Access rules that are kept, and do not hold for the tests themselves."""
 
 
 class Suite(NamedTuple):
@@ -47,11 +50,10 @@ KAFKA_PYTHON = Suite(
     paths=("test/integration",),
     environment={"KAFKA_URI": "kafka://{first}", "KAFKA_VERSION": "4.3.0"},
     arguments=(),
-    config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"},
+    config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+    | AUTHORIZER,
     brokers=1,
-    excluded={
-        "test.integration.test_admin_integration.test_create_describe_delete_acls": ACLS,
-    },
+    excluded={},
     directories=("servers/4.3.0/kafka-bin",),
 )
 
@@ -62,12 +64,9 @@ CONFLUENT = Suite(
     paths=("tests/integration/admin", "tests/integration/consumer", "tests/integration/producer"),
     environment={"BROKERS": "{all}"},
     arguments=("-p", "without_trivup"),
-    config={"group.initial.rebalance.delay.ms": "0"},
+    config={"group.initial.rebalance.delay.ms": "0"} | AUTHORIZER,
     brokers=3,
-    excluded={
-        "tests.integration.admin.test_basic_operations.test_basic_operations": ACLS,
-        "tests.integration.admin.test_user_scram_credentials.test_user_scram_credentials": SCRAM,
-    },
+    excluded={},
     dynamic={"min.insync.replicas": "1"},  # KIP-966
 )
 
