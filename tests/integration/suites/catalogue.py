@@ -41,6 +41,16 @@ class Suite(NamedTuple):
     """Empty directories that the suite needs."""
     dynamic: Mapping[str, str] = {}
     """Settings of all brokers that a new cluster of Apache Kafka makes by itself; here they are set on rayft."""
+    users: Mapping[str, str] = {}
+    """User -> password of a cluster that asks everybody who they are, with PLAIN and SCRAM, and keeps access rules; empty:
+    a cluster that does not."""
+    part: str = ""
+    """What the rest of the project's tests is called that has a row of its own."""
+
+    @property
+    def title(self) -> str:
+        """The suite in names of tests and files."""
+        return f"{self.name}-{self.part}" if self.part else self.name
 
 
 KAFKA_PYTHON = Suite(
@@ -70,7 +80,26 @@ CONFLUENT = Suite(
     dynamic={"min.insync.replicas": "1"},  # KIP-966
 )
 
-SUITES = (KAFKA_PYTHON, CONFLUENT)
+KAFKA_PYTHON_LOGINS = KAFKA_PYTHON._replace(
+    part="logins",
+    paths=("test/integration/test_sasl_integration.py",),
+    environment={"SASL_BROKERS": "{first}", "KAFKA_VERSION": "4.3.0"},
+    arguments=("-p", "with_logins"),
+    config={"allow.everyone.if.no.acl.found": "true"},
+    users={"alice": "alice-secret"},
+)
+
+CONFLUENT_LOGINS = CONFLUENT._replace(
+    part="logins",
+    paths=("tests/integration/admin/test_describe_operations.py",),
+    environment={"SASL_BROKERS": "{all}"},
+    config={"allow.everyone.if.no.acl.found": "true"},
+    brokers=1,
+    dynamic={},
+    users={"sasl_user": "sasl_user"},
+)
+
+SUITES = (KAFKA_PYTHON, KAFKA_PYTHON_LOGINS, CONFLUENT, CONFLUENT_LOGINS)
 
 
 class NotFetched(Exception):

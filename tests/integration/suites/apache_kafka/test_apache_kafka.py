@@ -69,7 +69,8 @@ def _stale(tests: dict[str, str], results: dict[str, Result]) -> list[str]:
     return [
         test
         for test in tests
-        if not any(
+        if tests[test] not in runner.by_chance()
+        and not any(
             result.outcome is not Outcome.PASSED
             for one, result in results.items()
             if test in (one, one.partition("[")[0])
