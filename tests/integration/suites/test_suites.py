@@ -162,6 +162,7 @@ def test_what_passes_with_apache_kafka_passes_with_rayft(suite: Suite, tmp_path:
         "neither": sorted(set(there) - passed(there) - passed(here) - set(suite.excluded)),
     }
     (TOOLS / f"{suite.title}.json").write_text(json.dumps(figures, indent=2) + "\n")
+    assert passed(there), f"nothing passes with Apache Kafka: {there}"
     assert not unknown, "excluded tests that the suite does not have"
     assert not missing, f"pass with Apache Kafka only: {sorted(missing)}"
 

@@ -31,7 +31,7 @@ class KafkaCluster:
     def wait_operational(self) -> None:
         """It runs."""
 
-    def stop(self) -> None:
+    def stop(self, **_others: object) -> None:
         """Whoever started it stops it."""
 
 
