@@ -40,6 +40,8 @@ BROKER_DIGITS_MAX = 10
 """The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
 SECURITY = ("ssl.", "sasl.")
 """Beginnings of a broker's settings that are never set at run time for all of its listeners at once."""
+LISTENER = "listener.name."
+"""Settings of a single listener begin so."""
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -306,6 +308,14 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
         if value is not None and name.startswith(SECURITY):
             text = f"{name} can be set for one listener only, with its prefix listener.name.<name>. before it."
+            raise Refused(ErrorCode.INVALID_REQUEST, text)
+        if (
+            value is not None
+            and not resource[1]
+            and name.startswith(LISTENER)
+            and any(f".{part}" in name for part in SECURITY)
+        ):
+            text = f"Cannot update these configs at default cluster level: [{name}]. Set it for each broker."
             raise Refused(ErrorCode.INVALID_REQUEST, text)
         if key is None or value is None:
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.

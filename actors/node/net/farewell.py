@@ -1,11 +1,13 @@
-"""What a peer that has closed its connection still gets: its Produce requests with acks=0 that have arrived whole.
+"""What a peer that has closed its connection still gets: what it need not wait for, if that has arrived whole.
 
-This file alone decides what outlives its connection. A producer with acks=0 waits for no answer, so it sends and closes;
-Apache Kafka reads on from a connection that its peer has closed until a request has an answer that nobody takes. Rules:
+This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for no
+answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group would
+wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an answer
+that nobody takes. Rules:
 
-1. Requests with acks=0 are handled in their order and in their connection's share of the time, those that wait for a
-   thread too. Of all others the answers are dropped, and those that have not begun to write are not looked at any more.
-   One that has begun goes on, since a later one may wait for it (`inspections.py`).
+1. These requests are handled in their order and in their connection's share of the time, those that wait for a
+   thread or a write too. Of all others the answers are dropped, and those that have not begun to write are not looked at any
+   more. One that has begun goes on, since a later one may wait for it (`inspections.py`).
 2. The connection is forgotten when the last of them is handled. One that fails takes the others with it, as on a
    connection that is open.
 3. `CLOSED_MAX` connections may stay, and none while the requests of all connections hold more memory than they may.
@@ -21,6 +23,7 @@ from actors.wire.errors import WireError
 
 CLOSED_MAX = 1000
 PRODUCE, FLEXIBLE_FROM = 0, 9
+LEAVE_GROUP = 13
 _LENGTH = struct.Struct(">h")
 
 
@@ -43,11 +46,11 @@ class Farewell:
             return False
         if len(self.staying) >= CLOSED_MAX or connections.bytes_held > connections.bytes_max:
             return False
-        kept = {id(slot) for slot in connection.slots if slot.frame is not None and without_answer(slot.frame)}
-        connections.sift(connection, without_answer)
+        kept = {id(slot) for slot in connection.slots if slot.frame is not None and outlives(slot.frame)}
+        connections.sift(connection, outlives)
 
         def wanted(frame: memoryview, slot: Slot) -> bool:
-            if without_answer(frame):
+            if outlives(frame):
                 kept.add(id(slot))
                 return True
             return slot.writer is not None
@@ -78,6 +81,11 @@ class Farewell:
             for slot in self.staying.pop(conn):
                 slot.parked = slot.sliced = None
         return over
+
+
+def outlives(frame: memoryview) -> bool:
+    """Whether a request is handled even if its peer has gone."""
+    return without_answer(frame) or (len(frame) >= _LENGTH.size and _LENGTH.unpack_from(frame)[0] == LEAVE_GROUP)
 
 
 def without_answer(frame: memoryview) -> bool:

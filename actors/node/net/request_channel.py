@@ -187,7 +187,7 @@ class RequestChannel:
         self.idle[lane].busy_ns += at_ns - began_ns
 
     def forget_closed(self, lost: Callable[[int, bool], None]) -> None:
-        """Connections that have ended are forgotten, or stay until their acks=0 requests are handled. `lost`: of one
+        """Connections that have ended are forgotten, or stay until what outlives them is handled. `lost`: of one
         that this node had dialled."""
         while self._closed:
             conn, refused = self._closed.popleft()

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from actors.wire.errors import ErrorCode
+from tests.integration.answers.dialogue import Broker, Closed, request
 from tests.integration.conftest import until
 from tests.integration.security.nodes import ADMIN, ADMIN_PASSWORD, SecureCluster, settings
 
@@ -70,3 +72,14 @@ def test_a_wrong_password_takes_time_and_says_nothing(secure: SecureCluster) -> 
     codes = {error.code() for error in errors}
     assert confluent_kafka.KafkaError._AUTHENTICATION in codes
     assert not any("alice" in error.str() and "password" in error.str() for error in errors)
+
+
+def test_versions_are_asked_for_before_a_login_and_not_within_it(secure: SecureCluster) -> None:
+    host, _, port = secure.bootstrap_servers.partition(":")
+    broker = Broker((host, int(port)))
+    versions = request("ApiVersions", client_software_name="test", client_software_version="1")
+    assert broker.ask("ApiVersions", 3, versions).error_code == ErrorCode.NONE
+    broker.ask("SaslHandshake", 1, request("SaslHandshake", mechanism="PLAIN"))
+    assert broker.ask("ApiVersions", 3, versions).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    with pytest.raises(Closed):
+        broker.ask("SaslAuthenticate", 2, request("SaslAuthenticate", auth_bytes=b"\0alice\0alice-secret"))

@@ -15,8 +15,11 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOLS = ROOT / ".tools"
 FETCH_SECONDS_MAX = 300
 
-ACLS = "ACLs"
-SCRAM = "SCRAM credentials"
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+"""Access rules that are kept, and do not hold for the tests themselves."""
 
 
 class Suite(NamedTuple):
@@ -38,6 +41,16 @@ class Suite(NamedTuple):
     """Empty directories that the suite needs."""
     dynamic: Mapping[str, str] = {}
     """Settings of all brokers that a new cluster of Apache Kafka makes by itself; here they are set on rayft."""
+    users: Mapping[str, str] = {}
+    """User -> password of a cluster that asks everybody who they are, with PLAIN and SCRAM, and keeps access rules; empty:
+    a cluster that does not."""
+    part: str = ""
+    """What the rest of the project's tests is called that has a row of its own."""
+
+    @property
+    def title(self) -> str:
+        """The suite in names of tests and files."""
+        return f"{self.name}-{self.part}" if self.part else self.name
 
 
 KAFKA_PYTHON = Suite(
@@ -47,11 +60,10 @@ KAFKA_PYTHON = Suite(
     paths=("test/integration",),
     environment={"KAFKA_URI": "kafka://{first}", "KAFKA_VERSION": "4.3.0"},
     arguments=(),
-    config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"},
+    config={"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+    | AUTHORIZER,
     brokers=1,
-    excluded={
-        "test.integration.test_admin_integration.test_create_describe_delete_acls": ACLS,
-    },
+    excluded={},
     directories=("servers/4.3.0/kafka-bin",),
 )
 
@@ -62,16 +74,32 @@ CONFLUENT = Suite(
     paths=("tests/integration/admin", "tests/integration/consumer", "tests/integration/producer"),
     environment={"BROKERS": "{all}"},
     arguments=("-p", "without_trivup"),
-    config={"group.initial.rebalance.delay.ms": "0"},
+    config={"group.initial.rebalance.delay.ms": "0"} | AUTHORIZER,
     brokers=3,
-    excluded={
-        "tests.integration.admin.test_basic_operations.test_basic_operations": ACLS,
-        "tests.integration.admin.test_user_scram_credentials.test_user_scram_credentials": SCRAM,
-    },
+    excluded={},
     dynamic={"min.insync.replicas": "1"},  # KIP-966
 )
 
-SUITES = (KAFKA_PYTHON, CONFLUENT)
+KAFKA_PYTHON_LOGINS = KAFKA_PYTHON._replace(
+    part="logins",
+    paths=("test/integration/test_sasl_integration.py",),
+    environment={"SASL_BROKERS": "{first}", "KAFKA_VERSION": "4.3.0"},
+    arguments=("-p", "with_logins"),
+    config={"allow.everyone.if.no.acl.found": "true"},
+    users={"alice": "alice-secret"},
+)
+
+CONFLUENT_LOGINS = CONFLUENT._replace(
+    part="logins",
+    paths=("tests/integration/admin/test_describe_operations.py",),
+    environment={"SASL_BROKERS": "{all}"},
+    config={"allow.everyone.if.no.acl.found": "true"},
+    brokers=1,
+    dynamic={},
+    users={"sasl_user": "sasl_user"},
+)
+
+SUITES = (KAFKA_PYTHON, KAFKA_PYTHON_LOGINS, CONFLUENT, CONFLUENT_LOGINS)
 
 
 class NotFetched(Exception):

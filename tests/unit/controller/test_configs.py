@@ -71,6 +71,9 @@ def test_set_delete_append_subtract():
     ([("producer.id.expiration.check.interval.ms", SET, "1")], dict(kind=BROKER, name=""), 42),
     ([("ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 42),
     ([("listener.name.internal.ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name="1"), 0),
+    ([("listener.name.internal.ssl.truststore.type", SET, "PKCS12")], dict(kind=BROKER, name=""), 42),
+    ([("listener.name.internal.plain.sasl.jaas.config", SET, "x")], dict(kind=BROKER, name=""), 42),
+    ([("listener.name.internal.max.connections", SET, "9")], dict(kind=BROKER, name=""), 0),
     ([("num.io.threads", SET, "1")], dict(kind=BROKER, name=""), 0),
     ([("broker.session.timeout.ms", SET, "9000")], dict(kind=BROKER, name=""), 42),  # another name of a node's setting
     ([("log.retention.ms", SET, "1")], dict(kind=BROKER, name=""), 0),

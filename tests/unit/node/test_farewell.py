@@ -1,4 +1,4 @@
-"""Produce requests without acknowledgement whose connection is closed behind them: none that has arrived whole is lost."""
+"""Requests whose connection is closed behind them: none without an answer, and no leave of a group, is lost."""
 
 from typing import Any
 
@@ -194,6 +194,34 @@ def test_nothing_stays_where_too_much_is_held(scene: Scene, bound: str, monkeypa
     scene.close()
     scene.turns()
     assert scene.end == 0 and not scene.left
+
+
+def test_a_member_that_leaves_and_closes_has_left(scene: Scene) -> None:
+    client = Client(scene.lab.world, "member")
+    protocol = message("JoinGroupRequest").JoinGroupRequestProtocol(name="range", metadata=b"")
+    joining = message("JoinGroupRequest")(
+        group_id="g",
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+    while client.call("b1", "FindCoordinator", 1, message("FindCoordinatorRequest")(key="g")).error_code:
+        scene.lab.world.run_for(100)
+    while (joined := client.call("b1", "JoinGroup", 3, joining)).error_code:
+        scene.lab.world.run_for(100)
+
+    def members() -> int:
+        told = client.call("b1", "DescribeGroups", 5, message("DescribeGroupsRequest")(groups=["g"]))
+        return len(told.groups[0].members)
+
+    assert members() == 1
+    leaving = message("LeaveGroupRequest")(group_id="g", member_id=joined.member_id)
+    scene.lab.send(scene.conn, "LeaveGroup", 1, leaving)
+    scene.close()
+    scene.lab.world.run_for(1_000)
+    assert members() == 0 and not scene.left
 
 
 @given(st.integers(3, 12), st.sampled_from([-1, 0, 1]), st.none() | st.text(max_size=300), st.none() | st.text())

@@ -2,9 +2,9 @@
 
 Behaviour: shows the table of the listener that was asked, the features this software supports and those that are
 finalized. A version that is too new is answered in the layout of version 0 with UNSUPPORTED_VERSION and the range of
-this API alone (KIP-511).
+this API alone (KIP-511). Between SaslHandshake and the end of the login it is out of place, and ends the connection.
 
-Errors: UNSUPPORTED_VERSION, INVALID_REQUEST (software name or version that is no such thing).
+Errors: UNSUPPORTED_VERSION, INVALID_REQUEST (software name or version that is no such thing), ILLEGAL_SASL_STATE.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any
 from actors.metadata.features import TRANSACTION_VERSION, TRANSACTION_VERSIONS
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import TABLE, rpc
-from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.answers import Answer, Done, Last
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
@@ -32,6 +32,10 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def api_versions(context: Context, request: Any, call: Call) -> Answer:
     """Say what this listener serves."""
     response = message("ApiVersionsResponse")
+    connection = context.requests.connections.get(call.connection)
+    if connection is not None and connection.exchange is not None:
+        code = ErrorCode.ILLEGAL_SASL_STATE
+        return Last(response(error_code=code), "it asks for ApiVersions in the middle of its login")
     if request is None:
         own = TABLE[context.family][call.listener][KEY].advertised
         return Done(

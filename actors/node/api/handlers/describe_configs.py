@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation
 from actors.config import NodeConfig
+from actors.listener_security import OF_A_LISTENER
 from actors.metadata.image import Image
 from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -42,6 +43,8 @@ from actors.wire.messages import message
 TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
 INTERNAL = "internal."
 """Settings for tests begin so: shown where somebody has set them."""
+LISTENER = "listener.name."
+"""Settings of a single listener begin so, then its name follows."""
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
 
 
@@ -151,8 +154,15 @@ def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[
 
 
 def _broker_key(name: str) -> ConfigKey:
-    """A node's setting. One that nobody reads, which clients may keep, could be a secret."""
-    return BROKER_CONFIGS.get(name) or ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
+    """A node's setting. One of a single listener is what the same one of all listeners is. One that nobody reads, which
+    clients may keep, could be a secret."""
+    key = BROKER_CONFIGS.get(name)
+    if key is not None:
+        return key
+    of_all = name.split(".", 3)[3] if name.startswith(LISTENER) and name.count(".") > 3 else ""
+    if of_all in OF_A_LISTENER:
+        return BROKER_CONFIGS[of_all]._replace(name=name, default=None, dynamic=CLUSTER)
+    return ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
 def _broker_values(node: Node, key: ConfigKey) -> list[Value]:

@@ -4,7 +4,7 @@ This file alone decides where the jars are, how the tests are started, and what 
 `.kafka/tests` when they are needed first, by Maven from `.ci/kafka-tests.xml`; `KAFKA_TEST_LIBS` names another folder.
 
 A test is *not applicable* when it asks for an object of Kafka's broker that nobody can be outside of its process, or for
-TLS or SASL listeners: the replaced class ends it as aborted. One that Apache Kafka itself has disabled is not counted.
+TLS listeners: the replaced class ends it as aborted. One that Apache Kafka itself has disabled is not counted.
 """
 
 import functools
@@ -18,7 +18,7 @@ import tomllib
 import zipfile
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
@@ -64,8 +64,8 @@ def listed() -> dict[str, dict[str, str]]:
     """Class -> {test: reason} of the tests that pass with Apache Kafka and not with rayft. The test `*`: none of the class
     could pass, so it is not run."""
     found: dict[str, dict[str, str]] = {}
-    with (HERE / "listed.toml").open("rb") as file:
-        data = tomllib.load(file)
+    data = _list()
+    data.pop("chance")
     reasons = data.pop("reasons")
     for name, tests in data.items():
         for key, names in tests.items():
@@ -73,6 +73,17 @@ def listed() -> dict[str, dict[str, str]]:
                 assert test not in found.setdefault(name, {}), f"{name}.{test} has two reasons"
                 found[name][test] = reasons[key]
     return found
+
+
+def by_chance() -> set[str]:
+    """The reasons for which a listed test passes now and then."""
+    data = _list()
+    return {data["reasons"][key] for key in data["chance"]}
+
+
+def _list() -> dict[str, Any]:
+    with (HERE / "listed.toml").open("rb") as file:
+        return tomllib.load(file)
 
 
 WHOLE = "*"

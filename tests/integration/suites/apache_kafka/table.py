@@ -5,6 +5,7 @@ The figures are in `figures.json` beside this file. `make test-slow` leaves new 
 """
 
 import json
+from collections.abc import Sequence
 
 from tests.integration.suites.apache_kafka.runner import HERE, ROOT, WHOLE, Outcome, Result, listed
 
@@ -67,6 +68,6 @@ def short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _table(head: list[str], rows: list[list[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+def _table(head: list[str], rows: Sequence[Sequence[object]]) -> str:
+    lines: list[Sequence[object]] = [head, ["---"] * len(head), *rows]
     return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)

@@ -43,9 +43,10 @@ import java.util.stream.Collectors;
 /**
  * Stands before the class of this name in kafka-test-common-runtime: the cluster that an annotation asks for is rayft, in
  * processes of its own. What a test can only get from Kafka's objects in its own process makes it "not applicable": such
- * tests, and those with TLS or SASL, end as aborted, with the reason.
+ * tests, and those with TLS, end as aborted, with the reason.
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
+    private static final Set<SecurityProtocol> SERVED = Set.of(SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT);
     private final String baseDisplayName;
     private final ClusterConfig clusterConfig;
     private final boolean isCombined;
@@ -66,7 +67,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         RaftClusterInstance cluster = new RaftClusterInstance(clusterConfig, isCombined);
         return List.of(
             (BeforeEachCallback) context -> {
-                if (clusterConfig.brokerSecurityProtocol() != SecurityProtocol.PLAINTEXT || clusterConfig.controllerSecurityProtocol() != SecurityProtocol.PLAINTEXT)
+                if (!SERVED.contains(clusterConfig.brokerSecurityProtocol()) || !SERVED.contains(clusterConfig.controllerSecurityProtocol()))
                     throw new TestAbortedException("not applicable: security protocol");
                 cluster.name = context.getRequiredTestMethod().getName();
                 cluster.format();
@@ -207,7 +208,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         MetadataResponse metadata(int broker, String topic) throws java.io.IOException {
             MetadataRequest request = new MetadataRequest.Builder(topic == null ? List.of() : List.of(topic), false).build((short) 12);
-            return IntegrationTestUtils.connectAndReceive(request, nodes.brokers.get(broker));
+            return IntegrationTestUtils.connectAndReceive(request, nodes.outside.get(broker));
         }
 
         /** Whether every living broker answers Metadata (of this topic) as wanted. */
@@ -300,7 +301,7 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
 
         @Override
         public List<Authorizer> authorizers() {
-            throw inProcess("authorizers()");
+            return aliveIds().stream().map(id -> RayftBroker.authorizer(this, id)).toList();
         }
 
         @Override

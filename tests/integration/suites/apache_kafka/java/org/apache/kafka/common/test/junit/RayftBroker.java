@@ -5,7 +5,9 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
@@ -13,6 +15,7 @@ import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.LeaderRecoveryState;
 import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.server.authorizer.Authorizer;
 
 import org.mockito.Mockito;
 
@@ -47,6 +50,17 @@ class RayftBroker {
             case "socketServer" -> self.socketServer(cluster.nodes.controllers.get(id));
             case "toString" -> "ControllerServer";
             default -> throw cluster.inProcess("ControllerServer." + call.getMethod().getName() + "()");
+        });
+    }
+
+    /** The access rules of a broker, as it describes them. */
+    static Authorizer authorizer(RaftClusterInvocationContext.RaftClusterInstance cluster, int id) {
+        return proxy(Authorizer.class, (p, method, args) -> {
+            if (!method.getName().equals("acls")) throw cluster.inProcess("Authorizer." + method.getName() + "()");
+            String address = "localhost:" + cluster.nodes.outside.get(id);
+            try (Admin admin = Admin.create(Map.of("bootstrap.servers", address))) {
+                return admin.describeAcls((AclBindingFilter) args[0]).values().get();
+            }
         });
     }
 
@@ -97,7 +111,7 @@ class RayftBroker {
         s.put("listeners", broker ? external + "://localhost:" + cluster.nodes.brokers.get(id) : internal + "://localhost:" + cluster.nodes.controllers.get(id));
         if (broker) s.put("inter.broker.listener.name", external);
         s.put("controller.listener.names", internal);
-        s.put("listener.security.protocol.map", external + ":PLAINTEXT," + internal + ":PLAINTEXT");
+        s.put("listener.security.protocol.map", external + ":" + cluster.config().brokerSecurityProtocol() + "," + internal + ":" + cluster.config().controllerSecurityProtocol());
         s.put("controller.quorum.bootstrap.servers", cluster.bootstrapControllers());
         if (broker) s.put("log.dirs", cluster.nodes.directories(id));
         s.put("unstable.api.versions.enable", "false");

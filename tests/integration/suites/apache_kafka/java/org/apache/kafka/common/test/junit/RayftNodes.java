@@ -1,6 +1,8 @@
 package org.apache.kafka.common.test.junit;
 
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.test.JaasUtils;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.utils.Utils;
 
@@ -14,6 +16,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -44,6 +47,7 @@ class RayftNodes {
     }
 
     final Map<Integer, Integer> brokers = new TreeMap<>();      // id -> port
+    final Map<Integer, Integer> outside = new TreeMap<>();      // id -> port without a login, where the others ask for one
     final Map<Integer, Integer> controllers = new TreeMap<>();
     final Map<Integer, Process> running = new TreeMap<>();      // by the key of a process: its broker's id, else its controller's
     final Set<String> dropped = new TreeSet<>();
@@ -58,6 +62,12 @@ class RayftNodes {
         this.dir = WORK.resolve(String.format("%03d-%s", ++serial, name.replaceAll("[^A-Za-z0-9]+", "-").replaceAll("(.{80}).*", "$1")));
         for (int i = 0; i < config.numControllers(); i++) controllers.put(3000 + i, CONTROLLER_PORTS.computeIfAbsent(i, x -> freePort()));
         for (int i = 0; i < config.numBrokers(); i++) brokers.put(i, freePort());
+        for (int i = 0; i < config.numBrokers(); i++) outside.put(i, logins() ? freePort() : brokers.get(i));
+    }
+
+    /** Whether the brokers or the controllers ask everybody who they are (SASL_PLAINTEXT). */
+    private boolean logins() {
+        return config.brokerSecurityProtocol() == SecurityProtocol.SASL_PLAINTEXT || config.controllerSecurityProtocol() == SecurityProtocol.SASL_PLAINTEXT;
     }
 
     String clusterId() {
@@ -94,8 +104,12 @@ class RayftNodes {
         }
         s.put("process.roles", broker < 0 ? "controller" : controller < 0 ? "broker" : "broker,controller");
         s.put("controller.listener.names", internal);
+        String protocols = external + ":" + config.brokerSecurityProtocol() + "," + internal + ":" + config.controllerSecurityProtocol();
+        if (logins()) protocols = askWho(s, listeners, broker, protocols);
         s.put("listeners", String.join(",", listeners));
-        s.put("listener.security.protocol.map", external + ":PLAINTEXT," + internal + ":PLAINTEXT");
+        s.put("listener.security.protocol.map", protocols);
+        if (broker >= 0 && config.serverProperties().containsKey("metric.reporters"))
+            s.put("rayft.metrics.listen", "localhost:" + freePort());      // it receives clients' metrics, as a reporter would
         List<String> connect = new ArrayList<>();
         controllers.forEach((id, port) -> connect.add(id + "@localhost:" + port));
         s.put("controller.connect", String.join(",", connect));
@@ -109,9 +123,26 @@ class RayftNodes {
         s.keySet().removeIf(name -> name.contains(" "));     // a sentence for a name: Kafka takes it for an unknown setting
     }
 
+    /** What Kafka's kit sets for SASL_PLAINTEXT, and one more listener of brokers, for the harness. Returns the listeners' protocols. */
+    private String askWho(Map<String, String> s, List<String> listeners, int broker, String protocols) {
+        String users = String.format("org.apache.kafka.common.security.plain.PlainLoginModule required username=\"%1$s\" password=\"%2$s\" " +
+            "user_%1$s=\"%2$s\" user_%3$s=\"%4$s\";", JaasUtils.KAFKA_PLAIN_ADMIN, JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD,
+            JaasUtils.KAFKA_PLAIN_USER1, JaasUtils.KAFKA_PLAIN_USER1_PASSWORD);
+        for (String listener : List.of(config.brokerListenerName().value(), config.controllerListenerName().value()))
+            if (protocols.contains(listener + ":SASL_PLAINTEXT")) s.put("listener.name." + listener.toLowerCase(Locale.ROOT) + ".plain.sasl.jaas.config", users);
+        s.put("sasl.enabled.mechanisms", "PLAIN");
+        s.put("sasl.mechanism.inter.broker.protocol", "PLAIN");
+        s.put("sasl.mechanism.controller.protocol", "PLAIN");
+        s.put("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+        s.put("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN + ";User:ANONYMOUS");
+        if (broker < 0) return protocols;
+        listeners.add("OUTSIDE://localhost:" + outside.get(broker));
+        return protocols + ",OUTSIDE:PLAINTEXT";
+    }
+
     /** `rayft format`, once for each shape of a node; its directories are copied for every test. */
     private void copyFormatted(int key, int controller, List<String> dirs) throws Exception {
-        String shape = key + "-" + combined + "-" + config.numControllers() + "-" + dirs.size();
+        String shape = key + "-" + combined + "-" + logins() + "-" + config.numControllers() + "-" + dirs.size();
         if (!FORMATTED.containsKey(shape)) {
             Path template = WORK.resolve("formatted-" + shape);
             Map<String, String> s = new TreeMap<>(settings.get(key));
