@@ -223,16 +223,17 @@ class _Lz4Frame:
         return bytes(self._frame.begin())
 
 
-def _zstd_parameters(level: int) -> Any:
+def _zstd_parameters(level: int, source_bytes: int = _ZSTD_SOURCE_BYTES) -> Any:
     # Tables for 8 MiB: nearly every batch is smaller, and the highest levels would otherwise take 800 MiB.
-    return zstandard.ZstdCompressionParameters.from_level(
-        level, source_size=_ZSTD_SOURCE_BYTES, write_content_size=False
-    )
+    source_bytes = min(max(source_bytes, 1), _ZSTD_SOURCE_BYTES)
+    return zstandard.ZstdCompressionParameters.from_level(level, source_size=source_bytes, write_content_size=False)
 
 
-def compressor(codec: int, level: int) -> Compressor:
+def compressor(codec: int, level: int, source_bytes: int = _ZSTD_SOURCE_BYTES) -> Compressor:
     """A compressor of that codec, 0 for none, at one of Apache Kafka's levels (KIP-390): gzip -1 or 1 to 9, lz4 1 to 17,
-    zstd -131072 to 22; snappy has none. lz4's 9, its default there, means the fast compressor; all others search longer."""
+    zstd -131072 to 22; snappy has none. lz4's 9, its default there, means the fast compressor; all others search longer.
+    `source_bytes`: how much it is going to be given, where that is known. The tables of zstd are made for so much; those for
+    8 MiB take longer to clear, at the highest levels, than a small batch takes to compress."""
     if codec == GZIP:
         return zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
     if codec == SNAPPY:
@@ -240,7 +241,8 @@ def compressor(codec: int, level: int) -> Compressor:
     if codec == LZ4:
         return _Lz4Frame(0 if level == LZ4_DEFAULT_LEVEL else max(level, _LZ4_SEARCH_FROM))
     if codec == ZSTD:
-        made: Compressor = zstandard.ZstdCompressor(compression_params=_zstd_parameters(level)).compressobj()
+        parameters = _zstd_parameters(level, source_bytes)
+        made: Compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
         return made
     return _Plain()
 

@@ -44,7 +44,11 @@ class Recompression:
     def __init__(self, data: Bytes, target: Target) -> None:
         self.source_codec = memoryview(data)[ATTRIBUTES + 1] & CODEC
         self._target = target
-        self._compressor = compression.compressor(target.codec, target.level)
+        self._compressor = (
+            compression.compressor(target.codec, target.level)
+            if self.source_codec
+            else compression.compressor(target.codec, target.level, len(data))
+        )
         self._parts: list[Bytes] = []
         self._size = HEADER_SIZE
         self.batch = bytearray()

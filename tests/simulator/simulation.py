@@ -154,9 +154,9 @@ class Shape(NamedTuple):
     relocated: bool = False
     """Whether replicas are moved between directories."""
     cleaned: tuple[str, ...] = ()
-    """Internal topics that are compacted all the time."""
+    """Topics of coordinators that are compacted because an operator of this kind of world makes their segments short."""
     coordinator_segment_bytes: int = 0
-    """Segment size of the topics of coordinators; 0: as it is, so that they are never cleaned."""
+    """Segment size of the topics of coordinators, so that all of them are compacted; 0: as it is."""
     transactions: Plan | None = None
     """What transactional clients do; their topics are made for them."""
 
@@ -302,8 +302,8 @@ class Simulation:
         lags = {name: int(configs.get("min.compaction.lag.ms", 0)) for name, configs in topics.items()}
         if self.shape.coordinator_segment_bytes:
             keyed |= dict.fromkeys((OFFSETS_TOPIC, TRANSACTIONS_TOPIC), DAY_MS)
+        keyed |= dict.fromkeys(self.shape.cleaned, DAY_MS)
         self.compacted = CompactedRecords(self.world, self.history, self.hooks, keyed, lags)
-        keyed |= dict.fromkeys(self.shape.cleaned, DELETE_RETENTION_MS)
         self.data.elsewhere = self.compacted.topics
         retained = frozenset(name for name, configs in topics.items() if "delete" in configs["cleanup.policy"])
         self.told = Told()

@@ -14,7 +14,7 @@ from actors.broker.log import markers
 from actors.broker.log.markers import CONTROL, TRANSACTIONAL
 from actors.broker.partition import Partition
 from fastpath.records import batch as batches
-from tests.simulator.checkers.changed_replicas import Standing
+from tests.simulator.checkers.changed_replicas import NEW, Standing
 from tests.simulator.checkers.hooks import Hooks, Violation
 
 READ_BYTES = 1 << 20
@@ -79,7 +79,7 @@ class CommittedData:
     def replaced(self, process: Any, partition: Partition) -> None:
         """Another log has taken the place of the one that was compared: all that is committed must be in it, too."""
         if partition.topic not in self.elsewhere:
-            standing = Standing(partition.leader_epoch, partition.high_watermark, partition.leads, -1)
+            standing = NEW._replace(leader_epoch=partition.leader_epoch, high_watermark=partition.high_watermark)
             checked = self._checked.setdefault(process.name, {})
             checked[partition] = self._moved(process, partition, standing, partition.log.log_start_offset)
 

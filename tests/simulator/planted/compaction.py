@@ -99,13 +99,14 @@ def aborted_records_in_the_map() -> Sequence[Patch]:
 
 
 @mistake("swept")
-def cleaned_segments_without_an_index() -> Sequence[Patch]:
-    """What is left of an aborted transaction counts as committed."""
+def cleaner_knows_no_aborted_transactions() -> Sequence[Patch]:
+    """What is left of an aborted transaction counts as committed: the new segment has no index of them."""
 
-    class Forgetful(cleaner_of.Transactions):
-        kept = property(lambda self: [])  # type: ignore[assignment]
+    def none(self: LogCleaning) -> Any:
+        yield from ()
+        return cleaner_of.Transactions()
 
-    return [instead(cleaner_of, "Transactions", Forgetful)]
+    return [instead(LogCleaning, "_transactions", none)]
 
 
 @mistake("swept")

@@ -11,7 +11,7 @@ from actors.broker.log.producers import Producers
 from actors.broker.log.transaction_index import TransactionIndex
 from actors.broker.log.transactions import NO_LIMIT, Ended, Transactions
 from actors.broker.partition import Partition
-from actors.broker.transactions import records, rules
+from actors.broker.transactions import coordinator, records, rules
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.shard import Shard
 from actors.broker.transactions.state import State, Transaction
@@ -85,15 +85,12 @@ def steps_hold_before_they_are_committed() -> Sequence[Patch]:
     """An end is answered, and its markers are sent, while the record may still be lost with its coordinator."""
 
     def hasty(self: Coordinator, shard: Shard, entry: Any, following: Transaction, then: Any) -> None:
-        self._write(shard, [_record(self, entry, following)], _nothing)
+        version = coordinator.FLEXIBLE if self._version() >= 1 else 0
+        self._write(shard, entry.id, [records.record(entry.id, following, version)], _nothing)
         shard.set(entry, following)
         then(ErrorCode.NONE, Now(0, following.updated_ms))
 
     return [instead(Coordinator, "_step", hasty)]
-
-
-def _record(self: Coordinator, entry: Any, following: Transaction) -> Any:
-    return records.record(entry.id, following, 1 if self._version() >= 1 else 0)
 
 
 @mistake("transactional")

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +89,13 @@ def test_a_higher_level_makes_less_of_it() -> None:
     for codec, low, high in ((GZIP, 1, 9), (LZ4, 9, 12), (ZSTD, 1, 19)):
         sizes = [len(recompressed(before, codec, level)) for level in (low, high)]
         assert sizes[1] < sizes[0] < len(before), codec
+
+
+def test_a_small_batch_gets_small_tables() -> None:
+    """Those for the largest take 30 ms to clear at level 15, for each batch. The frame says how large its window is."""
+    for size in (1_000, 100_000):
+        after = recompressed(large(bytes(size), NONE), ZSTD, 15)
+        assert zstandard.get_frame_parameters(after[HEADER_SIZE:]).window_size < 4 * size
 
 
 @pytest.mark.parametrize(("source", "target"), list(itertools.permutations(CODECS, 2)))
