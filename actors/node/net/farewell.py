@@ -1,8 +1,8 @@
 """What a peer that has closed its connection still gets: what it need not wait for, if that has arrived whole.
 
-This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for no
-answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group would
-wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an answer
+This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for
+no answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group
+would wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an answer
 that nobody takes. Rules:
 
 1. These requests are handled in their order and in their connection's share of the time, those that wait for a

@@ -1,7 +1,7 @@
 """Every test of Apache Kafka that passes there passes with rayft, or is listed with a reason (`listed.toml`).
 
-`make test` runs a few classes (`QUICK`, two to three minutes on two cores), `make test-slow` all of them. Its figures go to .tools/apache-kafka.json, from which
-`pytest --rewrite` makes the table in docs/clients.md.
+`make test` runs a few classes (`QUICK`, two to three minutes on two cores), `make test-slow` all of them. Its figures go to
+.tools/apache-kafka.json, from which `pytest --rewrite` makes the table in docs/clients.md.
 """
 
 import json
