@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from actors.broker.log import cleaner as cleaner_of
-from actors.broker.log import cleaning, history
+from actors.broker.log import cleaning
 from actors.broker.log.cleaner import LogCleaning
 from actors.broker.log.log import PartitionLog
 from actors.node.roles.broker import log_cleaner
@@ -128,41 +128,6 @@ def young_records_cleaned() -> Sequence[Patch]:
         return cleaning.cleanable(log, upper_offset, now_ms + 3_600_000)
 
     return [instead(log_cleaner, "cleanable", impatient)]
-
-
-@mistake("cleaned")
-def cleaned_segment_named_before_its_sync() -> Sequence[Patch]:
-    """A power cut finds its name, and not all of its batches."""
-    steps = LogCleaning.steps
-
-    def hasty(self: LogCleaning) -> Any:
-        inner, sent = steps(self), None
-        while True:
-            try:
-                wish = inner.send(sent)
-            except StopIteration as end:
-                return end.value
-            if isinstance(wish, cleaner_of.Durable) and self.leftover is not None:
-                sent = None
-            else:
-                sent = yield wish
-
-    return [instead(LogCleaning, "steps", hasty)]
-
-
-@mistake("cleaned")
-def epochs_begin_at_their_first_batch_left() -> Sequence[Patch]:
-    """A replica with other records in the gap before it is not cut."""
-
-    def at_the_batch(epochs: Any, found: Any, offset: int, behind: int) -> int:
-        for epoch, base_offset, last_offset in zip(
-            found["epoch"], found["base_offset"], found["last_offset"], strict=True
-        ):
-            if last_offset >= offset:
-                epochs.assign(int(epoch), int(base_offset))
-        return int(found["last_offset"][-1]) + 1
-
-    return [instead(history, "_learn_epochs", at_the_batch)]
 
 
 def _backwards(fill: Any, offsets: Any, data: Any, pos: int, end: int, start: int, *more: Any, **limits: Any) -> Any:

@@ -12,14 +12,6 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 
 
 @mistake("relocated")
-def future_log_not_cut_with_the_current_one() -> Sequence[Patch]:
-    """What the leader has cut off here comes back with the move."""
-    return [
-        instead(moving, "common_end", lambda current, future: min(current.log_end_offset, future.log_end_offset)),
-    ]
-
-
-@mistake("relocated")
 def future_log_takes_over_before_it_is_durable() -> Sequence[Patch]:
     """A power cut finds the old files gone, and of the new ones what the system had written by chance."""
     flush = LogDirMoves._flush
@@ -38,13 +30,6 @@ def future_log_takes_over_before_it_is_durable() -> Sequence[Patch]:
 def old_files_are_kept_after_a_move() -> Sequence[Patch]:
     """They come back when the directory is all that is left."""
     return [instead(BrokerStorage, "retire_moved", lambda self, partition, current: self.superseded.pop(current))]
-
-
-@mistake("relocated")
-def the_copy_that_has_left_counts() -> Sequence[Patch]:
-    """Of two copies the start takes the one whose place was taken."""
-    took_over = broker_storage._took_over
-    return [instead(broker_storage, "_took_over", lambda disk, other, name: took_over(other, disk, name))]
 
 
 @mistake("relocated")

@@ -3,7 +3,6 @@
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from actors.broker.fetchers import Fetcher
 from actors.broker.replication_throttle import ReplicationThrottle
 from actors.node.api.handlers import fetch as fetching
 from fastpath.records import recompression
@@ -66,18 +65,6 @@ def last_bytes_of_a_codec_not_written() -> Sequence[Patch]:
         return latest
 
     return [instead(recompression.Recompression, "steps", hasty)]
-
-
-@mistake("racked")
-def held_back_for_ever() -> Sequence[Patch]:
-    """A follower that was over its rate once is never asked for again, and the move has no end."""
-
-    def forget(self: Fetcher, mono_ms: int) -> None:
-        for partition in list(self._changed):
-            if partition.throttled_as_follower and partition not in self._near:
-                self._delay(partition, NEVER_MS)
-
-    return [instead(Fetcher, "_hold_back", forget)]
 
 
 @mistake("racked")

@@ -5,17 +5,14 @@ from typing import Any
 
 from actors.broker.groups.coordinator import Coordinator as Groups
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
-from actors.broker.log import aborted_search, log, producers, recovery
-from actors.broker.log.log import PartitionLog
-from actors.broker.log.producers import Producers
+from actors.broker.log import log, producers, recovery
 from actors.broker.log.transaction_index import TransactionIndex
 from actors.broker.log.transactions import NO_LIMIT, Ended, Transactions
 from actors.broker.partition import Partition
-from actors.broker.transactions import coordinator, records, rules
+from actors.broker.transactions import records, rules
 from actors.broker.transactions.coordinator import Coordinator
 from actors.broker.transactions.shard import Shard
 from actors.broker.transactions.state import State, Transaction
-from actors.node.api.handlers import write_txn_markers
 from actors.node.roles.broker.transaction_markers import TransactionMarkers
 from actors.node.roles.broker.transaction_verification import TransactionVerification
 from actors.ports import Now
@@ -85,29 +82,12 @@ def steps_hold_before_they_are_committed() -> Sequence[Patch]:
     """An end is answered, and its markers are sent, while the record may still be lost with its coordinator."""
 
     def hasty(self: Coordinator, shard: Shard, entry: Any, following: Transaction, then: Any) -> None:
-        version = coordinator.FLEXIBLE if self._version() >= 1 else 0
+        version = records.FLEXIBLE if self._version() >= 1 else 0
         self._write(shard, entry.id, [records.record(entry.id, following, version)], _nothing)
         shard.set(entry, following)
         then(ErrorCode.NONE, Now(0, following.updated_ms))
 
     return [instead(Coordinator, "_step", hasty)]
-
-
-@mistake("transactional")
-def producer_that_is_fenced_may_go_on() -> Sequence[Patch]:
-    """The coordinator takes the end of a producer from one that was there before it."""
-
-    def lenient(present: Transaction, producer_id: int, producer_epoch: int) -> ErrorCode:
-        return ErrorCode.NONE if present.producer_id == producer_id else ErrorCode.INVALID_PRODUCER_ID_MAPPING
-
-    end = rules.end
-
-    def ended(present: Transaction, request: Any, *more: Any) -> Any:
-        if not request.own and request.producer_id == present.producer_id:
-            request = request._replace(producer_epoch=present.producer_epoch)
-        return end(present, request, *more)
-
-    return [instead(rules, "producer_error", lenient), instead(rules, "end", ended)]
 
 
 @mistake("transactional")
@@ -136,19 +116,6 @@ def end_without_a_higher_epoch() -> Sequence[Patch]:
     return [instead(rules, "_prepared", same)]
 
 
-@mistake("transactional")
-def open_transaction_not_aborted_for_a_new_producer() -> Sequence[Patch]:
-    """What the producer before it has left open goes on under the new one, and is committed with it."""
-    init = rules.init
-
-    def silent(present: Transaction, request: Any, take_id: Any, wall_ms: int) -> Any:
-        if present.state is not State.ONGOING:
-            return init(present, request, take_id, wall_ms)
-        return present._replace(producer_epoch=present.producer_epoch + 1, updated_ms=wall_ms)
-
-    return [instead(rules, "init", silent)]
-
-
 # ---- markers
 
 
@@ -173,17 +140,6 @@ def markers_sent_once() -> Sequence[Patch]:
     return [instead(TransactionMarkers, "_retry", given_up)]
 
 
-@mistake("transactional")
-def markers_answered_before_they_are_replicated() -> Sequence[Patch]:
-    """The leader dies, and the next one has the transaction open for ever."""
-    append = write_txn_markers._append
-
-    def at_once(*args: Any) -> Any:
-        return append(*args)._replace(required_offset=0)
-
-    return [instead(write_txn_markers, "_append", at_once)]
-
-
 # ---- verification
 
 
@@ -191,17 +147,6 @@ def markers_answered_before_they_are_replicated() -> Sequence[Patch]:
 def partition_is_not_added() -> Sequence[Patch]:
     """The coordinator does not know of it, and sends it no marker."""
     return [instead(TransactionVerification, "_needed", lambda self, question, client: False)]
-
-
-@mistake("transactional")
-def batches_of_older_clients_not_verified() -> Sequence[Patch]:
-    """A batch that comes behind the abort of its transaction opens one that nobody ends."""
-    needed = TransactionVerification._needed
-
-    def only_added(self: Any, question: Any, client: Any) -> bool:
-        return bool(client.adds and needed(self, question, client))
-
-    return [instead(TransactionVerification, "_needed", only_added)]
 
 
 # ---- offsets of groups
@@ -212,12 +157,6 @@ def aborted_offsets_count() -> Sequence[Patch]:
     """A copier goes on behind records that were not copied."""
     ended = TransactionalOffsets.ended
     return [instead(TransactionalOffsets, "ended", lambda self, producer_id, commit: ended(self, producer_id, True))]
-
-
-@mistake("transactional")
-def unstable_offsets_told() -> Sequence[Patch]:
-    """A new copier gets the offset before, while the commit of the next one is on its way: it copies once more."""
-    return [instead(TransactionalOffsets, "unstable", lambda self, group: {})]
 
 
 @mistake("transactional")
@@ -277,29 +216,9 @@ def snapshot_without_open_transactions() -> Sequence[Patch]:
 
 
 @mistake("transactional")
-def epoch_of_a_producer_not_checked() -> Sequence[Patch]:
-    """A batch of a producer that was fenced is taken."""
-    check = Producers.check
-
-    def lenient(self: Producers, header: Any) -> Any:
-        try:
-            return check(self, header)
-        except producers.InvalidProducerEpoch:
-            return None
-
-    return [instead(Producers, "check", lenient)]
-
-
-@mistake("transactional")
 def aborted_transactions_not_indexed() -> Sequence[Patch]:
     """Readers of committed records are not told what to pass over."""
     return [instead(TransactionIndex, "append", _nothing)]
-
-
-@mistake("transactional")
-def index_keeps_what_was_cut() -> Sequence[Patch]:
-    """A marker that was cut off aborts what comes in its place."""
-    return [instead(PartitionLog, "_cut_aborted", _nothing)]
 
 
 @mistake("transactional")
@@ -317,17 +236,6 @@ def index_says_that_all_is_stable() -> Sequence[Patch]:
         return aborted(ended, transactions)._replace(last_stable_offset=ended.last_offset + 1)
 
     return [instead(log, "aborted", stable)]
-
-
-@mistake("transactional")
-def only_transactions_that_begin_in_the_answer_told() -> Sequence[Patch]:
-    """A reader that begins in the middle of an aborted transaction is not told of it."""
-    overlapping = log.overlapping
-
-    def begun(rows: Any, offset: int, upper_offset: int) -> list[tuple[int, int]]:
-        return [one for one in overlapping(rows, offset, upper_offset) if one[1] >= offset]
-
-    return [instead(log, "overlapping", begun), instead(aborted_search, "overlapping", begun)]
 
 
 @mistake("transactional")
