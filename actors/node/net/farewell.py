@@ -2,8 +2,8 @@
 
 This file alone decides what outlives its connection: Produce with acks=0, and LeaveGroup. A producer with acks=0 waits for
 no answer, so it sends and closes; a consumer that is interrupted takes its leave and closes, and the others of its group
-would wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an answer
-that nobody takes. Rules:
+would wait for its session to end. Apache Kafka reads on from a connection that its peer has closed until a request has an
+answer that nobody takes. Rules:
 
 1. These requests are handled in their order and in their connection's share of the time, those that wait for a
    thread or a write too. Of all others the answers are dropped, and those that have not begun to write are not looked at any
