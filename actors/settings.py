@@ -594,7 +594,10 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = dict(
 )  # fmt: skip
 
 
-UNSHOWN = frozenset({"leader.replication.throttled.rate", "follower.replication.throttled.rate"})
+UNSHOWN = frozenset({
+    "leader.replication.throttled.rate", "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+})  # fmt: skip
 """Settings of a broker that are shown only where somebody has set them: kafka-reassign-partitions.sh takes one that is shown
 for a throttle that is still there."""
 

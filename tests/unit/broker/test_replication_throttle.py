@@ -171,9 +171,12 @@ def test_a_rate_is_shown_where_it_is_set() -> None:
 
     def shown() -> dict[str, str | None]:
         reply = lab.call(1, "DescribeConfigs", 4, kind(resources=[resource])).reply
-        return {one.name: one.value for one in reply.results[0].configs if "throttled" in one.name}
+        return {one.name: one.value for one in reply.results[0].configs if one.name in rates}
 
+    moves = "replica.alter.log.dirs.io.max.bytes.per.second"
+    rates = {"leader.replication.throttled.rate": "10", "follower.replication.throttled.rate": "20", moves: "30"}
     assert shown() == {}
     rate(lab, "leader", 10, "1")
     rate(lab, "follower", 20)
-    assert shown() == {"leader.replication.throttled.rate": "10", "follower.replication.throttled.rate": "20"}
+    lab.commit(ops.ConfigSet(4, "1", moves, "30"))
+    assert shown() == rates
