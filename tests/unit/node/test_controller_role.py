@@ -101,6 +101,7 @@ class Host:
         self.quorum: Any = Quorum()
         self.channels: Any = Channels()
         self.closing: dict[tuple[int, str], Any] = {}
+        self.connections: dict[int, Any] = {}
         requests: Any = self
         self.controller = ControllerRole(self.runtime, requests, self.channels, self.quorum, storage)
         self.context = ControllerContext.of(self.runtime, requests, self.quorum, storage, self.controller)

@@ -42,9 +42,11 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     role: Any = SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {}))
     cache: Any = SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
     telemetry: Any = SimpleNamespace(on=True, introduced=lambda *named: None)
+    requests: Any = SimpleNamespace(connections={})
     context: Any = ControllerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, role)
     if listener is not Listener.CONTROLLER:
         context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 16, telemetry)
+    context.requests = requests
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from actors.authorization.resources import Operation
 from actors.config import NodeConfig
-from actors.listener_security import OF_A_LISTENER
 from actors.metadata.image import Image
 from actors.node.api.authorizer import Authorizer, config_error
 from actors.node.api.contexts import BrokerContext, ControllerContext
@@ -159,9 +158,9 @@ def _broker_key(name: str) -> ConfigKey:
     key = BROKER_CONFIGS.get(name)
     if key is not None:
         return key
-    of_all = name.split(".", 3)[3] if name.startswith(LISTENER) and name.count(".") > 3 else ""
-    if of_all in OF_A_LISTENER:
-        return BROKER_CONFIGS[of_all]._replace(name=name, default=None, dynamic=CLUSTER)
+    of_all = BROKER_CONFIGS.get(name.split(".", 3)[-1]) if name.startswith(LISTENER) else None
+    if of_all is not None:
+        return of_all._replace(name=name, default=None, dynamic=CLUSTER)
     return ConfigKey(name, ConfigType.UNKNOWN, None, None, "", CLUSTER, True, (), False)
 
 
