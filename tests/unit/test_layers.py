@@ -36,11 +36,7 @@ NET = RUNTIME | {"actors.node.net", "actors.authentication", "actors.wire"} | FA
 QUORUM = NET | {"actors.node.quorum", "actors.raft", "actors.metadata"}
 CONTROLLER = QUORUM | {"actors.node.roles.controller", "actors.controller", "actors.quotas"}
 BROKER = QUORUM | {"actors.node.roles.broker", "actors.broker", "actors.quotas"}
-API = (
-    CONTROLLER
-    | BROKER
-    | {"actors.node.api", "actors.settings", "actors.listener_security", "actors.oauthbearer_settings"}
-)
+API = CONTROLLER | BROKER | {"actors.node.api", "actors.settings", "actors.oauthbearer_settings"}
 NODE = MACHINE | {"actors.node", "actors.raft", "actors.controller", "actors.broker"}
 
 ALLOWED: dict[str, set[str]] = {
