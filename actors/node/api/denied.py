@@ -83,9 +83,14 @@ def _write_txn_markers(request: Any) -> Any:
     )
 
 
+def _describe_client_quotas(request: Any) -> Any:
+    return message("DescribeClientQuotasResponse")(error_code=int(CODE), error_message=None, entries=None)
+
+
 REPLIES: dict[str, Callable[[Any], Any]] = {
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
+    "DescribeClientQuotas": _describe_client_quotas,
     "Fetch": _fetch,
     "WriteTxnMarkers": _write_txn_markers,
 }
-"""API -> reply, of those in whose reply the error stands at each partition."""
+"""API -> reply, of those in whose reply the error stands at each partition, or says null for a list."""

@@ -66,7 +66,7 @@ class Enveloped:
     def __init__(self, sender: Person, name: str, host: str = "127.0.0.1") -> None:
         """`sender`: logs in as itself, and says that the requests are those of `name` at `host`."""
         self._sender = sender
-        self._principal = principal_bytes(f"User:{name}")
+        self._principal = principal_bytes(f"User:{name}", False)
         self._host = ipaddress.ip_address(host).packed
 
     def ask(self, name: str, version: int, body: Any) -> Any:
@@ -411,6 +411,10 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     )
     yield "DescribeUserScramCredentials", 0, {"users": [{"name": "zoe"}]}
     yield "AlterUserScramCredentials", 0, {"deletions": [{"name": "zoe", "mechanism": 1}], "upsertions": []}
+    yield "DescribeClientQuotas", 1, {"components": [], "strict": False}
+    limit = {"key": "producer_byte_rate", "value": 1e9, "remove": False}
+    entry = {"entity": [{"entity_type": "user", "entity_name": "zoe"}], "ops": [limit]}
+    yield "AlterClientQuotas", 1, {"entries": [entry], "validate_only": True}
     yield "ListConfigResources", 1, {"resource_types": [2]}
     yield (
         "DescribeQuorum",
@@ -424,9 +428,9 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 ENVELOPED = frozenset(
     {
-        "AlterConfigs", "AlterPartitionReassignments", "AlterUserScramCredentials", "CreateAcls", "CreatePartitions",
-        "CreateTopics", "DeleteAcls", "DeleteTopics", "DescribeQuorum", "ElectLeaders", "IncrementalAlterConfigs",
-        "ListPartitionReassignments", "UnregisterBroker", "UpdateFeatures",
+        "AlterClientQuotas", "AlterConfigs", "AlterPartitionReassignments", "AlterUserScramCredentials", "CreateAcls",
+        "CreatePartitions", "CreateTopics", "DeleteAcls", "DeleteTopics", "DescribeQuorum", "ElectLeaders",
+        "IncrementalAlterConfigs", "ListPartitionReassignments", "UnregisterBroker", "UpdateFeatures",
     }
 )  # fmt: skip
 """What brokers pass on to the active controller."""
@@ -437,7 +441,7 @@ OTHER = "another-cluster-12345"
 def questions_to_controllers(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """What a person asks on the listener of the controllers: what brokers pass on, and what only nodes ask."""
     for asked in questions(who):
-        if asked[0] in ENVELOPED - {"AlterUserScramCredentials"} | {"DescribeAcls"}:
+        if asked[0] in ENVELOPED - {"AlterUserScramCredentials"} | {"DescribeAcls", "DescribeConfigs"}:
             yield asked
     yield "DescribeCluster", 1, {"include_cluster_authorized_operations": True, "endpoint_type": 2}
     place = {"partition_index": 0, "leader_id": 77, "leader_epoch": 1}

@@ -181,7 +181,7 @@ def test_an_envelope_from_a_client_is_refused(alone: SecureCluster) -> None:
     body = request(
         "Envelope",
         request_data=b"".join(inner)[4:],
-        request_principal=principal_bytes(f"User:{ADMIN}"),
+        request_principal=principal_bytes(f"User:{ADMIN}", False),
         client_host_address=b"\x7f\0\0\1",
     )
     before = log_bytes(alone)
