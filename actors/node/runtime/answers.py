@@ -112,6 +112,8 @@ def joined(answers: Sequence[Answer], finish: Callable[[list[Any]], Any]) -> Ans
 def _joined(left: list[Answer], replies: list[Any], finish: Callable[[list[Any]], Any]) -> Answer:
     for place in range(len(replies), len(left)):
         answer = left[place]
+        if isinstance(answer, Parked):  # its key may have been signalled while others were begun, in earlier slices
+            answer = left[place] = answer.again(False)
         if isinstance(answer, Parked):
             return answer._replace(again=partial(_again, left, place, replies, finish))
         assert isinstance(answer, Done)
