@@ -403,6 +403,6 @@ def envelope(name: str, principal: str = "User:ANONYMOUS") -> Any:
     return request(
         "Envelope",
         request_data=b"".join(inner)[4:],
-        request_principal=principal_bytes(principal),
+        request_principal=principal_bytes(principal, False),
         client_host_address=b"\x7f\0\0\1",
     )
