@@ -66,7 +66,8 @@ def librdkafka_producer(name: str, servers: str, topic: str, partitions: int, ra
             if error is not None:
                 history.unknown[data] = str(error)
                 return
-            history.acknowledged.append(Seen(record.partition(), record.offset(), data))
+            offset = record.offset()  # None: librdkafka knows that the batch is there, from the answer to a later one
+            history.acknowledged.append(Seen(record.partition(), -1 if offset is None else offset, data))
             acks.times[record.partition()].append((time.monotonic(), at))
 
         producer = Producer(

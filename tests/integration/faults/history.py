@@ -19,10 +19,11 @@ class Origin(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A record as a reader got it."""
+    """A record as a reader got it, or as it was acknowledged."""
 
     partition: int
     offset: int
+    """-1: the producer was not told."""
     value: bytes
 
 

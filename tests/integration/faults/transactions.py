@@ -96,6 +96,9 @@ def _made(name: str, servers: str, stop: Stop) -> Producer | None:
             "transaction.timeout.ms": TIMEOUT_MS,
             "linger.ms": 2,
             "socket.timeout.ms": 10_000,
+            # When no broker answers, librdkafka 2.16 begins anew from the bootstrap servers, and may wait for ever for the
+            # connection that it had to the group's coordinator before. The addresses here never change.
+            "metadata.recovery.strategy": "none",
             "log_level": 0,
         }
     )
