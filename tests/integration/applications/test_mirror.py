@@ -116,6 +116,7 @@ def mirrored(source: Side, target: Side, program: Program) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_both_ways_between_apache_kafka_and_rayft(tmp_path: Path) -> None:
     path = classes()
     with (
