@@ -114,6 +114,12 @@ class EpochCache:
             self.latest = self.epochs[-1] if count else UNDEFINED_EPOCH
             self.dirty = True
 
+    def copy(self) -> "EpochCache":
+        """The same table, to be read elsewhere or to take the place of another."""
+        copied = EpochCache()
+        copied.epochs, copied.starts, copied.latest = self.epochs.copy(), self.starts.copy(), self.latest
+        return copied
+
     def check(self) -> None:
         """Assert the invariants."""
         assert self.epochs == sorted(set(self.epochs)) and self.starts == sorted(set(self.starts))

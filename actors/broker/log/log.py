@@ -737,9 +737,7 @@ class PartitionLog:
     def _take_epochs(self, current: "PartitionLog") -> None:
         mine, others = self.epochs, current.epochs
         if (mine.epochs, mine.starts) != (others.epochs, others.starts):
-            self.epochs = EpochCache()
-            for epoch, start in zip(others.epochs, others.starts, strict=True):
-                self.epochs.assign(epoch, start)
+            self.epochs = others.copy()
             self.epochs.dirty = True
 
     def succeed(self, current: "PartitionLog") -> None:

@@ -6,6 +6,7 @@ next, and the caller tells how it ended. Rules:
 1. The future log begins where the first file of the current log begins, with the producers that the current log has kept
    for that place: so it knows transactions that are open there.
 2. It gets the same batches, each one checked, up to the end of the current log: also what is above the high watermark.
+   Offsets are missing only where the current log was compacted: elsewhere a gap is damage, and the replica stays.
 3. Where the current log was cut, the future log is cut to what the leader epochs show that both have. Where the current log
    has begun anew, or retention has outrun the copy, it begins anew too.
 4. Its start follows the start of the current log, and segments below go. Nothing else is deleted from it or cleaned in it.
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 from actors.broker.log.cutting import Preparation, Prepared
 from actors.broker.log.directory import ARRIVED, LEAVING, Replacement, move_mark, move_of
+from actors.broker.log.epochs import UNDEFINED_EPOCH, EpochCache
 from actors.broker.log.log import ColdRead, OffsetsOutOfOrder, PartitionLog
 from actors.broker.log.producers import CorruptSnapshot
 from actors.broker.log.segment import Job
@@ -65,14 +67,19 @@ class Copy(NamedTuple):
     """A job that reads and checks the next slice; its result is a Copied. Raises as `ColdRead` does."""
 
     read: ColdRead
+    epochs: EpochCache
+    """Those of the current log."""
     generation: int
     disk: Disk
     seed: bytes | str | None
     """Where the future log is to begin: producers, or the path of their snapshot."""
 
     def __call__(self) -> Copied:
-        data = self.read().data
-        return Copied(self.read.offset, data, _checked(data), self.generation, self._seed())
+        read = self.read
+        data = read().data
+        return Copied(
+            read.offset, data, _checked(data, read.offset, read.sparse, self.epochs), self.generation, self._seed()
+        )
 
     def _seed(self) -> bytes | None:
         if not isinstance(self.seed, str):
@@ -87,11 +94,22 @@ class Copy(NamedTuple):
             file.close()
 
 
-def _checked(data: memoryview) -> list[Header]:
-    found, position = list[Header](), 0
+def _checked(data: memoryview, offset: int, sparse: bool, epochs: EpochCache) -> list[Header]:
+    """Batches that follow each other from `offset` on. The first may begin before it; only a `sparse` log may have gaps.
+
+    No checksum covers a batch's first offset, length and epoch: damage of them shows beside the other batches and in the
+    table of epochs, which says nothing of batches below the log's start. Raises CorruptBatch."""
+    found, position, expected = list[Header](), 0, offset
     while position < len(data):
         header = verify(data, position)
+        follows = header.base_offset >= expected or not found
+        if not follows or (header.base_offset > expected and not sparse):
+            raise CorruptBatch(position, f"a batch begins at {header.base_offset} where {expected} should be")
+        epoch = epochs.epoch_at(header.base_offset)
+        if epoch not in (UNDEFINED_EPOCH, header.epoch):
+            raise CorruptBatch(position, f"a batch at {header.base_offset} is of epoch {header.epoch}")
         found.append(header)
+        expected = header.last_offset + 1
         position += header.size
     return found
 
@@ -281,8 +299,10 @@ class Move:
             if read is None:
                 break
             try:
-                if future.append_fetched(read.data, now_ms) is None:
+                headers = _checked(read.data, future.log_end_offset, current.sparse, current.epochs)
+                if not headers:
                     break
+                future.append(read.data, headers, now_ms, client=False)
             except (CorruptBatch, OffsetsOutOfOrder):
                 break
             self.copied_bytes += len(read.data)
@@ -292,7 +312,7 @@ class Move:
         current, offset = self.current, self.future.log_end_offset
         seed = None if self.future.size else current.kept_producers(offset)
         read = current.cold_read(offset, min(bytes_max, SLICE_BYTES))
-        return Copy(read, current.generation, current.disk, seed)
+        return Copy(read, current.epochs.copy(), current.generation, current.disk, seed)
 
 
 def common_end(current: PartitionLog, future: PartitionLog) -> int:

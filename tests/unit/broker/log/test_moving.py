@@ -311,6 +311,24 @@ def test_damage_of_the_current_log_is_noticed() -> None:
         move.take(wanted(), 1_000, 0)
 
 
+@pytest.mark.parametrize("field", [7, 11, 15])
+@pytest.mark.parametrize("near", [False, True])
+def test_damage_that_no_checksum_covers_is_noticed(field: int, near: bool) -> None:
+    """A batch's first offset, length and epoch. What came a moment ago is checked inside the loop first."""
+    current, future = two()
+    put(current, build(2))
+    move = Move(current, future)
+    if near:
+        while move.stage is not Stage.SETTLED:
+            step(move)
+    for _ in range(12):
+        put(current, build(2))
+    current.disk.corrupt(current.segments[2].path(".log"), field, 1 << 4)  # type: ignore[attr-defined]
+    with pytest.raises((CorruptBatch, Lost)):
+        finish(move)
+    assert committed(future) == committed(current)[: len(committed(future))]
+
+
 def test_no_room_leaves_both_as_they_were() -> None:
     current, future = two(segment_bytes=100_000)
     for _ in range(5):
