@@ -51,8 +51,8 @@ class Cluster:
         guarded: bool = False,
     ) -> None:
         """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
-        directories a broker has. `transaction_version`: the cluster begins with it. `guarded`: access rules decide who may do what;
-        nodes and operators are super users, and each node's certificate names it."""
+        directories a broker has. `transaction_version`: the cluster begins with it. `guarded`: access rules
+        decide who may do what; nodes and operators are super users, and each node's certificate names it."""
         self.transaction_version = transaction_version
         self.world = world
         self.level = level

@@ -1,9 +1,9 @@
 """Strangers of worlds with access rules: they say that they are nodes, or ask for what they have no right to.
 
 Where nobody is authenticated such messages could not be told from a node's, so strangers there do not send them
-(`strangers.py`). Here everything is sent, under three kinds of principal: none, one without any right (the name of one begins
-as that of a super user), and that of a node whose key was stolen. The last one is a super user: it speaks for other nodes,
-which it may not, and never asks what nodes may.
+(`strangers.py`). Here everything is sent, under three kinds of principal: none, one without any right (the name of one
+begins as that of a super user), and that of a node whose key was stolen. The last one is a super user: it speaks for other
+nodes, which it may not, and never asks what nodes may.
 """
 
 from collections.abc import Callable
@@ -270,8 +270,8 @@ ANYTHING: dict[bool, Draws] = {
         *TO_A_CONTROLLER, *AS_A_NODE[True], Impostors.changes, Impostors.disguised, Impostors.any_body_to_a_controller,
     ),
     False: (
-        *TO_A_BROKER, Impostors.replicates, Impostors.marks, Impostors.changes, Impostors.writes, Impostors.looks,
-        Impostors.any_body_to_a_broker,
+        *TO_A_BROKER, Impostors.replicates, Impostors.marks, Impostors.writes, Impostors.looks,
+        Impostors.any_body_to_a_broker, *3 * (Impostors.changes,),
     ),
 }  # fmt: skip
 

@@ -234,11 +234,8 @@ class NobodyDoesWhatIsDenied:
         name = "" if api is None else api.name
         low = process.image.next_offset if process.alive else 0
         asked = None
-        if (
-            peer.asker.principal not in self._super
-            or name in (ENVELOPE, DESCRIBE_ACLS)
-            or peer.asker.principal == self._stolen
-        ):
+        principal = peer.asker.principal
+        if principal not in self._super or principal == self._stolen or name in (ENVELOPE, DESCRIBE_ACLS):
             asked = self._decoded(api, version, frame, peer.asker, low)
         peer.waiting[correlation] = asked
         if name in BY_CONTROLLERS and not controls:

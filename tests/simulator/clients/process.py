@@ -102,7 +102,7 @@ class Client:
         return self.brokers[self.random.randrange(len(self.brokers))]
 
     def refused(self, code: int | None) -> bool:
-        """Whether an error says that the client has not the right to what it asked for. Rights come back, so it asks again."""
+        """Whether an error says that the client has no right to what it asked for. Rights come back, so it asks again."""
         return self.principal is not None and code in REFUSED
 
     async def learn(self, *topics: str) -> bool:

@@ -44,9 +44,10 @@ DENIED_MS = 2_000
 """A denial holds no longer, on the average."""
 
 USERS = {
-    "p": "User:alice", "last": "User:alice", "k0-p": "User:alice", "k1-p": "User:alice", "r": "User:bob", "s": "User:bob", "reader": "User:bob",
-    "k0-r": "User:bob", "k1-r": "User:bob", "committed": "User:bob", "m": "User:carol", "tx": "User:dave",
-    "copier": "User:erin", "churn": "User:frank", "purge": "User:frank",
+    "p": "User:alice", "last": "User:alice", "k0-p": "User:alice", "k1-p": "User:alice",
+    "r": "User:bob", "s": "User:bob", "reader": "User:bob", "k0-r": "User:bob", "k1-r": "User:bob",
+    "committed": "User:bob", "m": "User:carol", "tx": "User:dave", "copier": "User:erin", "churn": "User:frank",
+    "purge": "User:frank",
 }  # fmt: skip
 """The name of a client, without its number -> its user. All others are operators."""
 
