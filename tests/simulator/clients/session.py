@@ -12,6 +12,7 @@ from tests.simulator.clients.consumer import FETCH_VERSION, earliest
 from tests.simulator.clients.process import Client
 
 WAIT_MS = 600
+REFUSED_MS = 60
 Part = tuple[str, int]
 
 
@@ -89,8 +90,8 @@ class SessionConsumer:
                 client.history.unserved(bytes(topic_id), part[1], self._positions[part], self.broker)
                 self._positions[part] = max(self._positions[part], await earliest(client, *part))
                 return False
-            # It may have the right again at the next fetch of this session.
-            return client.refused(data.error_code)
+            await client.sleep(REFUSED_MS)
+            return client.refused(data.error_code)  # it may have the right again at the next fetch of this session
         records = data.records or b""
         for header in batches.headers(records):
             batches.verify(records, header.position)
