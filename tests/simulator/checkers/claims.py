@@ -185,13 +185,15 @@ def _offset_fetch(exchange: Exchange) -> Iterator[Claim]:
     else:
         groups = [(one.group_id, one.error_code, one.topics) for one in reply.groups]
     for id, code, topics in groups:
-        yield from _judged(code, {NO_GROUP: group(DESCRIBE, id)}, f"told of group {id}")
+        of_group = {NO_GROUP: group(DESCRIBE, id)}
+        if exchange.version >= 2:  # before that every partition tells of the group's error
+            yield from _judged(code, of_group, f"told of group {id}")
         for one in topics:
             name = _name(exchange, one, 10)
             if name is None:
                 continue
             for part in one.partitions:
-                needs = {NO_TOPIC: topic(DESCRIBE, name)}
+                needs = of_group | {NO_TOPIC: topic(DESCRIBE, name)}
                 yield from _judged(part.error_code, needs, f"told offsets of {name} in {id}")
 
 

@@ -367,7 +367,8 @@ class NobodyDoesWhatIsDenied:
         match = NODE.fullmatch(asked.asker.principal)
         own = set(map(int, match[1][1:].split("-"))) if match and asked.asker.principal in self._super else set()
         found = {id for id in speaks(asked.request) if id >= 0} - own
-        given = set(codes(reply, asked.version))
+        told = [reply] if process.name not in self._brokers or asked.name != "Fetch" else reply.responses
+        given = {code for one in told for code in codes(one, asked.version)}  # a follower is refused by partition
         if found and given and REFUSALS.isdisjoint(given):
             raise Violation(self.name, f"{process.name} takes {asked.name} of {asked.asker} for one of {sorted(found)}")
 
