@@ -238,13 +238,14 @@ class Impostors(Strangers):
         """An Envelope that is said to be from an operator's client."""
         api, version, body = self._changes()
         data = b"".join(framing.encode_request(api, version, 1, "stranger", body))[4:]
+        by_token = bool(self.choose.randrange(2))
         yield (
             "Envelope",
             0,
             request(
                 "Envelope",
                 request_data=data,
-                request_principal=principal_bytes(OPERATOR),
+                request_principal=principal_bytes(OPERATOR, by_token),
                 client_host_address=b"\x7f\0\0\1",
             ),
         )
