@@ -18,6 +18,18 @@ DIRECTORIES = ("data", "more", "third")
 """Paths of a broker's log directories; the first holds the metadata log too."""
 
 
+AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+OPERATOR = "User:operator"
+"""The super user that is no node."""
+STOLEN = 77
+"""A node that is no more. A stranger has its certificate, and speaks for others with it."""
+
+
+def node_principal(id: int) -> str:
+    """Whom a node's certificate names."""
+    return f"User:rayft-node-{id}"
+
+
 def directory_id(node: int) -> bytes:
     """A directory id that names its node."""
     return node.to_bytes(2, "big") * 8
@@ -35,15 +47,21 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         directories: int = 1,
         transaction_version: int = 0,
+        *,
+        guarded: bool = False,
     ) -> None:
         """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
-        directories a broker has. `transaction_version`: the cluster begins with it."""
+        directories a broker has. `transaction_version`: the cluster begins with it. `guarded`: access rules
+        decide who may do what; nodes and operators are super users, and each node's certificate names it."""
         self.transaction_version = transaction_version
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
         self.brokers: dict[int, Process] = {}
         ids = [CONTROLLER + n for n in range(1, controllers + 1)]
+        if guarded:
+            nodes = [node_principal(id) for id in (*ids, *range(1, brokers + 1), STOLEN)]
+            config = {**(config or {}), **AUTHORIZER, "super.users": ";".join([*nodes, OPERATOR])}
         voters = [Voter(id, f"c{id}", PORT, directory_id(id), "CONTROLLER") for id in ids]
         connect = ",".join(f"{id}@c{id}:{PORT}" for id in ids)
         for id in ids:
@@ -76,6 +94,9 @@ class Cluster:
                 disk = VirtualDisk()
                 disk.id = directory_id(100 * id + number)
                 process.more.append(disk)
+        if guarded:
+            for id, process in (self.controllers | self.brokers).items():
+                process.principal = node_principal(id)
 
     def start(self) -> None:
         """Start every process."""
@@ -121,6 +142,7 @@ class Client:
         self.world = world
         self.name = name
         self.life = 1
+        self.principal: str | None = None
         self.peers: dict[int, Link] = {}
         self.node = self  # the links speak to `.node`
         self._next_conn = 0

@@ -24,6 +24,7 @@ from tests.simulator.checkers.committed_data import CommittedData
 from tests.simulator.checkers.committed_transactions import CommittedTransactions, Told
 from tests.simulator.checkers.compacted_records import CompactedRecords
 from tests.simulator.checkers.consumed_records import ConsumedRecords
+from tests.simulator.checkers.denied import NobodyDoesWhatIsDenied
 from tests.simulator.checkers.failed_syncs import FailedSyncs
 from tests.simulator.checkers.fenced_brokers import FencedBrokers
 from tests.simulator.checkers.group_offsets import GroupOffsets
@@ -58,13 +59,17 @@ from tests.simulator.clients.process import Client
 from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.purge import purge
 from tests.simulator.clients.relocations import relocate
+from tests.simulator.clients.rules import PAUSE_MS as RULES_MS
+from tests.simulator.clients.rules import RulesOperator, host, needs, user
+from tests.simulator.clients.session import SessionConsumer
 from tests.simulator.clients.topics import alter, churn, create
 from tests.simulator.clients.transactional import TIMEOUT_MS, Plan, Writer
 from tests.simulator.cluster import Cluster
 from tests.simulator.faults import Faults
 from tests.simulator.history import History
+from tests.simulator.impostors import Impostors
 from tests.simulator.patience import turns_end
-from tests.simulator.strangers import Strangers
+from tests.simulator.strangers import Nobody, Strangers
 from tests.simulator.world import World
 
 FAULTY_MS = 110_000
@@ -159,11 +164,14 @@ class Shape(NamedTuple):
     """Segment size of the topics of coordinators, so that all of them are compacted; 0: as it is."""
     transactions: Plan | None = None
     """What transactional clients do; their topics are made for them."""
+    guarded: bool = False
+    """Whether access rules, which change, decide who may do what."""
 
 
 def shape(seed: int) -> Shape:
-    """The cluster of a seed. Half of the worlds compact all the time, and half have transactions."""
-    return with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
+    """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules."""
+    found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
+    return with_access_rules(found, seed)
 
 
 def plain(seed: int) -> Shape:
@@ -226,6 +234,11 @@ def with_racks(found: Shape, seed: int) -> Shape:
             configs["compression.zstd.level"] = "15"  # never in the turn
         topics.append(topic._replace(configs=configs))
     return found._replace(config={**found.config, **RACKS, **RATES}, topics=topics, racks=True)
+
+
+def with_access_rules(found: Shape, seed: int) -> Shape:
+    """An authorizer in a third of the worlds."""
+    return found._replace(guarded=not random.Random(f"{seed}-access rules").randrange(3))
 
 
 def compacted_topic(
@@ -325,15 +338,24 @@ class Simulation:
         self.hooks.add([TransactionLogs(self.world)])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])
+        self.denied: NobodyDoesWhatIsDenied | None = None
+        self.rules: RulesOperator | None = None
+        if self.shape.guarded:
+            self.denied = NobodyDoesWhatIsDenied(self.cluster, self.history.counts)
+            self.hooks.add([self.denied])
         self.world.turned.extend(self.hooks.turned)
         self.world.turned.append(self._no_handler_failed)
         self.world.ended.extend(self.hooks.ended)
         self.world.sent.extend(self.hooks.sent)
+        self.world.asked.extend(self.hooks.asked)
+        self.world.answered.extend(self.hooks.answered)
         self.faults = Faults(self.world, self.cluster, self.metadata, self.hooks, random.Random(f"faults {seed}"))
         self.data.without_rot = self.faults.without_rot
         self.stops.was_rotten = self.faults.was_rotten
         self.faults.all_flushed = "log.flush.interval.messages" in self.shape.config
-        self.strangers = Strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
+        ordinary = self.shape.guarded and Strangers is not Nobody and not issubclass(Strangers, Impostors)
+        strangers = Impostors if ordinary else Strangers
+        self.strangers = strangers(self.world, self.cluster, random.Random(f"strangers {seed}"))
         self.clients: list[Client] = []
 
     def run(self) -> Result:
@@ -358,7 +380,8 @@ class Simulation:
         shape = self.shape
         version = shape.transactions.version if shape.transactions is not None else 2
         return Cluster(
-            self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version
+            self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
+            guarded=shape.guarded,
         )  # fmt: skip
 
     def _run(self) -> None:
@@ -374,6 +397,7 @@ class Simulation:
         self.strangers.end()
         if not self._until(self._healthy, HEALTHY_MS):
             raise Violation("liveness", f"no faults for {HEALTHY_MS} ms, but {self._illness()}")
+        self._give_rights()
         self._finish()
 
     def _create(self) -> None:
@@ -436,6 +460,27 @@ class Simulation:
                 client.spawn(alter(client, TRANSACTIONS_TOPIC, configs))
         if self.shape.transactions is not None:
             self._work_in_transactions(self.shape.transactions)
+        if self.shape.guarded:
+            session = SessionConsumer(
+                self._client("s0"), topics, choose.choice([process.name for process in self.cluster.brokers.values()])
+            )
+            session.client.spawn(session.run())
+            self.rules = RulesOperator(self._client("rules"), needs(self.shape), RULES_MS)
+            self.rules.client.spawn(self.rules.run())
+
+    def _give_rights(self) -> None:
+        """Everybody gets the rights that are needed, and every node knows of them."""
+        rules, denied = self.rules, self.denied
+        if rules is None or denied is None:
+            return
+        rules.changing = False
+        if not self._until(lambda: rules.client.running == 0, HEALTHY_MS):
+            raise Violation("liveness", f"access rules are not as they should be after {HEALTHY_MS} ms without faults")
+        processes = (*self.cluster.controllers.values(), *self.cluster.brokers.values())
+        end = self.metadata.image.next_offset
+        if not self._until(lambda: all(one.alive and one.image.next_offset >= end for one in processes), HEALTHY_MS):
+            raise Violation("liveness", f"not every node has replayed {end} after {HEALTHY_MS} ms without faults")
+        denied.resting = True
 
     def _work_in_transactions(self, plan: Plan) -> None:
         for number in range(plan.writers):
@@ -592,6 +637,8 @@ class Simulation:
     def _client(self, name: str) -> Client:
         brokers = [process.name for process in self.cluster.brokers.values()]
         client = Client(self.world, name, brokers, self.history, random.Random(f"{name} {self.seed}"))
+        if self.shape.guarded:
+            client.principal, client.host = user(name), host(name)
         self.clients.append(client)
         return client
 

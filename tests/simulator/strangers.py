@@ -17,7 +17,7 @@ from actors.wire.messages import message
 from tests.integration.answers.dialogue import request
 from tests.served import TABLE
 from tests.simulator.cluster import Cluster
-from tests.simulator.world import Process, World
+from tests.simulator.world import Process, World, frames
 from tests.unit.wire.generator import random_message
 
 Told = Iterator[tuple[str, int, Any]]
@@ -42,8 +42,13 @@ PREFERRED, UNCLEAN = 0, 1
 class Connection:
     """One connection to a listener of a process. To the process it looks like a `Link`."""
 
-    def __init__(self, world: World, process: Process, listener: str) -> None:
+    name = "stranger"
+    host = HOST
+
+    def __init__(self, world: World, process: Process, listener: str, principal: str | None = None) -> None:
+        """`principal`: whom its certificate names; None: it shows none."""
         self.process = process
+        self.principal = principal
         self.open = True
         self.answers: list[bytes] = []
         process._next_conn += 1
@@ -51,7 +56,8 @@ class Connection:
         self._life = process.life
         self._world = world
         process.peers[self.conn] = self  # type: ignore[assignment]
-        process.input(lambda: process.node and process.node.connected(self.conn, listener, HOST))
+        self._asked = 0
+        process.input(lambda: process.node and process.node.connected(self.conn, listener, HOST, 0, principal))
 
     @property
     def usable(self) -> bool:
@@ -64,11 +70,18 @@ class Connection:
         self._world.note(process.name, frame)
         if self.usable:
             data = memoryview(bytearray(frame))
+            for function in self._world.asked:
+                function(self, process, memoryview(frame))
             process.input(lambda: process.node and process.life == life and process.node.received(self.conn, data))
 
     def ask(self, name: str, version: int, body: Any) -> None:
         """Deliver a request."""
-        self.tell(b"".join(framing.encode_request(name, version, 1, "stranger", body))[4:])
+        self._asked += 1
+        self.tell(b"".join(framing.encode_request(name, version, self._asked, "stranger", body))[4:])
+
+    def other(self, process: Process) -> "Connection":
+        """The end that is not the process."""
+        return self
 
     def leave(self) -> None:
         """The stranger closes it."""
@@ -85,6 +98,10 @@ class Connection:
 
     def send(self, process: Process, data: bytes) -> None:
         self.answers.append(data)
+        if self._world.answered:
+            for frame in frames(data):
+                for function in self._world.answered:
+                    function(self, process, frame)
 
     def close(self, process: Process) -> None:
         self.open = False
@@ -133,23 +150,26 @@ class Strangers:
             return
         controllers, brokers = list(self.cluster.controllers.values()), list(self.cluster.brokers.values())
         process = self.choose.choice(controllers if self.choose.randrange(4) else brokers)
-        draw = self.choose.choice(TO_A_CONTROLLER if process in controllers else TO_A_BROKER)
-        told = draw(self)
+        principal, told = self._drawn(process in controllers)
         if process.alive:
             for name, version, body in told:
-                self._connection(process).ask(name, version, body)
+                self._connection(process, principal).ask(name, version, body)
                 self.sent += 1
         self._next()
 
-    def _connection(self, process: Process) -> Connection:
+    def _drawn(self, to_a_controller: bool) -> tuple[str | None, Told]:
+        """Who sends what."""
+        return None, self.choose.choice(TO_A_CONTROLLER if to_a_controller else TO_A_BROKER)(self)
+
+    def _connection(self, process: Process, principal: str | None) -> Connection:
         self._open = [one for one in self._open if one.usable]
         for one in self._open:
-            if one.process is process and self.choose.randrange(4):
+            if one.process is process and one.principal == principal and self.choose.randrange(4):
                 return one
         if len(self._open) >= CONNECTIONS_MAX:
             self._open.pop(self.choose.randrange(len(self._open))).leave()
         listener = process.config.listeners[0].name
-        made = Connection(self.world, process, listener)
+        made = Connection(self.world, process, listener, principal)
         self._open.append(made)
         return made
 
@@ -258,8 +278,8 @@ class Strangers:
             twice = b"".join(framing.encode_request("Envelope", 0, 1, "stranger", outer))[4:]
             yield "Envelope", 0, request("Envelope", request_data=twice, client_host_address=b"\x7f\0\0\1")
 
-    def _body(self, listener: Listener) -> Told:
-        names = [key for key in TABLE if key[0] is listener and TABLE[key].name not in EFFECTIVE]
+    def _body(self, listener: Listener, spared: frozenset[str] = EFFECTIVE) -> Told:
+        names = [key for key in TABLE if key[0] is listener and TABLE[key].name not in spared]
         api = TABLE[self.choose.choice(sorted(names, key=lambda key: key[1]))]
         version = self.choose.choice(api.versions)
         kind = message(f"v28:{api.name}Request" if framing.is_draft(api.name) else f"{api.name}Request")

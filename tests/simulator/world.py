@@ -31,6 +31,8 @@ READING_NS = (1_000, 60_000)
 """How much a node's stopwatch moves from one reading to the next: a turn handles at least 67 requests of each lane."""
 SYNC_US = (80, 600)
 """How long a sync takes."""
+HERE = "127.0.0.1"
+"""The address of every process, and of clients without one of their own."""
 RESEND_US, RESEND_US_MAX = 50_000, 3_200_000
 """The wait of a sender whose bytes do not get through before it tries again. It doubles with each try, up to the
 limit."""
@@ -110,6 +112,8 @@ class Process:
         self.answering: set[str] = set()
         """Listeners whose port does not refuse connections."""
         self.peers: dict[int, Link] = {}
+        self.principal: str | None = None
+        """Whom its certificate names to those whom it dials; None: it shows none."""
         self.fruitless = 0
         """The number of turns in a row without an input before and an effect after."""
         self.fruitless_since_us = 0
@@ -297,8 +301,9 @@ class Process:
         self._next_conn += 1
         conn = self._next_conn
         self.peers[conn] = link
-        host = link.other(self).name
-        self.input(lambda: self.node and self.node.connected(conn, listener, "127.0.0.1" if host else ""))
+        peer = link.other(self)
+        host, principal = getattr(peer, "host", HERE), peer.principal
+        self.input(lambda: self.node and self.node.connected(conn, listener, host, 0, principal))
         return conn
 
     def turn_away(self) -> int:
@@ -343,6 +348,10 @@ class Link:
             for frame in frames(data):
                 for function in self.world.sent:
                     function(self, sender, frame)
+        if data is not None and self.world.answered and sender is self.ends[1]:
+            for frame in frames(data):
+                for function in self.world.answered:
+                    function(self, sender, frame)
         at = max(self._ready_us[receiver.name], self.world.time_us + self.world.delay(sender, receiver))
         self._ready_us[receiver.name] = at
         self._queues[receiver.name].append(data)
@@ -381,6 +390,9 @@ class Link:
             world.deliveries += 1
             if world.keep_log:
                 world.say(receiver.name, f"<- {sender.name} {describe(conn, frame)}")
+            if world.asked and receiver is self.ends[1]:
+                for function in world.asked:
+                    function(self, receiver, sent)
             receiver.input(lambda frame=frame: receiver.node and receiver.node.received(conn, frame))
 
     def close(self, end: Any) -> None:
@@ -429,6 +441,10 @@ class Near:
     @property
     def node(self) -> Any:
         return self._process.node
+
+    @property
+    def principal(self) -> str | None:
+        return self._process.principal
 
     @property
     def peers(self) -> Any:
@@ -508,6 +524,10 @@ class World:
         """Called when a process is about to end, however it does."""
         self.sent: list[Callable[[Link, Any, memoryview], None]] = []
         """Called for every frame that leaves."""
+        self.asked: list[Callable[[Any, Process, memoryview], None]] = []
+        """Called with (connection, process, frame) for every request that reaches a process."""
+        self.answered: list[Callable[[Any, Process, memoryview], None]] = []
+        """Called in the same way for every answer that leaves one."""
 
     # ---- events
 

@@ -20,6 +20,8 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     deleted(topic, topic_id)                                     its deletion was
     identified(client, producer_id)                              a producer was given its id
     sent(link, sender, frame)                                    a node sends a frame
+    asked(link, process, frame)                                  a request reaches a node
+    answered(link, process, frame)                               an answer leaves a node
     finish()                                                     the cluster is healthy again and quiet
 """
 
@@ -28,7 +30,7 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata",
-    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "finish",
+    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "asked", "answered", "finish",
 )  # fmt: skip
 
 
@@ -60,6 +62,8 @@ class Hooks:
     deleted: list[Callable[..., None]]
     identified: list[Callable[..., None]]
     sent: list[Callable[..., None]]
+    asked: list[Callable[..., None]]
+    answered: list[Callable[..., None]]
     finish: list[Callable[..., None]]
 
     def __init__(self) -> None:

@@ -147,5 +147,5 @@ class Pipeline(Producer):
             if batch.oldest:
                 sent = f"{batch.values[0].decode()} with sequence {batch.sequence}"
                 raise Violation("no_acknowledged_record_lost", f"{leader} forgot what came before {sent}: {error.name}")
-        elif error not in AGAIN:
+        elif error not in AGAIN and not self.client.refused(error):
             raise Violation("produce_errors", f"{leader} answered {batch.values[0]!r} with {error.name}")

@@ -12,14 +12,19 @@ from random import Random
 from typing import Any
 
 from actors.wire import framing
+from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.simulator.cluster import PORT
 from tests.simulator.history import History
-from tests.simulator.world import Link, World
+from tests.simulator.world import HERE, Link, World
 
 Resume = Callable[[Any], None]
 TIMEOUT_MS = 5_000
 METADATA_VERSION = 12
+REFUSED = frozenset((
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+))  # fmt: skip
 
 
 class Wait:
@@ -52,6 +57,9 @@ class Client:
         self.stopping = False
         self.running = 0
         self.leaders: dict[tuple[str, int], str] = {}
+        self.principal: str | None = None
+        """Whom its certificate names; None: it shows none, and no broker asks for rights."""
+        self.host = HERE
         self.rack = ""
         """Of a consumer that is to be served by a replica in its rack (KIP-392)."""
         self.preferred: dict[tuple[str, int], str] = {}
@@ -93,6 +101,10 @@ class Client:
         """A broker for a request that any broker may answer."""
         return self.brokers[self.random.randrange(len(self.brokers))]
 
+    def refused(self, code: int | None) -> bool:
+        """Whether an error says that the client has no right to what it asked for. Rights come back, so it asks again."""
+        return self.principal is not None and code in REFUSED
+
     async def learn(self, *topics: str) -> bool:
         """Ask for the leaders of topics. False if that failed or a topic does not exist."""
         kind = message("MetadataRequest")
@@ -106,7 +118,8 @@ class Client:
         found = True
         for topic in reply.topics:
             if topic.error_code:
-                self.topic_ids.pop(topic.name, None)
+                if not self.refused(topic.error_code):
+                    self.topic_ids.pop(topic.name, None)
                 found = False
                 continue
             self.topic_ids[topic.name] = bytes(topic.topic_id)

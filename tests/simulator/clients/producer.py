@@ -111,7 +111,7 @@ class Producer:
                 )
             if error is None or error in MOVED:
                 client.leaders.pop((topic, partition), None)
-            elif error not in AGAIN:
+            elif error not in AGAIN and not client.refused(error):
                 raise Violation("produce_errors", f"{leader} answered {client.name}'s batch with {error.name}")
             await client.sleep(20 if tries < 5 else 200)
 

@@ -152,7 +152,7 @@ class Transactional:
                 raise GiveUp
             if error is None and not client.random.randrange(3):
                 raise Late
-            if error is not None and error not in AGAIN:
+            if error is not None and error not in AGAIN and not client.refused(error):
                 raise Violation("transaction_errors", f"{leader} answered {client.name}'s batch with {error.name}")
             client.leaders.pop(part, None)
             await client.sleep(50)
@@ -238,7 +238,7 @@ class Transactional:
                 self._coordinators[kind] = None
             elif error in LOST:
                 raise GiveUp
-            elif error not in AGAIN:
+            elif error not in AGAIN and not client.refused(error):
                 raise Violation("transaction_errors", f"{target} answered {client.name}'s {name} with {error.name}")
             await client.sleep(50)
 

@@ -8,6 +8,7 @@ those: a mistake that goes unnoticed means that a checker or a fault has been lo
 """
 
 from tests.simulator.planted import (
+    authorization,
     broker,
     compaction,
     controller,
@@ -21,6 +22,6 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "broker", "compaction", "controller", "log", "moves", "planted", "quorum", "replicas", "strangers",
-    "transactions",
+    "PLANTED", "authorization", "broker", "compaction", "controller", "log", "moves", "planted", "quorum", "replicas",
+    "strangers", "transactions",
 ]  # fmt: skip

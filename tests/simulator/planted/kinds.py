@@ -53,6 +53,7 @@ class Kind(NamedTuple):
     sync_us: tuple[int, int] = world.SYNC_US
     purge_ms: int = simulation.PURGE_MS
     relocation_ms: int = simulation.RELOCATION_MS
+    rules_ms: int = simulation.RULES_MS
     strangers: type[Strangers] = Nobody
     keyed_pause_ms: int = simulation.KEYED_PAUSE_MS
     """Of producers of compacted topics."""
@@ -73,6 +74,7 @@ def run(kind: Kind, seed: int, until_ms: int = -1) -> Result:
             (simulation, "PURGE_MS", kind.purge_ms),
             (simulation, "RELOCATION_MS", kind.relocation_ms),
             (simulation, "KEYED_PAUSE_MS", kind.keyed_pause_ms),
+            (simulation, "RULES_MS", kind.rules_ms),
             (faults, "PAUSE_MS", kind.pause_ms),
             (member, "PAUSE_MS", kind.commits_ms),
             (world, "SYNC_US", kind.sync_us),

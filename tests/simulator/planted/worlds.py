@@ -14,6 +14,7 @@ from tests.simulator.clients.producer import Producer
 from tests.simulator.clients.topics import alter, churn, recreate
 from tests.simulator.clients.transactional import Plan
 from tests.simulator.faults import Faults
+from tests.simulator.impostors import PushyImpostors
 from tests.simulator.planted.aimed import AimedFaults, AwayFaults, RelocatedFaults
 from tests.simulator.planted.kinds import HastyPipeline, Kind
 from tests.simulator.planted.rough import CONFIG, ROUGH
@@ -133,6 +134,10 @@ RELOCATED = {
     "dies in a move": 10, "broker loses power": 3, "leader falls behind": 2, "orderly restart": 2, "disk full": 2,
     "disk lost": 1, "kill": 1, "connections cut": 1,
 }  # fmt: skip
+GUARDED = {
+    "kill": 3, "controllers lose power": 2, "long freeze": 2, "leader falls behind": 2, "orderly restart": 2,
+    "connections cut": 2, "slow link": 1,
+}  # fmt: skip
 ROTTEN = {"rot": 6, "disk lost": 3, "kill": 2}
 TRANSACTIONAL = {
     "kill": 5, "coordinator dies": 5, "broker loses power": 3, "leader falls behind": 3, "follower freezes": 2,
@@ -226,6 +231,17 @@ def _swept(seed: int) -> Shape:
     config = {"log.cleaner.dedupe.buffer.size": "100000", **simulation.CLEANER, **simulation.TRANSACTIONS}
     found = _shape("swept", [_topic("t0", 1, 3, 1)], BY_HALF | config, producers=1)(seed)
     return found._replace(compacted=topics, transactions=plan, coordinator_segment_bytes=4_000)
+
+
+def _guarded(seed: int) -> Shape:
+    """Access rules that change all the time, and impostors; transactions in half of the worlds."""
+    found = _shape("guarded", [_topic("t0", 1, 3, 1), PAIR], BY_HALF, churn=True, members=2)(seed)._replace(
+        guarded=True
+    )
+    if random.Random(f"guarded plan {seed}").randrange(2):
+        return found
+    plan = Plan(2, {"x0": 1, "x1": 1}, "x1", 1, 1, 150)
+    return found._replace(config={**found.config, **simulation.TRANSACTIONS}, transactions=plan)
 
 
 def _away(seed: int) -> Shape:
@@ -339,6 +355,17 @@ WORLDS: dict[str, Kind] = {
         operator=_reassigning,
         relocation_ms=120,
         keyed_pause_ms=80,
+    ),
+    "guarded": Kind(
+        _guarded,
+        partial(AimedFaults, menu=GUARDED),
+        faulty_ms=12_000,
+        pause_ms=(200, 1_500),
+        producer=Producer,
+        pipeline=Pipeline,
+        commits_ms=(50, 400),
+        rules_ms=80,
+        strangers=PushyImpostors,
     ),
     "rotten": Kind(
         _shape("rotten", [_topic("t0", 1, 3, 1, 1_000), _topic("t1", 1, 3, 2, 2_000)], {}),

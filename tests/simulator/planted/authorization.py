@@ -1,0 +1,161 @@
+"""Mistakes about who may do what."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from actors.authorization import index
+from actors.authorization.index import Bucket, RuleIndex
+from actors.authorization.resources import EVERYBODY, WILDCARD, Resource
+from actors.broker.sessions import Entry
+from actors.node.api import perform as performing
+from actors.node.api.authorizer import Authorizer
+from actors.node.api.handlers import envelope, fetch, metadata
+from actors.node.roles.broker.role import BrokerRole
+from tests.simulator.cluster import node_principal
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+OFFSET_COMMIT = 8
+"""API key."""
+
+
+@mistake("guarded")
+def what_is_denied_is_allowed_by_another_rule() -> Sequence[Patch]:
+    """The first rule that says anything decides."""
+
+    def decide(self: RuleIndex, principal: str, host: str, operation: int, resource: int, name: str) -> bool | None:
+        found: bool | None = None
+        for bucket in self._buckets(resource, name):
+            found = False
+            for one in ((principal, host), (principal, WILDCARD), (EVERYBODY, host), (EVERYBODY, WILDCARD)):
+                grants = bucket.get(one)
+                if grants is not None and grants.allow & index.ALLOWS[operation]:
+                    return True
+                if grants is not None and grants.deny & index.DENIES[operation]:
+                    return False
+        return found
+
+    return [instead(RuleIndex, "decide", decide)]
+
+
+@mistake("guarded")
+def prefixes_are_compared_the_wrong_way() -> Sequence[Patch]:
+    """A prefixed rule is about the resources whose names are a prefix of its own."""
+
+    def buckets(self: RuleIndex, resource: int, name: str) -> Iterator[Bucket]:
+        for key in dict.fromkeys(((resource, name), (resource, WILDCARD))):
+            if key in self._literal:
+                yield self._literal[key]
+        for (kind, prefix), bucket in self._prefixed.items():
+            if kind == resource and prefix.startswith(name):
+                yield bucket
+
+    return [instead(RuleIndex, "_buckets", buckets)]
+
+
+@mistake("guarded")
+def deleted_rules_stay_in_the_index() -> Sequence[Patch]:
+    """Of the metadata they are gone; rights go by the index."""
+    put = RuleIndex.put
+
+    def kept(self: RuleIndex, key: Any, rule: Any) -> None:
+        if rule is not None:
+            put(self, key, rule)
+
+    return [instead(RuleIndex, "put", kept)]
+
+
+@mistake("guarded")
+def rules_of_a_snapshot_are_not_in_the_index() -> Sequence[Patch]:
+    """A broker that begins at a snapshot knows the rules that were changed since."""
+    load = BrokerRole.load
+
+    def forgetful(self: BrokerRole, *arguments: Any) -> None:
+        load(self, *arguments)
+        self.cache.image.rules = RuleIndex()
+
+    return [instead(BrokerRole, "load", forgetful)]
+
+
+@mistake("guarded")
+def rules_for_one_host_count_everywhere() -> Sequence[Patch]:
+    """Who has a right at one address has it at every other."""
+    count = RuleIndex._count
+
+    def anywhere(self: RuleIndex, rule: Any, by: int) -> None:
+        count(self, rule._replace(host=WILDCARD), by)
+
+    return [instead(RuleIndex, "_count", anywhere)]
+
+
+@mistake("guarded")
+def envelopes_have_the_rights_of_their_broker() -> Sequence[Patch]:
+    """What a client asks of the controller by way of a broker is done as if the broker had asked."""
+    perform = envelope.perform
+
+    def as_the_broker(context: Any, api: Any, request: Any, call: Any) -> Any:
+        return perform(context, api, request, call._replace(principal=node_principal(1)))
+
+    return [instead(envelope, "perform", as_the_broker)]
+
+
+@mistake("guarded")
+def envelopes_are_opened_without_a_look_at_rights() -> Sequence[Patch]:
+    """Rights to a request as a whole are not asked for where it came in an Envelope."""
+    return [instead(envelope, "perform", lambda context, api, request, call: api.handler(context, request, call))]
+
+
+@mistake("guarded")
+def a_fetch_session_keeps_its_rights() -> Sequence[Patch]:
+    """The right to read a partition is looked at once, when it comes into the session."""
+    may_read = fetch._Fetch._may_read
+    known: dict[Entry, bool] = {}
+
+    def kept(self: Any, entry: Entry) -> bool:
+        if not known.get(entry, False):
+            known[entry] = may_read(self, entry)
+        return known[entry]
+
+    return [instead(fetch._Fetch, "_may_read", kept)]
+
+
+@mistake("guarded")
+def super_users_are_known_by_their_beginning() -> Sequence[Patch]:
+    """`User:operators` may do everything, because `User:operator` may."""
+    may = Authorizer._may
+
+    def lenient(self: Authorizer, call: Any, *what: Any) -> bool:
+        return any(call.principal.startswith(one) for one in self._super_users) or may(self, call, *what)
+
+    return [instead(Authorizer, "_may", lenient)]
+
+
+@mistake("guarded")
+def a_node_speaks_for_every_node() -> Sequence[Patch]:
+    """Whoever has the certificate of one node votes, holds leases and moves high watermarks as any other."""
+    return [
+        instead(performing, "speaks_for", lambda principal, node: True),
+        instead(fetch, "speaks_for", lambda principal, node: True),
+    ]
+
+
+@mistake("guarded")
+def metadata_of_all_topics_shows_all() -> Sequence[Patch]:
+    """The list of topics is not filtered."""
+    denied = metadata._denied
+
+    def lists(context: Any, kind: Any, request: Any, call: Any, found: Any, wanted: Any) -> Any:
+        return None if wanted is None else denied(context, kind, request, call, found, wanted)
+
+    return [instead(metadata, "_denied", lists)]
+
+
+@mistake("guarded")
+def offsets_are_committed_without_a_right_to_the_group() -> Sequence[Patch]:
+    """The right to read the topic is enough."""
+    allowed = Authorizer.allowed
+
+    def lenient(self: Authorizer, call: Any, operation: Any, resource: Any, *name: Any) -> bool:
+        of_group = resource is Resource.GROUP and call.api_key == OFFSET_COMMIT
+        return of_group or allowed(self, call, operation, resource, *name)
+
+    return [instead(Authorizer, "allowed", lenient)]
