@@ -158,7 +158,7 @@ class VirtualDisk:
 
     def rename(self, old: str, new: str) -> None:
         self._works(old)
-        moved = {name: inode for name, inode in self.files.items() if name == old or name.startswith(f"{old}/")}
+        moved = {name: self.files[name] for name in self._all(old)}
         if not moved:
             raise FileNotFoundError(errno.ENOENT, "no such file", old)
         for name in moved:
@@ -169,8 +169,12 @@ class VirtualDisk:
 
     def remove(self, path: str) -> None:
         self._works(path)
-        for name in [name for name in self.files if name == path or name.startswith(f"{path}/")]:
+        for name in self._all(path):
             del self.files[name]
+
+    def _all(self, path: str) -> list[str]:
+        """A file, or what is below a directory."""
+        return [path] if path in self.files else [name for name in self.files if name.startswith(f"{path}/")]
 
     def space(self) -> Space:
         self._works("")
