@@ -200,7 +200,8 @@ class CompactedRecords:
             # A follower that is behind may have been given what is left of a log that knows more.
             if last.offset >= mark or last.offset < partition.log.log_start_offset or found.get(key) == last.offset:
                 continue
-            if last.value is None and (self._over(last) or self._jumped()) and key not in found:
+            # A tombstone that has gone on the leader never comes to a follower that was behind: it keeps an older value.
+            if last.value is None and (self._jumped() or (self._over(last) and key not in found)):
                 continue
             raise Violation(
                 self.name,
@@ -227,7 +228,7 @@ class CompactedRecords:
         return self._world.time_us // 1000 - tombstone.seen_ms >= self.retention_ms
 
     def _jumped(self) -> bool:
-        """A wall clock has been set: what is measured by it is no property."""
+        """A wall clock is wrong: what is measured by it is no property."""
         return any(process.wall_ms != EPOCH_WALL_MS for process in self._world.processes.values())
 
     @staticmethod
