@@ -2,11 +2,11 @@
 
 import os
 from collections import Counter
+from concurrent.futures import Future
 
 import pytest
 
 from tests.simulator import raft_planted
-from tests.simulator.many import workers
 from tests.simulator.raft_seeds import Outcome, run
 
 SEEDS = int(os.environ.get("RAYFT_RAFT_SEEDS", "2000"))
@@ -26,11 +26,12 @@ def _bunch(first: int) -> list[Outcome | str]:
     return found
 
 
-def test_seeds() -> None:
+@pytest.mark.timeout(1800)
+@pytest.mark.early(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH))
+def test_seeds(begun: list[Future[list[Outcome | str]]]) -> None:
     """No checker objects. After the leader is killed, a new one needs one epoch (99 of 100 seeds) and well under a
     second."""
-    with workers() as pool:
-        results = [one for bunch in pool.map(_bunch, range(FIRST_SEED, FIRST_SEED + SEEDS, BUNCH)) for one in bunch]
+    results = [one for bunch in begun for one in bunch.result()]
     failures = [one for one in results if isinstance(one, str)]
     assert not failures, failures[:5]
     outcomes = [one for one in results if isinstance(one, Outcome)]

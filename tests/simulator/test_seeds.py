@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulator.checkers.hooks import Violation
-from tests.simulator.many import run
+from tests.simulator.many import alone
 from tests.simulator.patience import turns_end
 from tests.simulator.simulation import Simulation, simulate
 
@@ -18,8 +18,10 @@ DIGEST = "from tests.simulator.simulation import simulate; print(simulate({seed}
 
 
 @pytest.mark.timeout(1800)
-def test_every_seed_holds_every_property():
-    failed = [(result.seed, result.text) for result in run(range(SEEDS)) if not result.ok]
+@pytest.mark.early(alone, range(SEEDS))
+def test_every_seed_holds_every_property(begun):
+    failed = [(result.seed, result.text) for result in (one.result() for one in begun) if not result.ok]
+    assert len(begun) == SEEDS
     assert not failed, f"python -m tests.simulator --seed {failed[0][0]} replays: {failed[0][1]}"
 
 
