@@ -81,6 +81,8 @@ class Link(asyncio.BufferedProtocol):
         self._unsent_bytes = 0
         """The value of `unsent` at that sweep."""
         self.transport: asyncio.Transport
+        self.open = False
+        """Whether there is, or was, a connection."""
         self.frame_bytes_max = frame_bytes_max
         """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""
@@ -103,6 +105,7 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.open = True
         self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
         peer = transport.get_extra_info("peername")
         self.peer_port = peer[1] if peer else 0
