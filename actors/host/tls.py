@@ -93,7 +93,8 @@ class Tls:
         trusted = self.settings.trusted
         if not trusted.location and not trusted.text:
             return keys, None
-        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace")
+        # Notes between certificates may have any letters, and OpenSSL is given ASCII.
+        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace").replace("\ufffd", "?")
 
     def _load(self, context: ssl.SSLContext, material: tuple[bytes, str | None]) -> None:
         keys, trusted = material

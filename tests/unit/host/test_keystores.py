@@ -64,6 +64,27 @@ def test_good_stores_are_read(folder: Path) -> None:
     read(folder, bundle(SECRET), "PKCS12")
 
 
+def trusting(tmp: Path, trusted: bytes) -> Tls:
+    (tmp / "node.pem").write_bytes(ISSUED.pem)
+    (tmp / "trusted.pem").write_bytes(trusted)
+    stores = [Store("PEM", str(tmp / name), "", "") for name in ("node.pem", "trusted.pem")]
+    return Tls("L", TlsSettings(stores[0], "", stores[1], "none", ("TLSv1.2", "TLSv1.3"), (), False, ()))
+
+
+def test_a_truststore_may_have_notes_in_any_letters(folder: Path) -> None:
+    found = trusting(folder, "# für die Größe\n".encode() + BY.certificate + b"# \xff\n")
+    assert len(found.server.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize(
+    "trusted", [b"", bytes(100), b"\xff\xfe", BY.certificate[:300], b"-----BEGIN CERTIFICATE-----\n\xff\n"]
+)
+def test_a_truststore_that_cannot_be_used_is_one_sentence(folder: Path, trusted: bytes) -> None:
+    with pytest.raises(ConfigError) as found:
+        trusting(folder, trusted)
+    assert "listener L" in str(found.value) and "\n" not in str(found.value)
+
+
 CORPUS = {
     "empty": b"",
     "zeros": bytes(100),
