@@ -57,7 +57,7 @@ class Owner(Protocol):
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def waits(self, link: "Link") -> None: ...
-    def malformed(self, link: "Link", why: str) -> None: ...
+    def too_large(self, link: "Link", size: int) -> None: ...
 
 
 class Link(asyncio.BufferedProtocol):
@@ -215,7 +215,7 @@ class Link(asyncio.BufferedProtocol):
             (size,) = _length(data, position)
             if not 0 <= size <= self.frame_bytes_max:
                 self._dead = True
-                self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self.frame_bytes_max} are allowed")
+                self.owner.too_large(self, size)
                 return
             behind = position + 4 + size
             if end < behind:

@@ -511,6 +511,13 @@ class Loop:
                 self._node.closed(link.conn, False)
                 self._schedule()
 
+    def too_large(self, link: Link, size: int) -> None:
+        """A peer begins a frame that it may not send."""
+        why = f"a frame of {size} bytes; 0 to {link.frame_bytes_max} are allowed"
+        if link.frame_bytes_max < size <= self._bytes_max(link.listener):
+            why += " to a peer that has not logged in (sasl.server.max.receive.size: raise it if clients show longer tokens)"
+        self.malformed(link, why)
+
     def malformed(self, link: Link, why: str) -> None:
         """The peer has sent bytes that are not a frame of Kafka's protocol."""
         self._log.warning(
