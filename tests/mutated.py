@@ -198,7 +198,8 @@ def plain(rng: random.Random) -> str:
     try:
         found = answered(Plain({"user": PASSWORD}.get), token)
     except Rejected as error:
-        return refusal(error, PASSWORD)
+        names = b"\0".join(token.split(b"\0")[:2])  # who writes the password there has told it
+        return refusal(error, *(() if PASSWORD.encode() in names else (PASSWORD,)))
     if not isinstance(found, Accepted) or token.split(b"\0")[1:] != [b"user", PASSWORD.encode()]:
         raise Broken(f"{token!r} logs in")
     return TAKEN
