@@ -30,10 +30,11 @@ from actors.host import plan
 from actors.host.certificates import authority, issue, write
 from actors.host.handshakes import A_SECOND as A_SECOND_ALLOWED
 from actors.host.handshakes import AT_ONCE, HANDSHAKE_BYTES, UNDER_WAY
+from actors.wire import framing
 from tests.integration.answers.dialogue import request
 from tests.integration.conftest import until
 from tests.integration.hostile.conftest import CONFIG
-from tests.integration.hostile.scene import Address, Cost, Scene, attackers, encoded
+from tests.integration.hostile.scene import Address, Cost, Peer, Scene, attackers, encoded
 
 SECONDS = int(os.environ.get("HOSTILE_SECONDS", "4"))
 """In `make test`. Longer: `HOSTILE_SECONDS=20 pytest -s tests/integration/hostile/test_tls_at_the_door.py`."""
@@ -46,6 +47,8 @@ HELD_S = 0.3
 SLOW = 1_000
 NOISE = 30 << 20
 """What a node's memory moves by itself, and what 500 connections that wait take."""
+WINDOW_S = 11
+"""Over how long a rate is taken: `quota.window.num` samples of a second."""
 IP_BIND_ADDRESS_NO_PORT = 24
 RESET = struct.pack("ii", 1, 0)
 LATE_P90_MS_MAX = 150
@@ -348,3 +351,30 @@ ENDLESS = RECORD + b"\x01\x01\xff\xff" + bytes(16380) + 6 * (RECORD + bytes(1638
 def test_slow_handshakes_hold_what_is_stated_and_nobody_out(stage: Stage) -> None:
     cost = attacked(stage, stage.broker, hold, ENDLESS, SLOW)
     assert cost.resident_bytes[1] < UNDER_WAY * HANDSHAKE_BYTES + NOISE
+
+
+def test_an_address_with_a_connection_rate_is_held_to_it_behind_its_handshakes(stage: Stage) -> None:
+    """KIP-612 at a listener that speaks TLS: connections beyond the rate of their address are closed, unread."""
+    crowd, rate, many = "127.0.0.20", 1, 40
+    quota = {
+        "entity": [{"entity_type": "ip", "entity_name": crowd}],
+        "ops": [{"key": "connection_creation_rate", "value": rate, "remove": False}],
+    }
+    with Peer(stage.scene.brokers()[0]) as peer:
+        peer.send(encoded("AlterClientQuotas", 0, request("AlterClientQuotas", entries=[quota], validate_only=False)))
+        told = framing.decode_response("AlterClientQuotas", 0, memoryview(peer.read()))
+        assert [one.error_code for one in told.entries] == [0]
+    time.sleep(1)
+    with contextlib.ExitStack() as kept:
+        came = []
+        for _ in range(many):
+            plain = kept.enter_context(socket.create_connection(stage.broker, 10, (crowd, 0)))
+            came.append(kept.enter_context(trusting().wrap_socket(plain)))
+            with contextlib.suppress(OSError):
+                came[-1].sendall(ASK)
+        taken = 0
+        for one in came:
+            with contextlib.suppress(OSError):
+                taken += len(one.recv(4)) > 0
+        assert 0 < taken <= WINDOW_S * rate + 5, f"{taken} of {many} were served"
+        assert served(stage.broker), "another address has nothing to do with it"
