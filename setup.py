@@ -3,7 +3,7 @@
 Every ``.pyx`` below ``fastpath/`` is an extension of its own. Four switches, read from the environment:
 
 RAYFT_DEBUG=1     bounds checks and assertions in the compiled code, no optimisation
-RAYFT_SANITIZE=1  address and undefined-behaviour sanitizers
+RAYFT_SANITIZE=1  address and undefined-behaviour sanitizers, as tests/integration/test_sanitizers.py runs them
 RAYFT_ANNOTATE=1  an HTML page beside each module that shows where it touches Python
 RAYFT_BUILT=1     the modules were built in place just now: install without compiling them again
 
@@ -49,6 +49,8 @@ QUIET = {
 
 if DEBUG:
     OPTIMISED = QUIETLY = ["-O0", "-g"]
+elif SANITIZE:
+    OPTIMISED = QUIETLY = ["-O1", "-g1", "-fno-omit-frame-pointer"]
 else:
     OPTIMISED, QUIETLY = ["-O3", "-g0", "-fno-plt"], ["-O2", "-g0", "-fno-plt"]
 SANITIZERS = ["-fsanitize=address,undefined"] if SANITIZE else []

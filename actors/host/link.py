@@ -57,7 +57,7 @@ class Owner(Protocol):
     def congested(self, link: "Link", congested: bool) -> None: ...
     def lost(self, link: "Link") -> None: ...
     def waits(self, link: "Link") -> None: ...
-    def malformed(self, link: "Link", why: str) -> None: ...
+    def too_large(self, link: "Link", size: int) -> None: ...
 
 
 class Link(asyncio.BufferedProtocol):
@@ -81,6 +81,8 @@ class Link(asyncio.BufferedProtocol):
         self._unsent_bytes = 0
         """The value of `unsent` at that sweep."""
         self.transport: asyncio.Transport
+        self.open = False
+        """Whether there is, or was, a connection."""
         self.frame_bytes_max = frame_bytes_max
         """The largest frame that the peer may send; it grows when the peer has logged in."""
         self._head = b""
@@ -103,6 +105,7 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.open = True
         self.transport.set_write_buffer_limits(UNSENT_BYTES_HIGH, UNSENT_BYTES_LOW)
         peer = transport.get_extra_info("peername")
         self.peer_port = peer[1] if peer else 0
@@ -212,7 +215,7 @@ class Link(asyncio.BufferedProtocol):
             (size,) = _length(data, position)
             if not 0 <= size <= self.frame_bytes_max:
                 self._dead = True
-                self.owner.malformed(self, f"a frame of {size} bytes; 0 to {self.frame_bytes_max} are allowed")
+                self.owner.too_large(self, size)
                 return
             behind = position + 4 + size
             if end < behind:

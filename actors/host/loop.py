@@ -23,10 +23,11 @@ import uvloop
 
 from actors.config import NodeConfig
 from actors.host.client import dial
+from actors.host.handshakes import AGAIN_S, Handshakes
 from actors.host.link import Link, Reader
 from actors.host.server import Listeners, PortTaken
 from actors.host.syncs import Syncs
-from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, Handshakes, give_back_memory, reason
+from actors.host.tls import HANDSHAKE_TIMEOUT_S, SHUTDOWN_TIMEOUT_S, Contexts, give_back_memory, reason
 from actors.node.api.forwarding import CONTROLLER_REQUEST_BYTES_MAX
 from actors.node.metrics import REQUESTS, Sample, gauge
 from actors.node.net.request_channel import REQUEST_BYTES_MAX
@@ -51,6 +52,19 @@ ACCEPT_AGAIN_S = 0.2
 ANSWER_BYTES_MAX = (1 << 31) - 1
 METRICS_TIMEOUT_S = 2.0
 SOCKETS = "kafka.network:type=SocketServer,name="
+
+
+class Arrival:
+    """A connection to a listener that speaks TLS, until its handshake is over."""
+
+    __slots__ = ("host", "link", "sock", "task")
+
+    def __init__(self, link: Link, sock: socket.socket) -> None:
+        self.link = link
+        self.host = link.peer_host
+        self.sock = sock
+        self.task: asyncio.Task[None] | None = None
+        """None: it waits."""
 
 
 Event = Callable[[str, str], None]
@@ -78,8 +92,10 @@ class Loop:
         self._listeners = listeners
         self._log = log
         self._tls = tls if tls is not None else Contexts(config, log)
-        self._handshakes = {limited: Handshakes() for limited in (False, True)}
+        self._handshakes: dict[bool, Handshakes[Arrival]] = {limited: Handshakes() for limited in (False, True)}
         """By whether max.connections applies to the listener: clients keep no controller from another."""
+        self._doors_watched: set[bool] = set()
+        """Those of them for which a call of `_admit` is scheduled."""
         self._frame_bytes_max = config.value("socket.request.max.bytes")
         self._login_bytes_max = config.value("sasl.server.max.receive.size")
         self._ask = {name for name, security in config.security.items() if security.mechanisms}
@@ -341,6 +357,9 @@ class Loop:
         self._stop = stop
         for task in self._dials.values():
             task.cancel()
+        for door in self._handshakes.values():
+            for arrival in door.give_up():
+                self._turn_away(arrival)
         for link in self._links.values():
             link.transport.close()
         until = self._loop.time() + STOP_TIMEOUT_S
@@ -374,14 +393,8 @@ class Loop:
             sock.close()
             return
         limited = self._listeners.limited(listener)
-        tls = self._tls.get(listener)
         if self._stop is not None or (limited and not self._takes(host)):
             sock.close()
-            return
-        if tls is not None and not self._handshakes[limited].admits(host, time.monotonic()):
-            sock.close()
-            if limited:
-                self._listeners.limits.give(host)
             return
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         reader = self._data if limited else self._plane_reader if listener == self._plane else self._control
@@ -389,8 +402,48 @@ class Loop:
         if listener in self._ask:
             frame_bytes_max = min(frame_bytes_max, self._login_bytes_max)
         link = Link(self, reader, conn, listener, frame_bytes_max, host)
-        plane = "data" if limited else "control"
-        self._create_task(self._adopt(link, sock, host), name=f"{plane}-plane-{listener}-{conn}")
+        if self._tls.get(listener) is None:
+            self._create_task(self._adopt(link, sock), name=self._called(link))
+            return
+        turned_away = self._handshakes[limited].arrive(Arrival(link, sock), time.monotonic())
+        if turned_away is not None:
+            self._log.warning(
+                f"closed a connection of {turned_away.host} to {listener}: too many wait for a TLS handshake"
+            )
+            self._turn_away(turned_away)
+        if limited not in self._doors_watched:
+            self._doors_watched.add(limited)
+            self._loop.call_soon(self._admit, limited)
+
+    def _called(self, link: Link) -> str:
+        """The name of the task that makes a connection."""
+        plane = "data" if self._listeners.limited(link.listener) else "control"
+        return f"{plane}-plane-{link.listener}-{link.conn}"
+
+    def _admit(self, limited: bool) -> None:
+        """Begin the handshakes whose turn it is, as long as any wait."""
+        door = self._handshakes[limited]
+        verdict = door.verdict(time.monotonic())
+        for one in verdict.close:
+            self._log.warning(
+                f"closed a connection of {one.host} to {one.link.listener}: its TLS handshake lasts, and others wait"
+            )
+            self._turn_away(one)
+        for one in verdict.begin:
+            one.task = self._create_task(self._adopt(one.link, one.sock, one), name=self._called(one.link))
+        if door.waits:
+            self._loop.call_later(AGAIN_S, self._admit, limited)
+        else:
+            self._doors_watched.discard(limited)
+
+    def _turn_away(self, arrival: Arrival) -> None:
+        """Close a connection that waits, or whose handshake is under way."""
+        if arrival.task is not None:
+            arrival.task.cancel()
+            return
+        arrival.sock.close()
+        if self._listeners.limited(arrival.link.listener):
+            self._listeners.limits.give(arrival.host)
 
     def _takes(self, host: str) -> bool:
         value = self._node.value
@@ -402,8 +455,9 @@ class Loop:
             return int(self._frame_bytes_max)
         return min(int(self._frame_bytes_max), CONTROLLER_REQUEST_BYTES_MAX)
 
-    async def _adopt(self, link: Link, sock: socket.socket, host: str) -> None:
+    async def _adopt(self, link: Link, sock: socket.socket, arrival: Arrival | None = None) -> None:
         tls = self._tls.get(link.listener)
+        limited = self._listeners.limited(link.listener)
         try:
             if tls is None:
                 await self._loop.connect_accepted_socket(lambda: link, sock)
@@ -415,14 +469,14 @@ class Loop:
                     ssl_handshake_timeout=HANDSHAKE_TIMEOUT_S,
                     ssl_shutdown_timeout=SHUTDOWN_TIMEOUT_S,
                 )
-        except OSError as error:
-            if tls is not None:
-                self._log.warning(f"no TLS with {host} on {link.listener}: {reason(error)}")
+        except (OSError, asyncio.CancelledError) as error:
+            if isinstance(error, OSError) and tls is not None:
+                self._log.warning(f"no TLS with {link.peer_host} on {link.listener}: {reason(error)}")
             sock.close()
-            if self._listeners.limited(link.listener):
-                self._listeners.limits.give(host)
+            if limited and not link.open:  # one that is open is counted until it is lost
+                self._listeners.limits.give(link.peer_host)
         finally:
-            if tls is not None and self._handshakes[self._listeners.limited(link.listener)].over(host):
+            if arrival is not None and self._handshakes[limited].over(arrival):
                 _ = self._loop.run_in_executor(None, give_back_memory)
 
     def opened(self, link: Link) -> None:
@@ -456,6 +510,13 @@ class Loop:
             if self._stop is None:
                 self._node.closed(link.conn, False)
                 self._schedule()
+
+    def too_large(self, link: Link, size: int) -> None:
+        """A peer begins a frame that it may not send."""
+        why = f"a frame of {size} bytes; 0 to {link.frame_bytes_max} are allowed"
+        if link.frame_bytes_max < size <= self._bytes_max(link.listener):
+            why += " to a peer that has not logged in (sasl.server.max.receive.size: raise it if clients show longer tokens)"
+        self.malformed(link, why)
 
     def malformed(self, link: Link, why: str) -> None:
         """The peer has sent bytes that are not a frame of Kafka's protocol."""

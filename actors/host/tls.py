@@ -9,7 +9,6 @@ import ctypes
 import datetime
 import os
 import ssl
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
 HANDSHAKE_TIMEOUT_S = 10.0
 SOON = datetime.timedelta(days=30)
 SHUTDOWN_TIMEOUT_S = 2.0
-HANDSHAKES_A_SECOND = 300
-HANDSHAKES_A_SECOND_OF_A_HOST = 100
-HANDSHAKES_AT_ONCE = 500
-HANDSHAKES_AT_ONCE_OF_A_HOST = 125
-MANY = 100
-"""After so many the memory of handshakes is given back once none is under way."""
-HANDSHAKE_BYTES = 400 << 10
-"""Memory of one that is under way, at most: OpenSSL takes a first message of 128 KiB, and buffers are around it. Of a peer
-that sends nothing it is 55 KiB."""
 JKS = b"\xfe\xed\xfe\xed"
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -103,7 +93,8 @@ class Tls:
         trusted = self.settings.trusted
         if not trusted.location and not trusted.text:
             return keys, None
-        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace")
+        # Notes between certificates may have any letters, and OpenSSL is given ASCII.
+        return keys, _pem(self.listener, "ssl.truststore", trusted).decode("ascii", "replace").replace("\ufffd", "?")
 
     def _load(self, context: ssl.SSLContext, material: tuple[bytes, str | None]) -> None:
         keys, trusted = material
@@ -177,46 +168,6 @@ class Contexts:
                     self._log.info(f"read the certificates of listener {tls.listener} again")
             except ConfigError as error:
                 self._log.error(f"{error} The certificates that were read before stay in use.")
-
-
-class Handshakes:
-    """How many handshakes begin in a second, and how many are under way. Each takes a millisecond of the one thread that
-    also carries heartbeats, and `HANDSHAKE_BYTES` until it is over, at the latest after `HANDSHAKE_TIMEOUT_S`. Beyond that
-    a connection is closed before its handshake. Clients, and the peers of a controller, have limits of their own."""
-
-    def __init__(self) -> None:
-        self._second = 0
-        self._all = 0
-        self._by_host: Counter[str] = Counter()
-        self._under_way: Counter[str] = Counter()
-        self._ended = 0
-        """How many ended since memory was given back."""
-
-    def admits(self, host: str, now_s: float) -> bool:
-        """Whether a handshake with `host` may begin now; then it is counted until `over`."""
-        second = int(now_s)
-        if second != self._second:
-            self._second, self._all = second, 0
-            self._by_host.clear()
-        if self._all >= HANDSHAKES_A_SECOND or self._by_host[host] >= HANDSHAKES_A_SECOND_OF_A_HOST:
-            return False
-        if self._under_way.total() >= HANDSHAKES_AT_ONCE or self._under_way[host] >= HANDSHAKES_AT_ONCE_OF_A_HOST:
-            return False
-        self._all += 1
-        self._by_host[host] += 1
-        self._under_way[host] += 1
-        return True
-
-    def over(self, host: str) -> bool:
-        """A handshake has ended, well or not; whether many have, so that memory should be given back."""
-        self._under_way[host] -= 1
-        if not self._under_way[host]:
-            del self._under_way[host]
-        self._ended += 1
-        if self._ended < (HANDSHAKES_AT_ONCE if self._under_way else MANY):
-            return False
-        self._ended = 0
-        return True
 
 
 def give_back_memory() -> None:

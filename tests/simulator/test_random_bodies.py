@@ -3,9 +3,13 @@
 No handler fails, no node ends, the quorum keeps its leader and its epoch, and the cluster still creates a topic and
 accepts a record. Some requests are not sent, because an unauthenticated peer may do harm with them by writing a node's
 exact id: leading or ending an epoch in the name of a voter, taking the id of a broker, unregistering one.
+
+The nodes have an authorizer, for which everybody who sends is a super user, users with passwords, and delegation tokens; who
+asks for these comes with a certificate, since they are for peers that are known.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +44,19 @@ LISTENERS = {
     Listener.CONTROLLER: ("CONTROLLER", "c1001"),
 }
 ROWS = sorted(TABLE, key=lambda row: (row[1], row[0].value))
+ADMIN, USER = "User:admin", "User:alice"
+KNOWN = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"}
+"""APIs that are served on connections of peers that are known."""
+SECURE = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:ANONYMOUS;{ADMIN}",
+    "delegation.token.secret.key": "a key of the cluster",
+    "ssl.keystore.location": "none.pem",
+}
+CHANGING = {"CreateAcls", "DeleteAcls", "AlterUserScramCredentials", *KNOWN}
+"""APIs whose answers are looked at. Brokers pass them on."""
+PATIENCE_MS = 300
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT,CERTIFIED:SSL,CONTROLLER:SSL"
 STRANGERS_ID = st.sampled_from((-(1 << 31), -2, -1, 77, (1 << 31) - 1))
 MOSTLY = {
     (type, attribute): st.sampled_from(values)
@@ -54,6 +71,16 @@ MOSTLY = {
         ("string", ("topic_name",), (*[TOPICS["drafts"]] * 5, TOPICS["released"], "there", "")),
         ("string", ("topic", "name"), (*TOPICS.values(), "there", "there", "", "none", "x" * 300)),
         ("uuid", ("topic_id",), (TOPIC_ID, TOPIC_ID, bytes(16), b"\xff" * 16)),
+        ("int8", ("resource_type", "resource_type_filter"), (1, 2, 2, 3, 4, 5, 6, 7, 0, 8, 127)),
+        ("int8", ("resource_pattern_type", "pattern_type_filter"), (1, 2, 3, 3, 3, 4, 0, 9)),
+        ("int8", ("operation",), (1, *range(2, 15), 2, 3, 4, 0, 99)),
+        ("int8", ("permission_type",), (1, 2, 2, 3, 3, 0, 9)),
+        ("int8", ("mechanism",), (1, 1, 2, 0, 3)),
+        ("int32", ("iterations",), (4096, 8192, 16384, 4095, 1 << 30)),
+        ("string", ("principal", "principal_filter"), (*[ADMIN, USER, "User:*"] * 3, "nobody", "Group:x", "")),
+        ("string", ("owner_principal_type", "principal_type"), (*["User"] * 6, "", "Group")),
+        ("string", ("owner_principal_name", "principal_name"), ("alice", "admin", "alice", "x" * 300, "")),
+        ("string", ("host", "host_filter"), ("*", "*", "10.0.0.66", "not a host", "")),
     )
     for attribute in attributes
 }
@@ -71,12 +98,13 @@ def settings_of(id: int) -> dict[str, str]:
         "process.roles": "broker",
         "broker.id": str(id),
         "controller.connect": "1001@c1001:9000,1002@c1002:9000,1003@c1003:9000",
-        "listeners": f"PLAINTEXT://b{id}:{PORT},INTERNAL://b{id}:9001,CP://b{id}:9002",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"PLAINTEXT://b{id}:{PORT},INTERNAL://b{id}:9001,CP://b{id}:9002,CERTIFIED://b{id}:9003",
+        "listener.security.protocol.map": PROTOCOLS,
         "control.plane.listener.name": "CP",
         "inter.broker.listener.name": "INTERNAL",
         "offsets.topic.num.partitions": "2",
         "log.dirs": "data",
+        **SECURE,
     }
 
 
@@ -85,7 +113,9 @@ class Stage:
 
     def __init__(self) -> None:
         self.world = World(5)
-        self.cluster = Cluster(self.world, controllers=3, brokers=0)
+        self.cluster = Cluster(
+            self.world, controllers=3, brokers=0, config={**SECURE, "listener.security.protocol.map": PROTOCOLS}
+        )
         for id in (1, 2):
             self.cluster.brokers[id] = self.cluster._process(f"b{id}", node_config(settings_of(id)), directory_id(id))
         self.cluster.start()
@@ -95,6 +125,9 @@ class Stage:
         self.create("there")
         self.world.run_for(1_000)
         self.quorum = self._quorum()
+        self.told = 0
+        """Requests so far; who is known takes turns by it."""
+        self.hmac = self.token()
 
     def _quorum(self) -> tuple[str, int]:
         active = self.cluster.active()
@@ -114,16 +147,32 @@ class Stage:
         reply = self.client.call("b2", "CreateTopics", 7, request("CreateTopics", topics=topics, timeout_ms=20_000))
         assert reply is not None and reply.topics[0].error_code == 0, reply
 
-    def tell(self, listener: Listener, name: str, version: int, body: Any) -> None:
-        """Send one request on a connection of its own, and check that nothing has broken."""
+    def token(self) -> bytes:
+        """The secret of a new delegation token."""
+        self.told = 0
+        body = request("CreateDelegationToken", owner_principal_type=None, renewers=[], max_lifetime_ms=-1)
+        told = self.tell(Listener.CLIENT, "CreateDelegationToken", 3, body)
+        assert told.error_code == 0, told
+        return bytes(told.hmac)
+
+    def tell(self, listener: Listener, name: str, version: int, body: Any) -> Any:
+        """Send one request on a connection of its own, and check that nothing has broken. The answer, if one came."""
         listener_name, process = LISTENERS[listener]
+        principal = None
+        self.told += 1
+        if name in KNOWN:
+            principal = USER if self.told % 3 == 0 else ADMIN
+            listener_name = "CERTIFIED" if listener is Listener.CLIENT else listener_name
         if listener is Listener.CONTROLLER:
             process = self.quorum[0]  # the active one decides; the others refuse
-        connection = Connection(self.world, self.world.processes[process], listener_name)
+        connection = Connection(self.world, self.world.processes[process], listener_name, principal)
         connection.ask(name, version, body)
-        self.world.run_for(5)
+        self.world.run_for(PATIENCE_MS if name in CHANGING else 5)
         connection.leave()
         self.unbroken()
+        if name not in CHANGING or not connection.answers:
+            return None
+        return framing.decode_response(name, version, memoryview(bytes(connection.answers[0])[4:]))
 
     def unbroken(self) -> None:
         broken = [text for text in self.world.errors if "Traceback" in text]
@@ -137,6 +186,7 @@ class Stage:
         self.world.run_for(8_000)
         self.unbroken()
         assert self._quorum() == self.quorum
+        self.hmac = self.token()
         if self.active_image().topic("there") < 0:  # to delete it is allowed
             self.create("there")
         self.created += 1
@@ -193,6 +243,8 @@ def vocabulary(stage: Stage, name: str) -> Vocabulary:
     def narrow(field: Any) -> Any:
         if (name, field.attribute) in ONLY_STRANGERS:
             return STRANGERS_ID
+        if field.attribute == "hmac":
+            return st.sampled_from((stage.hmac, stage.hmac, stage.hmac[:-1], bytes(64), b""))
         return MOSTLY.get((field.type, field.attribute))
 
     return Vocabulary(
@@ -207,9 +259,11 @@ def vocabulary(stage: Stage, name: str) -> Vocabulary:
             "1",
             "group",
             "range",
+            "alice",
+            "User",
         ),
         uuids=(TOPIC_ID, image.topic_id(image.topic("there"))),
-        blobs=(*records(), *inner()),
+        blobs=(*records(), *inner(), bytes(32)),
         narrow=narrow,
     )
 
@@ -239,3 +293,31 @@ def test_no_body_breaks_a_node(row: tuple[Listener, int], stages: "list[Stage]")
     tried()
     stage.rest()
     stages.append(stage)
+
+
+@pytest.mark.parametrize("name", sorted(CHANGING))
+def test_some_bodies_about_rules_users_and_tokens_do_what_they_say(name: str, stages: "list[Stage]") -> None:
+    """Or the test above would show that the first check refuses everything."""
+    if not stages:
+        stages.append(Stage())
+    stage = stages.pop()
+    kind = message(f"{name}Request")
+    known = vocabulary(stage, kind.__name__)
+    version = max(next(api for api in TABLE.values() if api.name == name).versions)
+    seen: Counter[int] = Counter()
+
+    @settings(max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def tried(data: Any) -> None:
+        try:
+            told = stage.tell(Listener.CLIENT, name, version, data.draw(bodies(kind, version, known)))
+        except WireError:
+            return
+        if told is not None:
+            lists = [getattr(told, one) for one in ("results", "filter_results") if hasattr(told, one)]
+            seen.update(row.error_code for row in (lists or [[told]])[0])
+
+    tried()
+    stage.rest()
+    stages.append(stage)
+    assert seen[0], f"every body was refused: {seen}"

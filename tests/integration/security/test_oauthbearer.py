@@ -27,9 +27,9 @@ def provider() -> Iterator[Provider]:
     found.stop()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[SecureCluster]:
-    more = {
+def tokens_of(provider: Provider) -> dict[str, str]:
+    """Settings of nodes that take its tokens."""
+    return {
         "listener.name.broker.sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
         f"{OWN}sasl.jaas.config": f"{MODULE} required;",
         f"{OWN}sasl.server.callback.handler.class": HANDLER,
@@ -39,7 +39,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Ite
         f"{OWN}sasl.oauthbearer.clock.skew.seconds": "1",
         "super.users": f"User:{ADMIN};User:alice",
     }
-    found = SecureCluster(tmp_path_factory.mktemp("oauthbearer"), more)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[SecureCluster]:
+    found = SecureCluster(tmp_path_factory.mktemp("oauthbearer"), tokens_of(provider))
     yield found
     found.stop()
 
@@ -117,6 +121,40 @@ def test_what_is_wrong_with_a_token_is_one_line_in_the_log_and_nothing_for_the_c
         assert "invalid_token" in refusal(cluster, token)
         until(lambda words=words: cluster.said(words))
         assert not cluster.said(token) and not cluster.said(token.split(".")[1])
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[SecureCluster]:
+    """A node that takes long tokens."""
+    more = tokens_of(provider) | {"sasl.server.max.receive.size": "65536"}
+    found = SecureCluster(tmp_path_factory.mktemp("patient"), more, nodes=1)
+    yield found
+    found.stop()
+
+
+def test_a_token_of_more_than_8_kib_is_refused_with_one_line_that_names_the_setting(
+    cluster: SecureCluster, provider: Provider, patient: SecureCluster
+) -> None:
+    """Providers that put every group of a user into a token make such."""
+
+    def token() -> str:
+        return provider.token("alice", groups=[f"group-{number:05}" for number in range(900)])
+
+    size = len(token())
+    assert 8192 < size < 65_536
+    client = admin.AdminClient(with_token(cluster, token))
+    with pytest.raises(confluent_kafka.KafkaException):
+        client.list_topics(timeout=2)
+    said = [
+        line for path in cluster.logs for line in path.read_text().splitlines() if "sasl.server.max.receive" in line
+    ]
+    assert said and all(
+        "8192 are allowed to a peer that has not logged in (sasl.server.max.receive.size: raise it" in one
+        for one in said
+    )
+    assert len({line.partition(" closed ")[2] for line in said if "more in" not in line}) == 1
+    assert not cluster.said(token()[:60])
+    assert admin.AdminClient(with_token(patient, token)).list_topics(timeout=20).brokers
 
 
 def test_a_session_ends_with_its_token_and_goes_on_with_the_next(cluster: SecureCluster, provider: Provider) -> None:

@@ -1,4 +1,4 @@
-"""TLS of a node: keystores that cannot be read, and how many handshakes begin."""
+"""Keystores that cannot be read: one sentence each."""
 
 import datetime
 import os
@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.config import ConfigError
-from actors.host import tls
 from actors.host.certificates import authority, issue
-from actors.host.tls import JKS, Handshakes, Tls
+from actors.host.tls import JKS, Tls
 from actors.tls_settings import Store, TlsSettings
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -65,6 +64,27 @@ def test_good_stores_are_read(folder: Path) -> None:
     read(folder, bundle(SECRET), "PKCS12")
 
 
+def trusting(tmp: Path, trusted: bytes) -> Tls:
+    (tmp / "node.pem").write_bytes(ISSUED.pem)
+    (tmp / "trusted.pem").write_bytes(trusted)
+    stores = [Store("PEM", str(tmp / name), "", "") for name in ("node.pem", "trusted.pem")]
+    return Tls("L", TlsSettings(stores[0], "", stores[1], "none", ("TLSv1.2", "TLSv1.3"), (), False, ()))
+
+
+def test_a_truststore_may_have_notes_in_any_letters(folder: Path) -> None:
+    found = trusting(folder, "# für die Größe\n".encode() + BY.certificate + b"# \xff\n")
+    assert len(found.server.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize(
+    "trusted", [b"", bytes(100), b"\xff\xfe", BY.certificate[:300], b"-----BEGIN CERTIFICATE-----\n\xff\n"]
+)
+def test_a_truststore_that_cannot_be_used_is_one_sentence(folder: Path, trusted: bytes) -> None:
+    with pytest.raises(ConfigError) as found:
+        trusting(folder, trusted)
+    assert "listener L" in str(found.value) and "\n" not in str(found.value)
+
+
 CORPUS = {
     "empty": b"",
     "zeros": bytes(100),
@@ -99,24 +119,3 @@ def test_any_damage_to_a_store_is_one_sentence_or_none(folder: Path, data: st.Da
         read(folder, bytes(damaged), kind)
     except ConfigError:
         refused(folder, bytes(damaged), kind)
-
-
-def test_as_many_handshakes_as_are_allowed_begin_and_are_under_way() -> None:
-    door = Handshakes()
-    assert sum(door.admits("a", 1.0) for _ in range(500)) == tls.HANDSHAKES_A_SECOND_OF_A_HOST
-    assert sum(door.admits("a", 2.0) for _ in range(500)) == tls.HANDSHAKES_AT_ONCE_OF_A_HOST - 100
-    assert sum(door.admits(f"b{number}", 2.5) for number in range(500)) == tls.HANDSHAKES_A_SECOND - 25
-    assert sum(door.admits(f"b{number}", 3.0) for number in range(500)) == 500 - 125 - 275
-    assert not door.admits("c", 4.0)
-    door.over("a")
-    assert door.admits("c", 4.0) and not door.admits("d", 4.0)
-
-
-def test_memory_is_given_back_when_many_have_ended() -> None:
-    door = Handshakes()
-    told = []
-    for number in range(tls.MANY):
-        assert door.admits(f"h{number}", float(number))
-        told.append(door.over(f"h{number}"))
-    assert told == [False] * (tls.MANY - 1) + [True]
-    assert door.admits("a", 1000.0) and not door.over("a")

@@ -1,20 +1,24 @@
 """The loop over real sockets, with a node that only echoes."""
 
+import datetime
 import os
 import resource
 import signal
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from actors.config import ConfigError, node_config
-from actors.host import descriptors
+from actors.host import descriptors, handshakes
+from actors.host.certificates import authority, issue
 from actors.host.loop import Loop
 from actors.host.server import ConnectionLimits, Listeners, PortTaken
 from actors.ports import Work
@@ -700,3 +704,75 @@ def test_a_limit_for_one_address_holds_however_it_is_written(host: str) -> None:
 def test_a_limit_for_nobody_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides"):
         ConnectionLimits(node_config(broker(max_connections_per_ip_overrides=text)))
+
+
+def encrypted(keystore: Path) -> Running:
+    """A loop with a listener CLIENTS that speaks TLS."""
+    settings = broker(
+        listeners="CLIENTS://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        listener_security_protocol_map="CLIENTS:SSL,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        inter_broker_listener_name="PLAINTEXT",
+        ssl_keystore_location=str(keystore),
+    )
+    return Running(settings, ["CLIENTS", "PLAINTEXT"])
+
+
+def refused_later(sock: socket.socket) -> bool:
+    """Whether the node closes it, whatever it has sent."""
+    try:
+        while sock.recv(1 << 16):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def test_slow_tls_handshakes_make_room_and_every_connection_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    by = authority("test", now)
+    (tmp_path / "node.pem").write_bytes(issue(by, "node", now, ["localhost"]).pem)
+    monkeypatch.setattr(handshakes, "UNDER_WAY_OF_A_HOST", 3)
+    monkeypatch.setattr(handshakes, "WAITING_OF_A_HOST", 4)
+    monkeypatch.setattr(handshakes, "SLOW_S", 0.3)
+    one = encrypted(tmp_path / "node.pem")
+    limits = one.listeners.limits
+    try:
+        with ExitStack() as kept:
+            slow = [kept.enter_context(closing(one.connect("CLIENTS"))) for _ in range(3)]
+            one.until(lambda: limits._all == 3)
+            context = ssl.create_default_context(cadata=by.certificate.decode())
+            # The three are slow, and it waits until the oldest of them has had its time.
+            with context.wrap_socket(one.connect("CLIENTS"), server_hostname="localhost") as good:
+                good.sendall(frame(b"served"))
+                assert exactly(good, 10) == frame(b"served")
+                assert refused_later(slow[0])
+                one.until(lambda: limits._all == 3)
+            one.until(lambda: limits._all == 2)
+            waiting = [kept.enter_context(closing(one.connect("CLIENTS"))) for _ in range(8)]
+            one.until(lambda: any("too many wait for a TLS handshake" in line for line in one.log.lines))
+            assert refused_later(waiting[-1])
+            one.until(lambda: any("its TLS handshake lasts, and others wait" in line for line in one.log.lines))
+        one.until(lambda: limits._all == 0 and not limits._by_host)
+    finally:
+        one.end()
+
+
+def test_connections_that_wait_for_tls_are_closed_when_the_node_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.datetime.now(datetime.UTC)
+    (tmp_path / "node.pem").write_bytes(issue(authority("test", now), "node", now, ["localhost"]).pem)
+    monkeypatch.setattr(handshakes, "UNDER_WAY_OF_A_HOST", 1)
+    one = encrypted(tmp_path / "node.pem")
+    try:
+        with ExitStack() as kept:
+            waiting = [kept.enter_context(closing(one.connect("CLIENTS"))) for _ in range(5)]
+            one.until(lambda: one.listeners.limits._all == 5)
+            one.end()
+            assert all(refused_later(sock) for sock in waiting[1:])
+    finally:
+        one.end()
