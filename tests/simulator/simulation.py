@@ -562,7 +562,11 @@ class Simulation:
             raise Violation("liveness", f"not everything committed could be read within {WRITABLE_MS} ms")
 
     def _end_transactions(self) -> None:
-        """All clients have stopped. What they have left open is aborted when it is over its time."""
+        """All clients have stopped. What they have left open is aborted when it is over its time, which coordinators take
+        from their wall clocks: all of them are set to the one that is most ahead."""
+        latest_ms = max(process.wall_ms for process in self.cluster.brokers.values())
+        for process in self.cluster.brokers.values():
+            process.wall_ms = latest_ms
         if not self._until(lambda: not self._open_transactions(), ENDED_MS):
             raise Violation("no_open_transaction", f"{self._open_transactions()} after {ENDED_MS} ms without faults")
 
