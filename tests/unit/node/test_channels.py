@@ -15,7 +15,7 @@ from actors.wire.messages import message
 FIRST, SECOND = ("c1", 1), ("c2", 1)
 ADDRESS = ("127.0.0.1", 9093)
 PURPOSE = ("raft", 1002)
-NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller: None, listener=lambda to_controller: "")
+NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller, listener: None, listener=lambda to_controller: "")
 SILENT: Any = SimpleNamespace(error=lambda text: None)
 
 
@@ -202,7 +202,7 @@ class Refused:
 
     def __init__(self) -> None:
         self.logins: Any = SimpleNamespace(
-            begin=lambda to_controller: (
+            begin=lambda to_controller, listener: (
                 "SCRAM-SHA-512",
                 ScramLogin(Mechanism.SCRAM_SHA_512, "n", "secret", b"x" * 16),
             ),
