@@ -166,6 +166,8 @@ class Shape(NamedTuple):
     """What transactional clients do; their topics are made for them."""
     guarded: bool = False
     """Whether access rules, which change, decide who may do what."""
+    pushed: tuple[int, ...] = ()
+    """Brokers that do not pull the metadata log: controllers push it."""
 
 
 def shape(seed: int) -> Shape:
@@ -381,7 +383,7 @@ class Simulation:
         version = shape.transactions.version if shape.transactions is not None else 2
         return Cluster(
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
-            guarded=shape.guarded,
+            guarded=shape.guarded, pushed=shape.pushed,
         )  # fmt: skip
 
     def _run(self) -> None:
