@@ -41,6 +41,7 @@ from tests.simulator.checkers.one_directory import OneDirectory
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
+from tests.simulator.checkers.pushed_metadata import PushedMetadata
 from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
@@ -340,6 +341,9 @@ class Simulation:
         self.hooks.add([TransactionLogs(self.world)])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])
+        self.pushed = PushedMetadata(self.metadata, self.cluster)
+        if self.shape.pushed:
+            self.hooks.add([self.pushed])
         self.denied: NobodyDoesWhatIsDenied | None = None
         self.rules: RulesOperator | None = None
         if self.shape.guarded:
