@@ -38,6 +38,7 @@ class AimedFaults(RoughFaults):
     def _more(self) -> dict[str, Callable[[], bool]]:
         return {
             "controller alone": self.controller_alone,
+            "late pushes": self.late_pushes,
             "broker silent": self.broker_silent,
             "broker deaf": self.broker_deaf,
             "late lease": self.late_lease,
@@ -127,6 +128,23 @@ class AimedFaults(RoughFaults):
         self._apart(pairs, self._between(2_500, 5_000))
         broker = self._some(list(self.cluster.brokers.values()))
         self._after(self._between(0, 1_500), lambda: self._kill(broker, "beside a lone controller"))
+        return True
+
+    def late_pushes(self) -> bool:
+        """What the active controller sends to brokers arrives late. A broker dies, and then the controller freezes: the next
+        one tells of it before what this one has told arrives."""
+        active = self.cluster.active()
+        if active is None or active.frozen or not self._untouched():
+            return False
+        brokers = list(self.cluster.brokers.values())
+        self._slow([(active.name, broker.name) for broker in brokers], self._between(3_000, 7_000) * 1000, 2_500)
+        self._kill(self._some(brokers), "before late pushes")
+
+        def freeze() -> None:
+            if active.alive and not active.frozen:
+                self._after(self._between(5_000, 9_000), self._freeze(active))
+
+        self._after(self._between(500, 2_500), freeze)
         return True
 
     def split_vote(self) -> bool:

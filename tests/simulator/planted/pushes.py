@@ -90,30 +90,15 @@ def a_broker_obeys_a_controller_of_an_older_epoch() -> Sequence[Patch]:
 
 
 @mistake("pushed")
-def a_deletion_is_merged_away() -> Sequence[Patch]:
-    """A broker that is told of a topic's deletion only in between keeps what it knew of the topic."""
+def deletions_are_not_pushed() -> Sequence[Patch]:
+    """A broker that is told keeps what it knew of a topic that is gone."""
+    add = Changes.add
 
     def forgetful(self: Any, other: Any) -> None:
-        self.brokers |= other.brokers
-        for topic_id, numbers in other.topics.items():
-            self.topics.setdefault(topic_id, set()).update(numbers)
-        for topic_id, gone in other.gone.items():
-            if self.topics.pop(topic_id, None) is None:
-                self.gone[topic_id] = gone
+        add(self, other)
+        self.gone.clear()
 
     return [instead(Changes, "add", forgetful)]
-
-
-@mistake("pushed")
-def a_new_controller_tells_only_changes() -> Sequence[Patch]:
-    """It believes that every broker knows what the controller before it knew."""
-    begin = Outbox.__init__
-
-    def begins(self: Any, *given: Any) -> None:
-        begin(self, *given)
-        self._everything, self.acknowledged = False, 1
-
-    return [instead(Outbox, "__init__", begins)]
 
 
 @mistake("pushed")

@@ -102,7 +102,7 @@ DEPOSED = {
     "controller alone": 6, "kill": 2, "follower freezes": 2, "connections cut": 1, "controllers lose power": 1,
 }  # fmt: skip
 TOLD = {
-    "controller alone": 4, "short reigns": 3, "kill": 3, "controllers lose power": 2, "connections cut": 3,
+    "late pushes": 5, "controller alone": 3, "short reigns": 3, "kill": 3, "controllers lose power": 2, "connections cut": 3,
     "orderly restart": 2, "slow link": 2, "follower freezes": 1, "long freeze": 1,
 }  # fmt: skip
 SILENCE = {"long freeze": 4, "broker silent": 4, "broker deaf": 2, "late lease": 4, "kill": 1, "slow link": 2}

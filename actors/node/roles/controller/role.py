@@ -357,7 +357,7 @@ class ControllerRole:
 
     def cannot_tell(self, broker: int) -> None:
         """`broker` wants to be told of metadata, and this controller tells nobody: the log says so once."""
-        if self.pusher is None and broker not in self._untold:
+        if self.active and self.pusher is None and broker not in self._untold:
             if len(self._untold) == UNTOLD_MAX:
                 self._untold.clear()
             self._untold.add(broker)
