@@ -173,10 +173,9 @@ def test_r291_61_only_the_active_controller_tells_and_the_next_one_tells_everyth
     assert {request.controller_epoch for _, request in later} == {lab.role.epoch}
 
 
-def test_r291_60_what_is_not_committed_is_not_told_nor_taken_back() -> None:
-    lab = Lab()
+def write_what_is_lost(lab: Lab, broker: str) -> Any:
+    """The active controller and the others hear nothing of each other, and it makes a topic; it."""
     active: Any = lab.cluster.active()
-    lab.world.run_for(500)
     for other in lab.cluster.controllers.values():
         if other is not active:
             lab.world.block(active.name, other.name)
@@ -184,15 +183,38 @@ def test_r291_60_what_is_not_committed_is_not_told_nor_taken_back() -> None:
     kind = message("CreateTopicsRequest")
     topic = kind.CreatableTopic(name="lost", num_partitions=1, replication_factor=2)
     asked = Client(lab.world, "other")
-    asked.ask("b1", "CreateTopics", 7, kind(topics=[topic], timeout_ms=500), lambda reply: None)
+    asked.ask(broker, "CreateTopics", 7, kind(topics=[topic], timeout_ms=500), lambda reply: None)
     lab.until(lambda: active.node.controller.image.topic("lost") >= 0, 1_000)
+    return active
+
+
+def told_topics(lab: Lab) -> set[str]:
+    return {topic.topic_name for *_, request in lab.pushed for topic in request.topic_states}
+
+
+def test_r291_60_what_is_not_committed_is_not_told_nor_taken_back() -> None:
+    lab = Lab()
+    lab.create("t")
+    active = write_what_is_lost(lab, "b1")
     lab.until(lambda: not active.node.controller.active, 10_000)
-    lab.world.run_for(100)
-    before = [request for *_, request in lab.pushed]
+    assert told_topics(lab) == {"t"}
+
+
+def test_r291_60_who_comes_first_is_not_told_of_it_either() -> None:
+    lab = Lab((1,), start=False)
+    for process in (*lab.cluster.controllers.values(), lab.cluster.brokers[2], lab.cluster.brokers[3]):
+        process.start()
+    lab.until(lambda: lab.cluster.active() is not None and len(lab.role.image.brokers()) == 2)
+    lab.until(lambda: "PLAINTEXT" in lab.cluster.brokers[2].listening and "PLAINTEXT" in lab.cluster.brokers[3].listening)
+    lab.create("t", factor=2, broker="b2")
+    active = write_what_is_lost(lab, "b2")
+    lab.cluster.brokers[1].start()
+    lab.until(lambda: 1 in active.node.controller.soft.legacy, 1_000)
+    lab.until(lambda: not active.node.controller.active, 10_000)
     lab.world.heal()
-    assert before and not any(
-        topic.topic_name == "lost" for request in before for topic in request.topic_states
-    )
+    assert "lost" not in told_topics(lab)
+    lab.until(lambda: lab.cluster.ready() and lab.agree(), 60_000)
+    assert told_topics(lab) == {"t"}
 
 
 def test_r291_36_66_one_request_is_in_flight_and_it_is_sent_again_until_it_is_answered() -> None:
