@@ -497,7 +497,9 @@ def _is_pusher(roles: Sequence[str], values: Mapping[str, Any]) -> bool:
 
 def _told_inter_broker(values: Mapping[str, Any]) -> str:
     """What brokers call their inter-broker listener, as far as a node knows that has none itself."""
-    return str(values.get("inter.broker.listener.name") or values.get("security.inter.broker.protocol") or "PLAINTEXT").upper()
+    return str(
+        values.get("inter.broker.listener.name") or values.get("security.inter.broker.protocol") or "PLAINTEXT"
+    ).upper()
 
 
 def _check_pushed(
@@ -510,16 +512,22 @@ def _check_pushed(
     credentials."""
     setting = f"{SOURCE}=push"
     if "controller" in roles:
-        raise ConfigError(f"{setting} and process.roles=broker,controller: a controller has the metadata log: write log.")
+        raise ConfigError(
+            f"{setting} and process.roles=broker,controller: a controller has the metadata log: write log."
+        )
     if all(listener.kind == "client" for listener in listeners):
         raise ConfigError(
-            f"{setting} needs a listener that is open while the broker is fenced: name one in control.plane.listener.name, or "
-            f"a separate one in inter.broker.listener.name."
+            f"{setting} needs a listener that is open while the broker is fenced: name one in control.plane.listener.name, "
+            f"or a separate one in inter.broker.listener.name."
         )
     if values.get("authorizer.class.name"):
-        raise ConfigError(f"{setting} and authorizer.class.name: access rules are not pushed: write log, or leave it out.")
+        raise ConfigError(
+            f"{setting} and authorizer.class.name: access rules are not pushed: write log, or leave it out."
+        )
     if any("SCRAM" in text for name, text in given.items() if name.endswith("sasl.enabled.mechanisms")):
-        raise ConfigError(f"{setting} and SCRAM: credentials are not pushed: write log, or let clients log in otherwise.")
+        raise ConfigError(
+            f"{setting} and SCRAM: credentials are not pushed: write log, or let clients log in otherwise."
+        )
 
 
 def _security(
@@ -653,8 +661,8 @@ def _inter_broker(
 def _check_plane_is_not_controllers(name: str, controller_names: Sequence[str]) -> None:
     if name in controller_names:
         raise ConfigError(
-            f"control.plane.listener.name={name} and controller.listeners={','.join(controller_names)} share a listener: one "
-            f"is a broker's, the other a controller's; write two names."
+            f"control.plane.listener.name={name} and controller.listeners={','.join(controller_names)} share a listener: "
+            f"one is a broker's, the other a controller's; write two names."
         )
 
 

@@ -1,7 +1,7 @@
 """ControlledShutdown (7): a broker that is told of metadata asks whether it may stop (KIP-291, R291-72).
 
-Brokers of Apache Kafka ask so in ZooKeeper mode; those of rayft ask by a heartbeat, whether they pull or not. The answer names
-the partitions that the broker leads still; when it names none the broker may stop.
+Brokers of Apache Kafka ask so in ZooKeeper mode; those of rayft ask by a heartbeat, whether they pull or not. The answer
+names the partitions that the broker leads still; when it names none the broker may stop.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ def moved_key(broker: int) -> tuple[str, int]:
 
 
 def controlled_shutdown(state: State, request: Any, now: Now, random: Random) -> Result:
-    """ControlledShutdownRequest. Others become leaders in slices, as in a shutdown that was asked for by a heartbeat; the answer
-    waits until that is done. Errors: 77; 102 for a broker that is not registered."""
+    """ControlledShutdownRequest. Others become leaders in slices, as in a shutdown that was asked for by a heartbeat; the
+    answer waits until that is done. Errors: 77; 102 for a broker that is not registered."""
     kind = message("ControlledShutdownResponse")
     soft, image, broker = state.soft, state.image, request.broker_id
     if broker not in soft.leases:
@@ -31,7 +31,9 @@ def controlled_shutdown(state: State, request: Any, now: Now, random: Random) ->
         soft.stopping[broker] = Shutdown(now.mono_ms)
         soft.changed()
     left = [
-        kind.RemainingPartition(topic_name=image.topic_name(image.topic_of(int(row))), partition_index=image.number(int(row)))
+        kind.RemainingPartition(
+            topic_name=image.topic_name(image.topic_of(int(row))), partition_index=image.number(int(row))
+        )
         for row in image.rows_led_by(broker).data
     ]
     reply = kind(remaining_partitions=left)

@@ -107,7 +107,7 @@ def changes(image: Image, touched: Delta) -> Changes:
         found.gone[topic_id] = (name, frozenset(image.number(int(row)) for row in rows))
     else:
         for row in rows:
-            topic_id = image.topic_id(image.topic_of(int(row)))
+            topic_id = image.topic_id(image.topic_of(int(row))) or b""
             found.topics.setdefault(topic_id, set()).add(image.number(int(row)))
     for kind, name in touched.configs:
         if kind == BROKER_RESOURCE:
@@ -249,7 +249,8 @@ class Outbox:
                     controller_host=sender.host,
                     controller_port=sender.port,
                     features=[
-                        kind.FinalizedFeature(name=name, level=level) for name, level in sorted(image.features().items())
+                        kind.FinalizedFeature(name=name, level=level)
+                        for name, level in sorted(image.features().items())
                     ],
                     broker_settings=_broker_settings(image, kind),
                     controller_epoch=sender.epoch,

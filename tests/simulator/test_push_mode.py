@@ -24,7 +24,9 @@ INTERNAL_PORT = 9098
 class Lab:
     """A cluster, and every request that controllers push."""
 
-    def __init__(self, pushed: tuple[int, ...] = (1, 2), *, seed: int = 1, start: bool = True, controllers: int = 3) -> None:
+    def __init__(
+        self, pushed: tuple[int, ...] = (1, 2), *, seed: int = 1, start: bool = True, controllers: int = 3
+    ) -> None:
         self.world = World(seed, keep_log=True)
         self.cluster = Cluster(self.world, controllers, 3, pushed=pushed)
         self.pushed: list[tuple[str, str, str, int, Any]] = []
@@ -41,7 +43,7 @@ class Lab:
     def _sent(self, link: Any, sender: Any, frame: memoryview) -> None:
         other = link.other(sender)
         if link.conns[sender.name] >= 0:
-            if (other.name, sender.name) in self.open and self.open[other.name, sender.name]:
+            if self.open.get(other.name, sender.name):
                 self.open[other.name, sender.name] -= 1
             return
         name = NAMES.get(int.from_bytes(frame[:2], "big"))
@@ -74,9 +76,7 @@ class Lab:
         for process in self.cluster.brokers.values():
             if process.alive:
                 node: Any = process.node
-                acts = {
-                    (one.topic_id, one.number): (one.leader, one.leader_epoch) for one in node.broker.replicas
-                }
+                acts = {(one.topic_id, one.number): (one.leader, one.leader_epoch) for one in node.broker.replicas}
                 mine = {key: state[:2] for key, state in wanted.items() if node.config.broker_id in state[3]}
                 if known(node.broker.cache.image) != wanted or acts != mine:
                     return False
@@ -131,7 +131,7 @@ def test_r291_62_a_broker_is_registered_only_when_it_has_answered_everything_and
     seen: list[tuple[str, int]] = []
 
     def registered(process: Any) -> None:
-        for name, broker, _, _, request in lab.pushed[len(seen) :]:
+        for _, broker, _, _, request in lab.pushed[len(seen) :]:
             seen.append((broker, request.broker_epoch))
         active = lab.cluster.active()
         if active is not None and active.node is not None:
@@ -205,7 +205,9 @@ def test_r291_60_who_comes_first_is_not_told_of_it_either() -> None:
     for process in (*lab.cluster.controllers.values(), lab.cluster.brokers[2], lab.cluster.brokers[3]):
         process.start()
     lab.until(lambda: lab.cluster.active() is not None and len(lab.role.image.brokers()) == 2)
-    lab.until(lambda: "PLAINTEXT" in lab.cluster.brokers[2].listening and "PLAINTEXT" in lab.cluster.brokers[3].listening)
+    lab.until(
+        lambda: "PLAINTEXT" in lab.cluster.brokers[2].listening and "PLAINTEXT" in lab.cluster.brokers[3].listening
+    )
     lab.create("t", factor=2, broker="b2")
     active = write_what_is_lost(lab, "b2")
     lab.cluster.brokers[1].start()
@@ -356,9 +358,13 @@ def test_r291_74_an_upgraded_broker_pulls_and_is_told_nothing_from_before_it_ser
     lab.restart("b2", **{"rayft.metadata.source": "log"})
     heard: list[int] = []
     lab.world.asked.append(
-        lambda link, process, frame: heard.append(lab.world.time_us)
-        if process is lab.cluster.active() and int.from_bytes(frame[:2], "big") == 50 and link.other(process).name == "b2"
-        else None
+        lambda link, process, frame: (
+            heard.append(lab.world.time_us)
+            if process is lab.cluster.active()
+            and int.from_bytes(frame[:2], "big") == 50
+            and link.other(process).name == "b2"
+            else None
+        )
     )
     lab.until(lambda: bool(heard) and lab.cluster.ready() and lab.agree(), 60_000)
     first = heard[0]
@@ -441,7 +447,7 @@ def _without(given: Any) -> dict[str, str]:
 
 
 def test_r291_26_39_40_round_one_the_endpoint_is_there_and_nothing_is_sent_to_it() -> None:
-    """Round 1: brokers have the endpoint, and nobody's setting names it: what is pushed takes the listener between brokers."""
+    """Round 1: brokers have the endpoint, and nobody's setting names it: what is pushed takes the one between brokers."""
     lab = rolled(plane=True, setting=False, controllers=False)
     lab.until(lab.cluster.ready, 60_000)
     lab.create("t")
@@ -468,7 +474,10 @@ def test_r291_41_42_round_two_takes_the_new_endpoint_node_by_node_without_an_out
         lab.until(lambda: lab.cluster.ready() and lab.agree(), 60_000)
         lab.write_everywhere("t")
     knows = {process.name for process in lab.cluster.controllers.values()}
-    assert {(listener, name in knows) for name, _, listener, us, _ in lab.pushed if us > 0} >= {("INTERNAL", True), ("CP", True)}
+    assert {(listener, name in knows) for name, _, listener, us, _ in lab.pushed if us > 0} >= {
+        ("INTERNAL", True),
+        ("CP", True),
+    }
     lab.pushed.clear()
     lab.create("last")
     lab.until(lab.agree)
@@ -494,7 +503,9 @@ def test_a_frozen_controller_that_is_deposed_tells_nothing_when_it_goes_on(seed:
     lab.until(lab.agree)
     old: Any = lab.cluster.active()
     old.freeze()
-    lab.until(lambda: any(one.node.controller.active for one in lab.cluster.controllers.values() if one is not old), 60_000)  # type: ignore[union-attr]
+    lab.until(
+        lambda: any(one.node.controller.active for one in lab.cluster.controllers.values() if one is not old), 60_000
+    )  # type: ignore[union-attr]
     new = next(one for one in lab.cluster.controllers.values() if one is not old and one.node.controller.active)  # type: ignore[union-attr]
     lab.until(lambda: {broker for name, broker, *_ in lab.pushed if name == new.name} == {"b1", "b2", "b3"}, 60_000)
     lab.pushed.clear()

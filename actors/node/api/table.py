@@ -49,8 +49,8 @@ def rpc(
     pushed: bool = False,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
-    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that
-    brokers pass on. `pushed`: it is served only where controllers push metadata. Registering a place twice is a mistake in the source: ValueError."""
+    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on. `pushed`:
+    it is served only where controllers push metadata. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
         on_controllers = enveloped or tuple(listeners) == (Listener.CONTROLLER,)

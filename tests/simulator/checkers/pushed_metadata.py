@@ -47,7 +47,13 @@ class PushedMetadata:
         """A batch is committed."""
         for key, row in partitions(image):
             self._committed.setdefault(key, set()).add(
-                (image.leader(row), image.leader_epoch(row), image.partition_epoch(row), image.isr(row), image.replicas(row))
+                (
+                    image.leader(row),
+                    image.leader_epoch(row),
+                    image.partition_epoch(row),
+                    image.isr(row),
+                    image.replicas(row),
+                )
             )
 
     def sent(self, link: Any, sender: Any, frame: memoryview) -> None:
@@ -94,7 +100,9 @@ class PushedMetadata:
         place = sender.name, sender.life, broker.name
         before = self._in_flight.get(place)
         if before is not None and before[0] is link and link.open:
-            raise Violation(self.name, f"{sender.name} sends {broker.name} {name} and has had no answer to a request before")
+            raise Violation(
+                self.name, f"{sender.name} sends {broker.name} {name} and has had no answer to a request before"
+            )
         self._in_flight[place] = link, call
         self._asked[call] = name, request
         if name == "StopReplica":
@@ -140,7 +148,9 @@ class PushedMetadata:
         self._obeyed[broker] = request.controller_epoch
         if name == "UpdateMetadata":
             self._told.setdefault(broker, set()).update(
-                _named(topic, state, state.zk_version) for topic in request.topic_states for state in topic.partition_states
+                _named(topic, state, state.zk_version)
+                for topic in request.topic_states
+                for state in topic.partition_states
             )
 
 

@@ -127,5 +127,3 @@ def everything_does_not_end_what_it_leaves_out() -> Sequence[Patch]:
         instead(PushedMetadata, "_follow_everything", keeps),
         instead(MetadataApplier, "set_aside", lambda self, partition: None),
     ]
-
-

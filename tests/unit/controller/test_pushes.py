@@ -117,7 +117,12 @@ def test_r291_61_each_request_says_who_tells_and_in_which_epoch() -> None:
     found += cluster.requests()
     assert {one.name for one in found} == {"UpdateMetadata", "LeaderAndIsr", "StopReplica"}
     for _, _, body in found:
-        assert (body.controller_id, body.controller_epoch, body.is_k_raft_controller, body.broker_epoch) == (1001, 7, True, 11)
+        assert (body.controller_id, body.controller_epoch, body.is_k_raft_controller, body.broker_epoch) == (
+            1001,
+            7,
+            True,
+            11,
+        )
 
 
 def test_r291_64_update_metadata_comes_before_leader_and_isr_and_stop_replica_last() -> None:
@@ -134,7 +139,10 @@ def test_r291_64_a_name_in_use_again_is_stopped_before_it_begins_again() -> None
     cluster.topic("a", C, [[1, 2]])
     metadata, stop, replicas = cluster.requests()
     assert [one.name for one in (metadata, stop, replicas)] == ["UpdateMetadata", "StopReplica", "LeaderAndIsr"]
-    assert [(one.topic_id, one.partition_states[0].leader) for one in metadata.body.topic_states] == [(A, DELETED), (C, 1)]
+    assert [(one.topic_id, one.partition_states[0].leader) for one in metadata.body.topic_states] == [
+        (A, DELETED),
+        (C, 1),
+    ]
     assert replicas.body.topic_states[0].topic_id == C
 
 
@@ -152,7 +160,9 @@ def test_r291_65_who_leaves_an_assignment_and_who_has_a_deleted_topic_stops() ->
     metadata, stop = cluster.requests()
     assert stop.name == "StopReplica"
     found = {
-        topic.topic_name: [(one.partition_index, one.leader_epoch, one.delete_partition) for one in topic.partition_states]
+        topic.topic_name: [
+            (one.partition_index, one.leader_epoch, one.delete_partition) for one in topic.partition_states
+        ]
         for topic in stop.body.topic_states
     }
     assert found == {"a": [(0, 4, True)], "b": [(0, DELETED, True)]}

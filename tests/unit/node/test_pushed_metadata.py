@@ -19,7 +19,7 @@ EPOCH = 5
 INTERNAL = "INTERNAL"
 PUSHED = {
     **is_pushed(1),
-    "listeners": f"PLAINTEXT://b1:9000,INTERNAL://b1:9001,CP://b1:9099",
+    "listeners": "PLAINTEXT://b1:9000,INTERNAL://b1:9001,CP://b1:9099",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CP:PLAINTEXT",
     "inter.broker.listener.name": INTERNAL,
 }
@@ -218,7 +218,12 @@ LEADER_AND_ISR = [
     ("equal, higher version", state(epoch=3, version=4), 0, 4),
     ("equal, equal version", state(epoch=3, leader=2), 0, 3),
     ("lower leader epoch", state(epoch=2, version=9), ErrorCode.STALE_CONTROLLER_EPOCH, 3),
-    ("not a replica here", state(epoch=4, leader=2, replicas=(2, 3), isr=(2, 3)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 3),
+    (
+        "not a replica here",
+        state(epoch=4, leader=2, replicas=(2, 3), isr=(2, 3)),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        3,
+    ),
     ("the name is another topic's", state(epoch=4, topic_id=B), ErrorCode.INCONSISTENT_TOPIC_ID, 3),
     ("half newer", state(epoch=4, version=3), ErrorCode.INVALID_REQUEST, 3),
     ("no partition", state(number=-1, epoch=4), ErrorCode.INVALID_REQUEST, 3),
@@ -227,7 +232,9 @@ LEADER_AND_ISR = [
 ]
 
 
-@pytest.mark.parametrize(("pushed", "code", "version"), [row[1:] for row in LEADER_AND_ISR], ids=[row[0] for row in LEADER_AND_ISR])
+@pytest.mark.parametrize(
+    ("pushed", "code", "version"), [row[1:] for row in LEADER_AND_ISR], ids=[row[0] for row in LEADER_AND_ISR]
+)
 def test_r291_69_leader_and_isr_by_partition(pushed: Any, code: int, version: int) -> None:
     lab = Told()
     lab.begin(state())
@@ -243,9 +250,7 @@ def test_r291_69_an_offline_replica_is_answered_with_a_storage_error() -> None:
     assert codes(lab.ask(STOP, stop(4))) == [ErrorCode.KAFKA_STORAGE_ERROR]
 
 
-@pytest.mark.parametrize(
-    ("epoch", "code"), [(-2, 0), (-1, 0), (3, 0), (4, 0), (2, ErrorCode.FENCED_LEADER_EPOCH)]
-)
+@pytest.mark.parametrize(("epoch", "code"), [(-2, 0), (-1, 0), (3, 0), (4, 0), (2, ErrorCode.FENCED_LEADER_EPOCH)])
 def test_r291_70_stop_replica_by_partition(epoch: int, code: int) -> None:
     lab = Told()
     lab.begin(state())

@@ -28,7 +28,7 @@ OURS_ONLY = {
     "ControlledShutdownRequest", "ControlledShutdownResponse", "LeaderAndIsrRequest", "LeaderAndIsrResponse",
     "StopReplicaRequest", "StopReplicaResponse", "UpdateMetadataRequest", "UpdateMetadataResponse",
 }  # fmt: skip
-"""Without a counterpart in kio, or with one that has another shape. What controllers push is compared in `test_pushed.py`."""
+"""Without a counterpart in kio, or with one that has another shape. For what controllers push see `test_pushed.py`."""
 
 
 @cache

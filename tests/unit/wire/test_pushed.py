@@ -1,4 +1,4 @@
-"""The requests of controllers that push metadata, as Apache Kafka 2.8.2 and 3.9.1 write them, in both directions (KIP-291)."""
+"""What controllers push, and its answers, as Apache Kafka 2.8.2 and 3.9.1 write them, in both directions (KIP-291)."""
 
 import base64
 import json
@@ -44,7 +44,10 @@ def test_every_version_that_a_release_speaks_is_there(folder: str) -> None:
     }
     for api, newest in NEWEST["kafka-3.9.1"].items():
         assert framing.rpc(api).versions == range(newest + 1)
-        assert requests(api).key == {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}[api]
+        assert (
+            requests(api).key
+            == {"LeaderAndIsr": 4, "StopReplica": 5, "UpdateMetadata": 6, "ControlledShutdown": 7}[api]
+        )
 
 
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines])

@@ -1,7 +1,7 @@
 """LeaderAndIsr (4): the active controller tells which part this broker has in which partition (KIP-291).
 
-Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the one
-between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
+Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
+one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
 `roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 42, 77; by partition 3, 11, 42, 56, 103.
 """
 

@@ -240,9 +240,7 @@ class PushedMetadata:
     def _is_half_newer(self, told: Told) -> bool:
         known, now = told.known, told.assignment
         return (
-            known is not None
-            and now.leader_epoch > known.leader_epoch
-            and now.partition_epoch <= known.partition_epoch
+            known is not None and now.leader_epoch > known.leader_epoch and now.partition_epoch <= known.partition_epoch
         )
 
     def _is_elsewhere(self, told: Told) -> bool:
@@ -281,6 +279,7 @@ class PushedMetadata:
             return ErrorCode.NONE
         key = (partition.topic_id, number)
         known = self._told[key].assignment
+        assert known is not None, "what is told of a replica here is an assignment"
         if epoch not in (DELETED, UNKNOWN_EPOCH) and epoch < known.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if delete:
@@ -400,9 +399,7 @@ def _brokers(image: Image, request: Any, touched: _Touched) -> Iterator[Op]:
             yield BrokerUnregistered(broker.id, broker.epoch)
 
 
-def _settings(
-    image: Image, kind: int, name: str, told: dict[str, str], touched: _Touched
-) -> Iterator[Op]:
+def _settings(image: Image, kind: int, name: str, told: dict[str, str], touched: _Touched) -> Iterator[Op]:
     known = dict(image.config(kind, name))
     if known != told:
         touched.configs.append((kind, name))

@@ -172,7 +172,9 @@ class Pusher:
     def _forget_silent(self, legacy: dict[int, Legacy]) -> None:
         soft, now_ms = self._role.soft, self._runtime.now.mono_ms
         lease_ms = self._role.options.lease_ms(self._role.committed_level)
-        for id in [id for id, process in legacy.items() if now_ms - process.heard_ms > lease_ms and id not in soft.leases]:
+        for id in [
+            id for id, process in legacy.items() if now_ms - process.heard_ms > lease_ms and id not in soft.leases
+        ]:
             del legacy[id]
 
     def _follow(self, image: Image, id: int, process: Legacy) -> Outbox:

@@ -362,8 +362,8 @@ class ControllerRole:
                 self._untold.clear()
             self._untold.add(broker)
             self._runtime.log.error(
-                f"broker {broker} is refused: it has rayft.metadata.source=push, and rayft.metadata.push.enable is not true on "
-                f"this controller"
+                f"broker {broker} is refused: it has rayft.metadata.source=push, and rayft.metadata.push.enable is not true "
+                f"on this controller"
             )
 
     def _send_away(self) -> None:
