@@ -172,9 +172,10 @@ class Shape(NamedTuple):
 
 
 def shape(seed: int) -> Shape:
-    """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules."""
+    """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules; in
+    some brokers are told of metadata."""
     found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
-    return with_access_rules(found, seed)
+    return with_push(with_access_rules(found, seed), seed)
 
 
 def plain(seed: int) -> Shape:
@@ -242,6 +243,16 @@ def with_racks(found: Shape, seed: int) -> Shape:
 def with_access_rules(found: Shape, seed: int) -> Shape:
     """An authorizer in a third of the worlds."""
     return found._replace(guarded=not random.Random(f"{seed}-access rules").randrange(3))
+
+
+def with_push(found: Shape, seed: int) -> Shape:
+    """Brokers that do not pull the metadata log, some or all, in a fifth of the worlds without access rules, which are not
+    pushed."""
+    choose = random.Random(f"{seed}-pushed")
+    if found.guarded or choose.randrange(5):
+        return found
+    count = choose.choice((1, 2, found.brokers))
+    return found._replace(pushed=tuple(sorted(choose.sample(range(1, found.brokers + 1), count))))
 
 
 def compacted_topic(
