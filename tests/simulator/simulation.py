@@ -248,7 +248,7 @@ def with_access_rules(found: Shape, seed: int) -> Shape:
 def with_push(found: Shape, seed: int) -> Shape:
     """Brokers that do not pull the metadata log, some or all, in a fifth of the worlds without access rules, which are not
     pushed."""
-    choose = random.Random(f"{seed}-pushed")
+    choose = random.Random(f"{seed}-legacy")
     if found.guarded or choose.randrange(5):
         return found
     count = choose.choice((1, 2, found.brokers))
