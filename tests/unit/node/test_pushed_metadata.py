@@ -1,5 +1,6 @@
 """A broker with rayft.metadata.source=push: which pushed request it obeys, and what becomes of its replicas (KIP-291)."""
 
+import random
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from actors.wire.messages import message
 from fastpath.records.batch import Builder
 from tests.simulator.cluster import is_pushed
 from tests.unit.node.test_lanes import CONTROL, SETTINGS, Lab, topics, versions
+from tests.unit.wire.generator import random_message
 
 A, B = b"A" * 16, b"B" * 16
 EPOCH = 5
@@ -353,3 +355,31 @@ def test_settings_of_topics_and_brokers_come_with_update_metadata() -> None:
     assert lab.partition().settings.min_insync_replicas == 3, "the topic has no setting of its own any more"
     registered = lab.node.broker.cache.image.broker(2)
     assert registered.endpoints == (EndPoint("PLAINTEXT", "b2", 9000),) and registered.epoch == 2
+
+
+@pytest.mark.parametrize("name", [UPDATE, REPLICAS, STOP])
+def test_whatever_is_pushed_the_broker_answers_and_goes_on(name: str) -> None:
+    """Random messages, and messages in which one field is out of place."""
+    lab = Told()
+    lab.begin(state())
+    rng = random.Random(name)
+    for number in range(300):
+        body = random_message(message(f"{name}Request"), VERSIONS[name], rng)
+        body.controller_epoch, body.broker_epoch = EPOCH, -1
+        for topic in body.topic_states:
+            topic.topic_name = rng.choice(("a", "b", topic.topic_name))
+            if name != STOP:
+                topic.topic_id = rng.choice((A, B, topic.topic_id))
+            for one in topic.partition_states:
+                one.partition_index = rng.choice((0, 1, one.partition_index))
+                one.leader_epoch = rng.choice((3, 4, 3 + number, one.leader_epoch))
+                if name == REPLICAS:
+                    one.partition_epoch = rng.choice((3, 4, 3 + number, one.partition_epoch))
+                    one.replicas, one.leader = rng.choice(((one.replicas, one.leader), ([1, 2], 1), ([2, 1], 2)))
+                    one.isr = rng.choice((one.isr, [1, 2], [2]))
+        if name != STOP:
+            body.type = rng.choice((FULL, INCREMENTAL, INCREMENTAL))
+        lab.ask(name, body)
+    assert not [line for line in lab.world.lines if "failed inside the node" in line]
+    lab.node.broker.cache.image.check()
+    assert codes(lab.begin(state(epoch=100_000))) == [0] and lab.partition().leader_epoch == 100_000

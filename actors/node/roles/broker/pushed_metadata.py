@@ -46,6 +46,8 @@ from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
 FULL = 2
+OFFSET_MAX = 1 << 62
+"""Beyond any log: the image counts on from there."""
 DELETED, UNKNOWN_EPOCH = -2, -1
 """Leader epochs of StopReplica that are no epochs."""
 
@@ -110,6 +112,8 @@ class PushedMetadata:
         code = self.refused(request)
         if code is not None:
             return code
+        if request.metadata_offset > OFFSET_MAX:
+            return ErrorCode.INVALID_REQUEST
         if request.type == FULL:
             if self._coming is None:
                 self._coming = Image()
