@@ -2,12 +2,12 @@
 
 `python -m bench.overload [--moves 60] [--connections 100] [--bytes 1000000] [--out FILE.json]`
 
-A controller and two brokers. The leadership of partitions moves from one broker to the other and back, by ElectLeaders at the
-idle one. What is measured is the time from the commit at the controller until the loaded broker has taken the change over; both
-note it by the machine's monotonic clock. Meanwhile --connections clients send it Produce requests of --bytes bytes, each with
-the next requests behind it, so that its queue of data requests is full. This is done four times: with metadata that is pulled
-and pushed, each with the control plane's lane and without it. Without: what is pushed takes the listener between brokers, and
-the answers of controllers wait in the lane of data. Beside the JSON stands a chart (FILE.svg).
+A controller and two brokers. The leadership of partitions moves from one broker to the other and back, by ElectLeaders at
+the idle one. What is measured is the time from the commit at the controller until the loaded broker has taken the change
+over; both note it by the machine's monotonic clock. Meanwhile --connections clients send it Produce requests of --bytes
+bytes, each with the next requests behind it, so that its queue of data requests is full. This is done four times: with
+metadata that is pulled and pushed, each with the control plane's lane and without it. Without: what is pushed takes the
+listener between brokers, and the answers of controllers wait in the lane of data. Beside the JSON stands a chart (FILE.svg).
 
 Own commands, which the bench starts by itself: `node` runs a node that notes times, `load` is the clients.
 """

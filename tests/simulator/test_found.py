@@ -40,6 +40,8 @@ FOUND = [
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),
+    ("pushed_metadata", "pushed", 1010),
+    ("pushed_metadata", "pushed", 1031),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -272,11 +272,13 @@ class Channels:
         is not redialled: that would go round as fast as the network does."""
         self._watchers[purpose] = lost
 
-    def drop(self, purpose: Hashable) -> None:
-        """Close a channel; what is in flight fails with `lost`."""
+    def drop(self, purpose: Hashable, *, unsent: bool = False) -> None:
+        """Close a channel; what is in flight fails with `lost`. `unsent`: what this turn was about to send does not leave."""
         channel = self._by_purpose.pop(purpose, None)
         self._watchers.pop(purpose, None)
         if channel is not None and channel.conn:
+            if unsent:
+                self.sends = [one for one in self.sends if one[0] != channel.conn]
             self.closes.append(channel.conn)
             self._down(channel, ChannelError("lost", f"the connection to {channel.address} was dropped"))
 

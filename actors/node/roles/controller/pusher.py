@@ -195,7 +195,7 @@ class Pusher:
         if outbox is not None:
             self._paused.discard(outbox)
             self._unreachable.discard(outbox)
-            self._channels.drop(("push", id))
+            self._channels.drop(("push", id), unsent=True)
 
     # ---- what is sent
 
