@@ -284,6 +284,9 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
             return Result((), _reply(state, UNKNOWN, code=code))
         if claim.holder:
             leases.revoke(state.soft, claim.request.broker_id, f"refused: {code.name}")
+        if claim.first and claim.request.legacy and not code:
+            # It cannot know anything before it is told, at any level: its first phase goes on.
+            return Result((), _reply(state, INITIAL))
         if claim.first:
             policy = POLICIES[state.level]
             return Result((), _reply(state, policy.refused_state, code=code, epoch=policy.refused_epoch))

@@ -42,6 +42,7 @@ FOUND = [
     ("restarts_succeed", "voters", 200059),
     ("pushed_metadata", "pushed", 1010),
     ("pushed_metadata", "pushed", 1031),
+    ("liveness", "pushed", 1063),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -24,11 +24,9 @@ INTERNAL_PORT = 9098
 class Lab:
     """A cluster, and every request that controllers push."""
 
-    def __init__(
-        self, pushed: tuple[int, ...] = (1, 2), *, seed: int = 1, start: bool = True, controllers: int = 3
-    ) -> None:
+    def __init__(self, pushed: tuple[int, ...] = (1, 2), *, seed: int = 1, start: bool = True, level: int = 2) -> None:
         self.world = World(seed, keep_log=True)
-        self.cluster = Cluster(self.world, controllers, 3, pushed=pushed)
+        self.cluster = Cluster(self.world, 3, 3, level, pushed=pushed)
         self.pushed: list[tuple[str, str, str, int, Any]] = []
         """(controller, broker, listener, microsecond, request)"""
         self.open: dict[tuple[str, str], int] = {}
@@ -43,8 +41,9 @@ class Lab:
     def _sent(self, link: Any, sender: Any, frame: memoryview) -> None:
         other = link.other(sender)
         if link.conns[sender.name] >= 0:
-            if self.open.get(other.name, sender.name):
-                self.open[other.name, sender.name] -= 1
+            pair = other.name, sender.name
+            if self.open.get(pair, 0):
+                self.open[pair] -= 1
             return
         name = NAMES.get(int.from_bytes(frame[:2], "big"))
         if name is not None and sender.name in self.world.processes:
@@ -149,6 +148,20 @@ def test_r291_62_a_broker_is_registered_only_when_it_has_answered_everything_and
     lab.cluster.brokers[2].start()
     lab.until(lab.cluster.ready)
     lab.until(lab.agree)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_r291_62_a_new_process_takes_the_id_over_at_either_level_before_the_lease_of_the_old_one_ends(level: int) -> None:
+    """It is refused until it is told everything, and stays in its first phase meanwhile."""
+    lab = Lab((1, 2, 3), level=level)
+    lab.create("t")
+    lab.until(lab.agree)
+    epoch = lab.role.image.broker(2).epoch
+    lab.role.broker_link_lost = lambda broker: None  # the controller does not notice that the process is gone
+    lab.cluster.brokers[2].crash()
+    lab.cluster.brokers[2].start()
+    lab.until(lambda: (found := lab.role.image.broker(2)) is not None and found.epoch != epoch, 5_000)
+    lab.until(lambda: lab.cluster.ready() and lab.agree())
 
 
 def test_r291_61_only_the_active_controller_tells_and_the_next_one_tells_everything() -> None:

@@ -273,7 +273,7 @@ class Channels:
         self._watchers[purpose] = lost
 
     def drop(self, purpose: Hashable, *, unsent: bool = False) -> None:
-        """Close a channel; what is in flight fails with `lost`. `unsent`: what this turn was about to send does not leave."""
+        """Close a channel; what is in flight fails with `lost`. `unsent`: what this turn is to send on it does not."""
         channel = self._by_purpose.pop(purpose, None)
         self._watchers.pop(purpose, None)
         if channel is not None and channel.conn:

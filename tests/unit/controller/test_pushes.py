@@ -1,13 +1,16 @@
 """What a broker that does not pull is told, and in which order (KIP-291, push mode): the outbox of one process."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from actors.controller import pushes
+from actors.controller.changes import next_epochs
 from actors.controller.pushes import DELETED, KAFKA_2_8, Outbox, Request, Sender, changes, dialled
 from actors.controller.state import METADATA_FORMAT
+from actors.metadata.families import RELEASED
 from actors.metadata.image import Image
 from actors.metadata.ops import (
     BrokerGone,
@@ -271,3 +274,13 @@ def test_r291_25_27_the_endpoint_is_that_of_the_controllers_own_setting_and_no_o
     own: Any = [EndPoint("INTERNAL", "b", 9092), EndPoint("CONTROLLER", "broker1.example.com", 9091)]
     assert dialled(own, "CONTROLLER") == EndPoint("CONTROLLER", "broker1.example.com", 9091)
     assert dialled(own, "CP") is None
+
+
+@pytest.mark.parametrize(("told", "epochs"), [(False, (4, 10)), (True, (5, 10))])
+def test_where_brokers_are_told_each_change_is_a_new_leader_epoch(told: bool, epochs: tuple[int, int]) -> None:
+    """Also in the family of metadata in which the two epochs are two numbers."""
+    image = Image()
+    image.replay(0, TopicSet("a", A))
+    image.replay(1, PartitionsSet(A, [0], [[1, 2]], [[1, 2]], leader_epoch=[4], partition_epoch=[9]))
+    state: Any = SimpleNamespace(image=image, soft=SimpleNamespace(legacy={1: None} if told else {}), family=RELEASED)
+    assert next_epochs(state, image.partition(image.topic("a"), 0), leadership_moves=False) == epochs
