@@ -151,7 +151,9 @@ def test_r291_62_a_broker_is_registered_only_when_it_has_answered_everything_and
 
 
 @pytest.mark.parametrize("level", [1, 2])
-def test_r291_62_a_new_process_takes_the_id_over_at_either_level_before_the_lease_of_the_old_one_ends(level: int) -> None:
+def test_r291_62_a_new_process_takes_the_id_over_at_either_level_before_the_lease_of_the_old_one_ends(
+    level: int,
+) -> None:
     """It is refused until it is told everything, and stays in its first phase meanwhile."""
     lab = Lab((1, 2, 3), level=level)
     lab.create("t")
