@@ -40,9 +40,6 @@ FOUND = [
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),
-    ("pushed_metadata", "pushed", 1010),
-    ("pushed_metadata", "pushed", 1031),
-    ("liveness", "pushed", 1063),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

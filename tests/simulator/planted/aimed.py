@@ -131,20 +131,26 @@ class AimedFaults(RoughFaults):
         return True
 
     def late_pushes(self) -> bool:
-        """What the active controller sends to brokers arrives late. A broker dies, and then the controller freezes: the next
-        one tells of it before what this one has told arrives."""
+        """What the active controller sends to one broker that is told arrives late. It freezes while such a request is under
+        way: the next controller tells the broker everything before that request arrives."""
         active = self.cluster.active()
-        if active is None or active.frozen or not self._untouched():
+        told = [one for one in self.cluster.brokers.values() if one.config.is_pushed and one.alive]
+        if active is None or active.frozen or not told or not self._untouched():
             return False
-        brokers = list(self.cluster.brokers.values())
-        self._slow([(active.name, broker.name) for broker in brokers], self._between(3_000, 7_000) * 1000, 2_500)
-        self._kill(self._some(brokers), "before late pushes")
+        broker = self._some(told)
+        self._slow([(active.name, broker.name)], self._between(4_500, 7_500) * 1000, 2_000)
+        life, id = active.life, broker.config.broker_id
 
-        def freeze() -> None:
-            if active.alive and not active.frozen:
-                self._after(self._between(5_000, 9_000), self._freeze(active))
+        def look(left: int) -> None:
+            if active.life != life or active.node is None or active.frozen:
+                return
+            outbox = active.node.controller.pusher._outboxes.get(id)
+            if outbox is not None and outbox.in_flight is not None:
+                self._after(self._between(8_000, 11_000), self._freeze(active))
+            elif left:
+                self._after(5, lambda: look(left - 1))
 
-        self._after(self._between(500, 2_500), freeze)
+        look(400)
         return True
 
     def split_vote(self) -> bool:

@@ -60,6 +60,18 @@ def test_a_request_to_the_controller_that_leads_stays() -> None:
     assert len(net.answers) == 2  # the fetch from a broker is none of it
 
 
+def test_r291_61_of_a_channel_that_is_dropped_what_this_turn_was_to_send_does_not_leave() -> None:
+    net = Net()
+    update = message("UpdateMetadataRequest")()
+    for broker in (1, 2):
+        net.channels.peer(("push", broker), (f"b{broker}", 1), "UpdateMetadata", update, net.answers.append)
+        net.channels.connected(net.channels.dials[-1].conn)
+    first, second = (dial.conn for dial in net.channels.dials)
+    net.channels.drop(("push", 1), unsent=True)
+    assert [conn for conn, _ in net.channels.sends] == [second] and net.channels.closes == [first]
+    assert [answer.reason for answer in net.answers] == ["lost"]
+
+
 class Link:
     """Channels and a clock; what was lost, and what was answered."""
 
