@@ -58,6 +58,7 @@ ALIASES = {
 }
 """Released name -> name of the drafts; and a name of before -> the present one."""
 
+SOURCE, PUSH = "rayft.metadata.source", "rayft.metadata.push.enable"
 ROLES = ("broker", "controller")
 LEGAL_ROLES = "process.roles=broker, process.roles=controller or process.roles=broker,controller"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -141,6 +142,8 @@ class NodeConfig:
     them too, if given."""
     inter_broker_listener: str
     control_plane_listener: str | None
+    push_listener: str
+    """For controllers: the listener of brokers at which they are told of metadata (R291-25, R291-26)."""
     security: Mapping[str, ListenerSecurity]
     """How peers of a listener say who they are, by listener name; those of other nodes that this node dials among them."""
     controller_connect: tuple[tuple[int | None, str, int], ...]
@@ -156,6 +159,16 @@ class NodeConfig:
     def node_id(self) -> int:
         """The id for logs and client quotas: the broker's, else the controller's."""
         return self.broker_id if self.broker_id >= 0 else self.controller_id
+
+    @property
+    def is_pushed(self) -> bool:
+        """A broker that does not pull the metadata log, and waits to be told."""
+        return "broker" in self.roles and self.value(SOURCE) == "push"
+
+    @property
+    def pushes(self) -> bool:
+        """A controller that tells such brokers."""
+        return "controller" in self.roles and bool(self.value(PUSH))
 
     @property
     def controller_endpoints(self) -> tuple[ListenerConfig, ...]:
@@ -288,8 +301,11 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
     connect = _controllers(values)
     log_dirs = tuple(dict.fromkeys(path for path in values.get("log.dirs") or values.get("log.dir") or () if path))
     log_dirs = log_dirs or BROKER_CONFIGS["log.dir"].default
-    if control_plane:
+    if "broker" in roles and values.get(SOURCE) == "push":
+        _check_pushed(roles, values, canonical, listeners)
+    elif control_plane and "broker" in roles:
         notices.append(f"control.plane.listener.name={control_plane}: serves probes only; brokers pull their metadata.")
+    push_listener = control_plane or inter_broker or _told_inter_broker(values)
     return NodeConfig(
         roles=frozenset(roles),
         broker_id=broker_id,
@@ -299,7 +315,10 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
         controller_listener_names=names,
         inter_broker_listener=inter_broker,
         control_plane_listener=control_plane,
-        security=_security(canonical, values, listeners, inter_broker, names),
+        push_listener=push_listener,
+        security=_security(
+            canonical, values, listeners, inter_broker, names, push_listener if _is_pusher(roles, values) else None
+        ),
         controller_connect=connect,
         log_dirs=log_dirs,
         metadata_log_dir=values.get("metadata.log.dir") or log_dirs[0],
@@ -442,7 +461,9 @@ def _listeners(
     advertised = _endpoints("advertised.listeners", given, protocols) if given else bind
     inter_broker = _inter_broker(roles, values, bind, controller_names) if "broker" in roles else ""
     control = (values.get("control.plane.listener.name") or "").upper() or None
-    if control:
+    if control and "broker" not in roles and _is_pusher(roles, values):
+        _check_plane_is_not_controllers(control, controller_names)
+    elif control:
         _check_control_plane(roles, control, bind, advertised, protocols, inter_broker, controller_names)
     data = [x for x in bind if x.name not in controller_names and x.name != control]
     if "broker" in roles and not data:
@@ -470,22 +491,65 @@ def _listeners(
     )
 
 
+def _is_pusher(roles: Sequence[str], values: Mapping[str, Any]) -> bool:
+    return "controller" in roles and bool(values.get(PUSH))
+
+
+def _told_inter_broker(values: Mapping[str, Any]) -> str:
+    """What brokers call their inter-broker listener, as far as a node knows that has none itself."""
+    return str(
+        values.get("inter.broker.listener.name") or values.get("security.inter.broker.protocol") or "PLAINTEXT"
+    ).upper()
+
+
+def _check_pushed(
+    roles: Sequence[str],
+    values: Mapping[str, Any],
+    given: Mapping[str, str],
+    listeners: Sequence[ListenerConfig],
+) -> None:
+    """Whether a broker can do with what controllers push: they are heard while it is fenced, and know neither rules nor
+    credentials."""
+    setting = f"{SOURCE}=push"
+    if "controller" in roles:
+        raise ConfigError(
+            f"{setting} and process.roles=broker,controller: a controller has the metadata log: write log."
+        )
+    if all(listener.kind == "client" for listener in listeners):
+        raise ConfigError(
+            f"{setting} needs a listener that is open while the broker is fenced: name one in control.plane.listener.name, "
+            f"or a separate one in inter.broker.listener.name."
+        )
+    if values.get("authorizer.class.name"):
+        raise ConfigError(
+            f"{setting} and authorizer.class.name: access rules are not pushed: write log, or leave it out."
+        )
+    if any("SCRAM" in text for name, text in given.items() if name.endswith("sasl.enabled.mechanisms")):
+        raise ConfigError(
+            f"{setting} and SCRAM: credentials are not pushed: write log, or let clients log in otherwise."
+        )
+
+
 def _security(
     given: Mapping[str, str],
     values: Mapping[str, Any],
     listeners: Sequence[ListenerConfig],
     inter_broker: str,
     controller_names: Sequence[str],
+    pushed_to: str | None,
 ) -> dict[str, ListenerSecurity]:
-    """That of each listener here, and of the controllers' listener that this node dials."""
+    """That of each listener here, and of the listeners that this node dials: the controllers', and the brokers' at which it
+    tells them of metadata (`pushed_to`)."""
     protocols = {listener.name: listener.protocol for listener in listeners}
+    known = _protocols(values, controller_names)
     if controller_names:
-        known = _protocols(values, controller_names)
         protocols.setdefault(controller_names[0], known.get(controller_names[0], "PLAINTEXT"))
+    if pushed_to is not None:
+        protocols.setdefault(pushed_to, known.get(pushed_to, "PLAINTEXT"))
     result = {}
     for name, protocol in protocols.items():
         mechanism: str | None = None
-        if name == inter_broker:
+        if name in (inter_broker, pushed_to):
             mechanism = values.get("sasl.mechanism.inter.broker.protocol", "")
         elif name in controller_names[:1]:
             mechanism = values.get("sasl.mechanism.controller.protocol", "")
@@ -594,6 +658,14 @@ def _inter_broker(
     raise ConfigError(f"no listener speaks {wanted} among brokers: write inter.broker.listener.name={left[0].name}.")
 
 
+def _check_plane_is_not_controllers(name: str, controller_names: Sequence[str]) -> None:
+    if name in controller_names:
+        raise ConfigError(
+            f"control.plane.listener.name={name} and controller.listeners={','.join(controller_names)} share a listener: "
+            f"one is a broker's, the other a controller's; write two names."
+        )
+
+
 def _check_control_plane(
     roles: Sequence[str],
     name: str,
@@ -607,11 +679,7 @@ def _check_control_plane(
     setting = f"control.plane.listener.name={name}"
     if "broker" not in roles:
         raise ConfigError(f"{setting} does nothing on a process with the controller role only: leave it out.")
-    if name in controller_names:
-        raise ConfigError(
-            f"{setting} and controller.listeners={','.join(controller_names)} share a listener: one is a broker's, the "
-            f"other a controller's; write two names."
-        )
+    _check_plane_is_not_controllers(name, controller_names)
     if name == inter_broker:
         raise ConfigError(
             f"{setting} is also the inter-broker listener (inter.broker.listener.name, given or derived: "

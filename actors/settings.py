@@ -235,6 +235,11 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
              "Picks the inter-broker listener by its protocol; not together with inter.broker.listener.name."),
         _key("control.plane.listener.name", STRING, None, None, "Listener of a broker's control plane (KIP-291)."),
+        _key("rayft.metadata.push.enable", BOOLEAN, False, None,
+             "Controllers: tell brokers that do not pull the metadata log what changes, with LeaderAndIsr, UpdateMetadata "
+             "and StopReplica."),
+        _key("rayft.metadata.source", STRING, "log", one_of("log", "push"),
+             "Brokers: log: pull the metadata log. push: be told by the active controller."),
         _key("controller.listeners", LIST, None, None, "Listeners of the controller role; the first one is dialled."),
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
         _key("rayft.metrics.listen", STRING, None, None,

@@ -8,3 +8,8 @@ SERVED = table.TABLE["drafts"]
 TABLE: dict[tuple[Listener, int], Api] = {
     (listener, key): api for listener, rows in SERVED.items() for key, api in rows.items()
 }
+PUSHED: dict[tuple[Listener, int], Api] = {
+    (listener, key): api for listener, rows in table.PUSHED.items() for key, api in rows.items()
+}
+"""What is served besides where controllers push metadata."""
+EVERY = TABLE | PUSHED

@@ -48,8 +48,10 @@ def changed(state: State, changes: Sequence[Change]) -> list[PartitionsChanged]:
 
 
 def next_epochs(state: State, row: int, *, leadership_moves: bool) -> Epochs:
-    """The epochs of partition `row` after a change. `leadership_moves`: see Family.next_epochs."""
+    """The epochs of partition `row` after a change. `leadership_moves`: see Family.next_epochs. While brokers are told of
+    metadata, each change counts as a new leadership: one of Apache Kafka obeys no LeaderAndIsr of an epoch that it knows."""
     image = state.image
+    leadership_moves = leadership_moves or bool(state.soft.legacy)
     now = Epochs(image.leader_epoch(row), image.partition_epoch(row))
     return state.family.next_epochs(now, leadership_moves=leadership_moves)
 

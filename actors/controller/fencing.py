@@ -122,7 +122,8 @@ def _leaving(state: State, broker: int, from_row: int, give_up: bool) -> tuple[l
     image = state.image
     if image.counts(broker)[2] == 0:
         return [], -1
-    usable, one_epoch = state.soft.usable(image).ids, state.family.one_epoch
+    usable = state.soft.usable(image).ids
+    one_epoch = state.family.one_epoch or bool(state.soft.legacy)  # as in `changes.next_epochs`
     block, judged, next_row = departures(image, broker, usable, from_row, SLICE_ROWS, one_epoch)
     changes = [change for row in judged if (change := leave(state, row, broker, give_up)) is not None]
     ops: list[Any] = [PartitionsChanged(block)] if len(block) else []

@@ -61,6 +61,8 @@ class Options(NamedTuple):
     """How long a token is good when it is created or renewed."""
     token_sweep_ms: int = 3_600_000
     """The interval at which tokens whose time is over are removed."""
+    pushes: bool = False
+    """Whether brokers that do not pull the metadata log are told what changes."""
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
@@ -114,5 +116,6 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         token_lifetime_ms=config.value("delegation.token.max.lifetime.ms"),
         token_expiry_ms=config.value("delegation.token.expiry.time.ms"),
         token_sweep_ms=config.value("delegation.token.expiry.check.interval.ms"),
+        pushes=config.pushes,
         topic_defaults=tuple(defaults),
     )

@@ -166,6 +166,7 @@ REFUSALS: dict[str, Refusal] = {
     "AlterPartitionReassignments": _alter_reassignments,
     "AlterUserScramCredentials": _alter_scram_credentials,
     "BrokerHeartbeat": _broker_heartbeat,
+    "ControlledShutdown": _top("ControlledShutdown"),
     "ControllerHeartbeat": lambda request, code, active: message("v28:ControllerHeartbeatResponse")(
         error_code=int(code)
     ),

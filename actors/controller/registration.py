@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from actors.controller import leases
 from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
-from actors.controller.soft import Departure, Lease, Shutdown
+from actors.controller.soft import Departure, Lease, Legacy, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
 from actors.metadata.ops import BrokerSet, EndPoint
 from actors.ports import Now, Random
@@ -67,6 +67,8 @@ def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Re
     )
     for _, holds, decide in DECISIONS:
         if holds(state, claim, now):
+            if state.options.pushes:
+                _note_legacy(state, claim, decide, now)
             return decide(state, claim, now)
     raise AssertionError("the last row always holds")
 
@@ -74,6 +76,35 @@ def broker_heartbeat(state: State, request: Any, now: Now, random: Random) -> Re
 def registration_key(broker: int) -> tuple[str, int]:
     """The waiting key that is signalled when the fencing of a broker has ended."""
     return ("registration", broker)
+
+
+# ---- brokers that do not pull (push mode)
+
+
+def _note_legacy(state: State, claim: Claim, decide: "Decision", now: Now) -> None:
+    """Note whether the newest process of a broker id wants to be told of metadata, and where. A request that is refused for
+    what it is says nothing of the broker; nor does a process that has neither the lease nor a claim to it."""
+    request, legacy = claim.request, state.soft.legacy
+    free = claim.lease is None and not (claim.departure is not None and claim.departure.newcomer)
+    if decide in _SAYS_NOTHING or not (claim.first or claim.holder or claim.returning or free):
+        return
+    if not request.legacy:
+        legacy.pop(request.broker_id, None)
+        return
+    known = legacy.get(request.broker_id)
+    if known is None or known.incarnation_id != request.incarnation_id:
+        known = legacy[request.broker_id] = Legacy(request.incarnation_id)
+    known.heard_ms = now.mono_ms
+    known.listeners = _endpoints(request)
+
+
+def _known_offset(state: State, request: Any) -> int:
+    """The last metadata offset that a broker knows of: what it says, or what this controller has told it. -1: none."""
+    if not request.legacy:
+        return int(request.cur_metadata_offset)
+    known = state.soft.legacy.get(request.broker_id)
+    told = known is not None and known.incarnation_id == request.incarnation_id and known.told >= 0
+    return known.told - 1 if known is not None and told else -1
 
 
 # ---- conditions
@@ -120,6 +151,10 @@ def _wants_to_stop(state: State, claim: Claim, now: Now) -> bool:
     return claim.holder and claim.request.target_state == SHUTDOWN
 
 
+def _cannot_be_told(state: State, claim: Claim, now: Now) -> bool:
+    return bool(claim.request.legacy) and not state.options.pushes
+
+
 def _lacks_features(state: State, claim: Claim, now: Now) -> bool:
     """Whether some finalized level lies outside the range that the broker supports (A16)."""
     supported = {name: (low, high) for name, low, high in _features(claim.request)}
@@ -134,7 +169,7 @@ def _stale(state: State, claim: Claim, now: Now) -> bool:
     """Whether the broker's metadata is too old (A17): an active broker may lag by a lease period, a newcomer by a
     heartbeat interval. A heartbeat that arrives after a newer one, from another connection, does not lower the offset
     that the newer one named."""
-    commits, known = state.soft.commits, claim.request.cur_metadata_offset
+    commits, known = state.soft.commits, _known_offset(state, claim.request)
     options, level = state.options, state.level
     if claim.holder:
         assert claim.lease is not None
@@ -249,6 +284,9 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
             return Result((), _reply(state, UNKNOWN, code=code))
         if claim.holder:
             leases.revoke(state.soft, claim.request.broker_id, f"refused: {code.name}")
+        if claim.first and claim.request.legacy and not code:
+            # It cannot know anything before it is told, at any level: its first phase goes on.
+            return Result((), _reply(state, INITIAL))
         if claim.first:
             policy = POLICIES[state.level]
             return Result((), _reply(state, policy.refused_state, code=code, epoch=policy.refused_epoch))
@@ -291,7 +329,7 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
     request, lease, broker = claim.request, claim.lease, claim.broker
     assert lease is not None and broker is not None
     lease_ms = state.options.lease_ms(state.level)
-    leases.renew(lease, request.cur_metadata_offset, now, lease_ms)
+    leases.renew(lease, _known_offset(state, request), now, lease_ms)
     if state.soft.stopping.pop(request.broker_id, None) is not None:
         state.soft.changed()
         state.soft.electing[request.broker_id] = None
@@ -311,7 +349,7 @@ def _renew(state: State, claim: Claim, now: Now) -> Result:
 def _register(state: State, claim: Claim, now: Now) -> Result:
     request, epoch, soft = claim.request, state.next_offset, state.soft
     lease_ms = state.options.lease_ms(state.level)
-    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, request.cur_metadata_offset, now, lease_ms)
+    leases.grant(soft, request.broker_id, epoch, request.incarnation_id, _known_offset(state, request), now, lease_ms)
     # It is not elected for partitions that it cannot read. It leaves those ISRs when it renews its lease.
     unreadable(state, request.broker_id, request.unreadable)
     soft.electing[request.broker_id] = None
@@ -354,13 +392,14 @@ def _shut_down(state: State, claim: Claim, now: Now) -> Result:
     request, lease, soft, registered = claim.request, claim.lease, state.soft, claim.broker
     assert lease is not None and registered is not None
     broker, lease_ms = request.broker_id, state.options.lease_ms(state.level)
-    leases.renew(lease, request.cur_metadata_offset, now, lease_ms)
+    leases.renew(lease, _known_offset(state, request), now, lease_ms)
     stopping = _stopping(state, claim, now)
     _, led, in_isr = state.image.counts(broker)
     nothing_to_move = in_isr == 0 and stopping.moved_offset < 0
     if nothing_to_move or (led == 0 and _moves_are_known(state, broker, stopping, now)):
         del soft.leases[broker]
         del soft.stopping[broker]
+        soft.legacy.pop(broker, None)
         soft.changed()
         return Result([state.family.fenced(broker, lease.epoch)], _reply(state, SHUTDOWN, epoch=lease.epoch))
     ops: list[Any] = []
@@ -386,16 +425,19 @@ def _features(request: Any) -> tuple[tuple[str, int, int], ...]:
     return tuple(sorted((f.name, f.min_supported_version, f.max_supported_version) for f in request.features))
 
 
-def _broker_set(request: Any, epoch: int, lease_ms: int) -> BrokerSet:
-    endpoints = tuple(
+def _endpoints(request: Any) -> tuple[EndPoint, ...]:
+    return tuple(
         EndPoint(listener.name, listener.host, listener.port, listener.security_protocol)
         for listener in request.listeners
     )
+
+
+def _broker_set(request: Any, epoch: int, lease_ms: int) -> BrokerSet:
     return BrokerSet(
         request.broker_id,
         epoch,
         request.incarnation_id,
-        endpoints,
+        _endpoints(request),
         request.rack,
         _features(request),
         tuple(request.log_dirs),
@@ -410,6 +452,7 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A14, A27: malformed", _malformed, _refuse(ErrorCode.INVALID_REQUEST, obeyed=False)),
     ("A14: another cluster", _other_cluster, _refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)),
     ("R631-028: a controller's id", _controllers_id, _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)),
+    ("R291-62: it wants to be told, and nobody tells", _cannot_be_told, _refuse(ErrorCode.BROKER_ID_NOT_REGISTERED)),
     ("A19: FENCED or SHUTDOWN registers nobody", _wants_no_lease, _as_wanted),
     ("A27: the holder gives its lease up", _gives_up, _release),
     ("R631-165: the holder wants to stop", _wants_to_stop, _shut_down),
@@ -428,3 +471,5 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A19 (5): restored under a new epoch", _known_epoch, _register),
     ("A19 (6): an epoch from the future", _always, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
 )
+_SAYS_NOTHING = frozenset(decide for _, _, decide in DECISIONS[:4])
+"""Decisions that refuse a request for what it is."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from actors.controller.mutations import Mutations
 from actors.metadata.image import Image
+from actors.metadata.ops import EndPoint
 
 
 class Lease:
@@ -48,6 +49,21 @@ class Lease:
         self.refused = False
         """Renewal was refused since the lease was last granted (A17): the broker is fenced as soon as it confirms the
         refusal."""
+
+
+class Legacy:
+    """A process of a broker that does not pull the metadata log: it is told what changes (`pushes.py`)."""
+
+    __slots__ = ("heard_ms", "incarnation_id", "listeners", "told")
+
+    def __init__(self, incarnation_id: bytes) -> None:
+        self.incarnation_id = incarnation_id
+        self.listeners: tuple[EndPoint, ...] = ()
+        """As its newest heartbeat names them."""
+        self.heard_ms = 0
+        """Monotonic time of that heartbeat."""
+        self.told = -1
+        """Metadata offset below which it has been told everything and has said so; -1: not yet everything."""
 
 
 class Departure(NamedTuple):
@@ -170,6 +186,8 @@ class Soft:
         """What CreateTopics answers for a topic without settings of its own (configs.py)."""
         self.token_ids: dict[bytes, str] = {}
         """Secret of a delegation token -> its id, as far as they were computed (delegation_tokens.py)."""
+        self.legacy: dict[int, Legacy] = {}
+        """Brokers that do not pull the metadata log, by id: the newest process of each."""
         self._usable: Usable | None = None
 
     def changed(self) -> None:

@@ -59,7 +59,7 @@ class Node:
             DialLogins(config, random),
             log,
         )
-        served = table.TABLE[storage.family]
+        served = table.served(storage.family, config.is_pushed or config.pushes)
         self.requests = RequestChannel(runtime, config, served, self.channels.received, self.channels.lane)
         self.quorum = Quorum(runtime, self.channels, storage, self.id)
         self.controller = self.broker = None
@@ -194,7 +194,7 @@ class Node:
     # ---- inside
 
     def _follow_controller(self) -> None:
-        leader = self.quorum.raft.leader_id
+        leader = self.quorum.leader_id
         if leader >= 0 and leader != self._active_controller:
             self._active_controller = leader
             self.channels.controller_moved()

@@ -17,13 +17,15 @@ PARTITIONS_MAX = 200_000
 """For a request that names partitions: a hundred thousand of them, each in a topic of its own."""
 FETCH_MAX = 500_000
 """For a replica's fetch: it may follow two hundred thousand partitions, each in a topic of its own, and begin a session
-with all of them."""
+with all of them. And for a LeaderAndIsr, whose first one names all replicas of a broker at once: sixty thousand partitions
+with three replicas each."""
 _BY_API = {
     "JoinGroup": 1_000,  # protocols: each is kept for each member of the group
     "AlterUserScramCredentials": 1_000,  # decided in one go, 15 microseconds each
     "CreateDelegationToken": 1_000,  # renewers: the controller takes a hundred
     "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
     "Fetch": FETCH_MAX,
+    "LeaderAndIsr": FETCH_MAX,
     **dict.fromkeys(
         (
             "AddPartitionsToTxn",
@@ -62,7 +64,9 @@ _BY_API = {
             "OffsetDelete",
             "OffsetFetch",
             "OffsetForLeaderEpoch",
+            "StopReplica",
             "TxnOffsetCommit",
+            "UpdateMetadata",
             "WriteTxnMarkers",
         ),
         PARTITIONS_MAX,

@@ -1,6 +1,6 @@
 """A whole cluster in the virtual world: configurations, formatted disks, processes, and a client that sends frames."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from actors.config import NodeConfig, node_config
@@ -16,6 +16,25 @@ CONTROLLER, BROKER = 1000, 0
 PORT = 9000
 DIRECTORIES = ("data", "more", "third")
 """Paths of a broker's log directories; the first holds the metadata log too."""
+
+
+PLANE_PORT = 9099
+PUSHES = {
+    "rayft.metadata.push.enable": "true",
+    "control.plane.listener.name": "CP",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CP:PLAINTEXT",
+}
+"""Of controllers that push metadata."""
+
+
+def is_pushed(id: int) -> dict[str, str]:
+    """Settings of a broker that does not pull metadata."""
+    return {
+        "rayft.metadata.source": "push",
+        "control.plane.listener.name": "CP",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CP:PLAINTEXT",
+        "listeners": f"PLAINTEXT://b{id}:{PORT},CP://b{id}:{PLANE_PORT}",
+    }
 
 
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
@@ -49,10 +68,12 @@ class Cluster:
         transaction_version: int = 0,
         *,
         guarded: bool = False,
+        pushed: Collection[int] = (),
     ) -> None:
         """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
         directories a broker has. `transaction_version`: the cluster begins with it. `guarded`: access rules
-        decide who may do what; nodes and operators are super users, and each node's certificate names it."""
+        decide who may do what; nodes and operators are super users, and each node's certificate names it. `pushed`: brokers
+        that do not pull the metadata log; controllers push it to their control planes."""
         self.transaction_version = transaction_version
         self.world = world
         self.level = level
@@ -73,6 +94,7 @@ class Cluster:
                 "listeners": f"CONTROLLER://c{id}:{PORT}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
                 "log.dirs": "data",
+                **(PUSHES if pushed else {}),
                 **(config or {}),
             }
             process = self._process(f"c{id}", _config(settings, id), directory_id(id))
@@ -87,6 +109,7 @@ class Cluster:
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
                 "log.dirs": ",".join(DIRECTORIES[:directories]),
                 "group.initial.rebalance.delay.ms": "0",
+                **(is_pushed(id) if id in pushed else {}),
                 **(config or {}),
             }
             process = self.brokers[id] = self._process(f"b{id}", _config(settings, id), directory_id(id))

@@ -41,6 +41,7 @@ from tests.simulator.checkers.one_directory import OneDirectory
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
+from tests.simulator.checkers.pushed_metadata import PushedMetadata
 from tests.simulator.checkers.quiet_cluster import QuietCluster
 from tests.simulator.checkers.quorum_leaders import QuorumLeaders
 from tests.simulator.checkers.record_order import RecordOrder
@@ -166,12 +167,15 @@ class Shape(NamedTuple):
     """What transactional clients do; their topics are made for them."""
     guarded: bool = False
     """Whether access rules, which change, decide who may do what."""
+    pushed: tuple[int, ...] = ()
+    """Brokers that do not pull the metadata log: controllers push it."""
 
 
 def shape(seed: int) -> Shape:
-    """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules."""
+    """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules; in
+    some brokers are told of metadata."""
     found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
-    return with_access_rules(found, seed)
+    return with_push(with_access_rules(found, seed), seed)
 
 
 def plain(seed: int) -> Shape:
@@ -239,6 +243,16 @@ def with_racks(found: Shape, seed: int) -> Shape:
 def with_access_rules(found: Shape, seed: int) -> Shape:
     """An authorizer in a third of the worlds."""
     return found._replace(guarded=not random.Random(f"{seed}-access rules").randrange(3))
+
+
+def with_push(found: Shape, seed: int) -> Shape:
+    """Brokers that do not pull the metadata log, some or all, in a fifth of the worlds without access rules, which are not
+    pushed."""
+    choose = random.Random(f"{seed}-legacy")
+    if found.guarded or choose.randrange(5):
+        return found
+    count = choose.choice((1, 2, found.brokers))
+    return found._replace(pushed=tuple(sorted(choose.sample(range(1, found.brokers + 1), count))))
 
 
 def compacted_topic(
@@ -338,6 +352,9 @@ class Simulation:
         self.hooks.add([TransactionLogs(self.world)])
         if self.shape.directories > 1:
             self.hooks.add([OfflineDirectories(self.metadata, self.cluster), OneDirectory(self.data)])
+        self.pushed = PushedMetadata(self.metadata, self.cluster)
+        if self.shape.pushed:
+            self.hooks.add([self.pushed])
         self.denied: NobodyDoesWhatIsDenied | None = None
         self.rules: RulesOperator | None = None
         if self.shape.guarded:
@@ -381,7 +398,7 @@ class Simulation:
         version = shape.transactions.version if shape.transactions is not None else 2
         return Cluster(
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
-            guarded=shape.guarded,
+            guarded=shape.guarded, pushed=shape.pushed,
         )  # fmt: skip
 
     def _run(self) -> None:

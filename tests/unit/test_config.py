@@ -638,3 +638,64 @@ def test_a_retention_of_nothing_is_refused_as_apache_kafka_does(name: str) -> No
     refused(BROKER, name, "-1", **{name.replace(".", "_"): "0"})
     assert config(BROKER, **{name.replace(".", "_"): "-1"}).topic({}).retention_ms == -1
     assert config(BROKER).topic({"retention.ms": "0"}).retention_ms == 0, "of one topic it is allowed"
+
+
+# ---- KIP-291, push mode (G-40)
+
+TOLD = {
+    "process.roles": "broker",
+    "broker.id": "1",
+    "controller.connect": "1001@127.0.0.1:9093",
+    "listeners": "PLAINTEXT://h1:9092,CP://h1:9091",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CP:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "control.plane.listener.name": "CP",
+    "rayft.metadata.source": "push",
+}
+
+
+def test_a_broker_that_is_told_has_to_be_reached_while_it_is_fenced() -> None:
+    assert config(TOLD).is_pushed and not config(TOLD, rayft_metadata_source="log").is_pushed
+    assert not [line for line in config(TOLD).notices if "probes" in line]
+    assert [line for line in config(TOLD, rayft_metadata_source="log").notices if "probes" in line]
+    listeners = {"listeners": "PLAINTEXT://h1:9092", "control_plane_listener_name": None}
+    refused(TOLD, "rayft.metadata.source=push", "open while the broker is fenced", **listeners)
+    given = {key.replace(".", "_"): None for key in ("control.plane.listener.name",)}
+    between = config(TOLD, inter_broker_listener_name="CP", **given)  # type: ignore[arg-type]
+    assert between.is_pushed and between.push_listener == "CP"
+
+
+def test_what_is_not_pushed_cannot_be_asked_of_a_broker_that_is_told() -> None:
+    authorizer = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    refused(TOLD, "rayft.metadata.source=push", "access rules are not pushed", **authorizer)
+    refused(TOLD, "credentials are not pushed", sasl_enabled_mechanisms="SCRAM-SHA-512")
+    refused(THREE, "rayft.metadata.source=push", "has the metadata log", rayft_metadata_source="push")
+    refused(TOLD, "write log or push", rayft_metadata_source="pull")
+
+
+def test_r291_25_26_a_controller_that_pushes_may_name_the_control_plane() -> None:
+    pushes = CONTROLLER | {"rayft.metadata.push.enable": "true"}
+    assert config(pushes).pushes and not config(CONTROLLER).pushes
+    assert config(pushes).push_listener == "PLAINTEXT"
+    assert config(pushes, inter_broker_listener_name="internal").push_listener == "INTERNAL"
+    named = config(pushes, inter_broker_listener_name="INTERNAL", control_plane_listener_name="cp")
+    assert (named.push_listener, [one.name for one in named.listeners]) == ("CP", ["CONTROLLER"])
+    refused(pushes, "two names", control_plane_listener_name="CONTROLLER")
+
+
+def test_a_controller_logs_in_at_the_control_plane_as_between_brokers() -> None:
+    """Dialled with the protocol that goes with the listener's name."""
+    made = config(
+        CONTROLLER,
+        rayft_metadata_push_enable="true",
+        control_plane_listener_name="CP",
+        listener_security_protocol_map="CONTROLLER:PLAINTEXT,CP:SASL_PLAINTEXT",
+        sasl_mechanism_inter_broker_protocol="PLAIN",
+        sasl_enabled_mechanisms="PLAIN",
+        **{
+            "listener.name.cp.plain.sasl.jaas.config": (
+                'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";'
+            )
+        },
+    )
+    login = made.security["CP"].login
+    assert login is not None and (login.mechanism, login.name) == ("PLAIN", "u")

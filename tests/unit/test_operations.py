@@ -152,3 +152,10 @@ def test_a_setting_with_an_effect_is_read_somewhere() -> None:
         and not name.endswith(composed)
     ]
     assert unread == ["log.cleanup.policy"]  # read as `.compact` and `.delete`
+
+
+def test_r291_42_the_two_rounds_are_written_down() -> None:
+    text = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+    recipe = text.partition("## A control plane of its own, in two rounds")[2].partition("\n## ")[0]
+    assert recipe.index("Round 1") < recipe.index("Round 2")
+    assert "control.plane.listener.name" in recipe and "listener.security.protocol.map" in recipe

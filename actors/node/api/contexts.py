@@ -25,6 +25,7 @@ from actors.node.roles.broker.inspections import Order
 from actors.node.roles.broker.log_dir_moves import LogDirMoves
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
+from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.role import BrokerRole
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
@@ -49,6 +50,11 @@ class Context:
     requests: RequestChannel
     logins: Logins
 
+    @property
+    def pushed(self) -> bool:
+        """Whether this node tells, or is told, of metadata by LeaderAndIsr and its like."""
+        raise NotImplementedError
+
 
 @dataclass(slots=True)
 class BrokerContext(Context):
@@ -72,6 +78,12 @@ class BrokerContext(Context):
     recently_fenced: RecentlyFenced
     quotas: ClientQuotas
     telemetry: ClientTelemetry
+    pushed_metadata: PushedMetadata | None = None
+    """None: this broker pulls the metadata log."""
+
+    @property
+    def pushed(self) -> bool:
+        return self.pushed_metadata is not None
 
     @staticmethod
     def of(
@@ -111,6 +123,7 @@ class BrokerContext(Context):
             role.recently_fenced,
             role.quotas,
             role.telemetry,
+            role.pushed_metadata,
         )
 
 
@@ -119,6 +132,10 @@ class ControllerContext(Context):
     """Of requests to a controller: on its own listener."""
 
     role: ControllerRole
+
+    @property
+    def pushed(self) -> bool:
+        return self.role.pusher is not None
 
     @staticmethod
     def of(

@@ -38,6 +38,7 @@ ON_CONTROLLERS: dict[str, Right] = {
     "ApiVersions": OPEN,
     "BeginQuorumEpoch": NODES_ONLY,
     "BrokerHeartbeat": NODES_ONLY,
+    "ControlledShutdown": NODES_ONLY,
     "ControllerHeartbeat": NODES_ONLY,
     "CreateAcls": ALTER,
     "CreateDelegationToken": _each(Resource.USER, Operation.CREATE_TOKENS),
@@ -107,6 +108,7 @@ ON_BROKERS: dict[str, Right] = {
     "IncrementalAlterConfigs": PASSED_ON,
     "InitProducerId": _each(TRANSACTIONAL_ID, WRITE),
     "JoinGroup": _each(GROUP, READ),
+    "LeaderAndIsr": NODES_ONLY,
     "LeaveGroup": _each(GROUP, READ),
     "ListConfigResources": _whole(Operation.DESCRIBE_CONFIGS),
     "ListGroups": _each(GROUP, Operation.DESCRIBE),
@@ -123,10 +125,12 @@ ON_BROKERS: dict[str, Right] = {
     "RenewDelegationToken": PASSED_ON,
     "SaslAuthenticate": OPEN,
     "SaslHandshake": OPEN,
+    "StopReplica": NODES_ONLY,
     "SyncGroup": _each(GROUP, READ),
     "TxnOffsetCommit": _each(TOPIC, READ),
     "UnregisterBroker": PASSED_ON,
     "UpdateFeatures": PASSED_ON,
+    "UpdateMetadata": NODES_ONLY,
     "WriteTxnMarkers": NODES_ONLY._replace(also=Operation.ALTER),
 }
 """API -> its right on a broker. Beside the resource that is named here some ask for a second one: a group's offsets need

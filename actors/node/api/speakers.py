@@ -49,10 +49,14 @@ SPEAKERS: dict[str, Callable[[Any], Iterator[int]]] = {
     "AlterIsr": _of("broker_id"),
     "BeginQuorumEpoch": _of_partitions("leader_id"),
     "BrokerHeartbeat": _of("broker_id"),
+    "ControlledShutdown": _of("broker_id"),
     "ControllerHeartbeat": _of("controller_id"),
     "EndQuorumEpoch": _of_partitions("leader_id"),
     "Fetch": _of_fetch,
     "FetchSnapshot": _of("replica_id"),
+    "LeaderAndIsr": _of("controller_id"),
+    "StopReplica": _of("controller_id"),
+    "UpdateMetadata": _of("controller_id"),
     "Vote": _of_partitions("replica_id"),
 }
 """API -> the nodes for which a request speaks. A number below zero is nobody's."""

@@ -27,6 +27,9 @@ listeners only."""
 CLIENTS_OWN: set[int] = set()
 """What a separate inter-broker listener serves to clients only: those that live beside the brokers use it too."""
 
+PUSHED: dict[Listener, dict[int, Api]] = {listener: {} for listener in Listener}
+"""What nodes serve besides where controllers push metadata (rayft.metadata.source=push, rayft.metadata.push.enable)."""
+
 H = TypeVar("H", bound=Callable[[Any, Any, Call], Answer])
 
 
@@ -43,15 +46,20 @@ def rpc(
     writes: Subject = Subject.NOTHING,
     pipelined: bool = False,
     enveloped: bool = False,
+    pushed: bool = False,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
-    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that
-    brokers pass on. Registering a place twice is a mistake in the source: ValueError."""
+    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on. `pushed`:
+    it is served only where controllers push metadata. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
         on_controllers = enveloped or tuple(listeners) == (Listener.CONTROLLER,)
         right = (ON_CONTROLLERS if on_controllers else ON_BROKERS)[name]
         row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
+        if pushed:
+            for listener in listeners:
+                PUSHED[listener][key] = row
+            return handler
         clients_own = Listener.CLIENT in listeners and Listener.INTER_BROKER not in listeners
         clients_own = clients_own and key not in BETWEEN_BROKERS
         if clients_own:
@@ -67,3 +75,9 @@ def rpc(
         return handler
 
     return register
+
+
+def served(family: str, pushed: bool) -> dict[Listener, dict[int, Api]]:
+    """The rows that a node serves. `pushed`: it tells, or is told, of metadata by LeaderAndIsr and its like."""
+    rows = TABLE[family]
+    return {listener: of | PUSHED[listener] for listener, of in rows.items()} if pushed else rows

@@ -97,6 +97,7 @@ class Channel:
         "in_flight",
         "lane",
         "level",
+        "listener",
         "next_correlation",
         "purpose",
         "queued",
@@ -105,8 +106,16 @@ class Channel:
     )
 
     def __init__(
-        self, purpose: Hashable, address: tuple[str, int], lane: Lane, handshake: bool, to_controller: bool
+        self,
+        purpose: Hashable,
+        address: tuple[str, int],
+        lane: Lane,
+        handshake: bool,
+        to_controller: bool,
+        listener: str = "",
     ) -> None:
+        self.listener = listener
+        """Name of the other side's listener, where it is neither the one between brokers nor the controllers'."""
         self.purpose = purpose
         self.address = address
         self.lane = lane
@@ -215,15 +224,17 @@ class Channels:
         lane: Lane = Lane.CONTROL,
         handshake: bool = False,
         to_controller: bool = False,
+        listener: str = "",
     ) -> None:
         """Ask a node. `name` is the API's (`Fetch`); a draft's answer is read in the layout of the channel's level.
-        `to_controller`: the address is that of a controller's listener, and not of the one between brokers."""
+        `to_controller`: the address is that of a controller's listener, and not of the one between brokers. `listener`: of
+        another one still, by name."""
         chosen = version if version is not None else framing.latest_version(name)
 
         def build(correlation: int, client_id: str) -> list[Buffer]:
             return framing.encode_request(name, chosen, correlation, client_id, request)
 
-        kind = (lane, handshake, to_controller)
+        kind = (lane, handshake, to_controller, listener)
         self._submit(purpose, address, _Request(name, chosen, build, then), timeout_ms, kind)
 
     def probe(self, address: tuple[str, int], then: Callable[[bool], None]) -> None:
@@ -261,11 +272,13 @@ class Channels:
         is not redialled: that would go round as fast as the network does."""
         self._watchers[purpose] = lost
 
-    def drop(self, purpose: Hashable) -> None:
-        """Close a channel; what is in flight fails with `lost`."""
+    def drop(self, purpose: Hashable, *, unsent: bool = False) -> None:
+        """Close a channel; what is in flight fails with `lost`. `unsent`: what this turn is to send on it does not."""
         channel = self._by_purpose.pop(purpose, None)
         self._watchers.pop(purpose, None)
         if channel is not None and channel.conn:
+            if unsent:
+                self.sends = [one for one in self.sends if one[0] != channel.conn]
             self.closes.append(channel.conn)
             self._down(channel, ChannelError("lost", f"the connection to {channel.address} was dropped"))
 
@@ -350,7 +363,7 @@ class Channels:
         address: tuple[str, int],
         request: _Request,
         timeout_ms: int,
-        kind: tuple[Lane, bool, bool],
+        kind: tuple[Lane, bool, bool, str],
     ) -> None:
         channel = self._by_purpose.get(purpose)
         if channel is not None and channel.address != address:
@@ -375,7 +388,8 @@ class Channels:
         return self._next_conn
 
     def _connect(self, channel: Channel) -> None:
-        channel.conn = self._dial(channel.address, self._logins.listener(channel.to_controller))
+        listener = channel.listener or self._logins.listener(channel.to_controller)
+        channel.conn = self._dial(channel.address, listener)
         self._by_conn[channel.conn] = channel
 
     def _open(self, channel: Channel) -> None:
@@ -394,7 +408,7 @@ class Channels:
 
     def _log_in(self, channel: Channel) -> None:
         """Say who we are, if we are asked; then, or otherwise at once, the channel is open."""
-        found = self._logins.begin(channel.to_controller)
+        found = self._logins.begin(channel.to_controller, channel.listener)
         if found is None:
             self._open(channel)
             return

@@ -20,6 +20,7 @@ class DialLogins:
 
     def __init__(self, config: NodeConfig, random: Random) -> None:
         self._random = random
+        self._security = config.security
         self._names = (config.inter_broker_listener, next(iter(config.controller_listener_names), ""))
         found = [config.security[name].login if name in config.security else None for name in self._names]
         self._to_broker, self._to_controller = found
@@ -28,9 +29,13 @@ class DialLogins:
         """The name of the listener that is dialled."""
         return self._names[to_controller]
 
-    def begin(self, to_controller: bool) -> tuple[str, Login] | None:
-        """(mechanism, login) of a new connection; None: nobody is asked there who it is."""
-        known = self._to_controller if to_controller else self._to_broker
+    def begin(self, to_controller: bool, listener: str = "") -> tuple[str, Login] | None:
+        """(mechanism, login) of a new connection; None: nobody is asked there who it is. `listener`: another one than
+        these two."""
+        if listener:
+            known = self._security[listener].login if listener in self._security else None
+        else:
+            known = self._to_controller if to_controller else self._to_broker
         if known is None:
             return None
         if known.mechanism in SCRAM:

@@ -21,6 +21,7 @@ from actors.node.quorum.replay import NodeRole, Replay
 from actors.node.quorum.store import Recovered, Store
 from actors.node.quorum.stored_snapshots import StoredSnapshots
 from actors.node.quorum.syncs import FULL_RETRY_MS, Syncs
+from actors.node.quorum.told_leader import ToldLeader
 from actors.node.quorum.transport import Transport
 from actors.node.quorum.upkeep import Upkeep
 from actors.node.runtime.runtime import Runtime
@@ -61,6 +62,8 @@ class Quorum:
             config.value("internal.metadata.log.segment.bytes") or config.value("metadata.log.segment.bytes"),
             config.value("metadata.log.segment.ms"),
         )
+        self.told_leader = ToldLeader(self.identity.addresses) if config.is_pushed else None
+        """Who is active, on a broker that does not pull; None: raft knows."""
         self._limits = _limits(config.value)
         self._replay = Replay(runtime, self.store, self.identity.voters)
         self._unwritten: Ready | None = None
@@ -74,8 +77,15 @@ class Quorum:
 
     def leader_address(self) -> Address | None:
         """Controller listener of the leader; None while there is none or nobody has told where it is."""
+        if self.told_leader is not None:
+            return self.told_leader.address()
         leader_id = self.raft.leader_id
         return None if leader_id < 0 else self.identity.addresses.find(leader_id)
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller, as far as this node knows; -1: it knows of none."""
+        return self.raft.leader_id if self.told_leader is None else self.told_leader.id
 
     # -- life
 
@@ -91,12 +101,13 @@ class Quorum:
         if me in voters and max(found.hard.epoch, found.table.last_epoch) >= EPOCH_MAX:
             raise files.DamagedFile(self._last_epoch())
         self._check_connect(voters)
-        if found.latest.end_offset > 0:
+        pulls = self.told_leader is None
+        if found.latest.end_offset > 0 and pulls:
             self._replay.load(found.latest)
         self._replay.applied = found.latest.end_offset
         self.raft = raft = Raft(
             me,
-            voters if self._controls or found.voters else Voters(),
+            voters if pulls and (self._controls or found.voters) else Voters(),
             found.hard,
             found.table,
             self.store,
@@ -105,7 +116,7 @@ class Quorum:
             self._control_batch,
             now,
             latest=found.latest,
-            bootstrap=self.identity.addresses.bootstrap,
+            bootstrap=self.identity.addresses.bootstrap if pulls else (),
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)

@@ -14,6 +14,7 @@ from tests.simulator.planted import (
     controller,
     log,
     moves,
+    pushes,
     quorum,
     replicas,
     strangers,
@@ -22,6 +23,6 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "authorization", "broker", "compaction", "controller", "log", "moves", "planted", "quorum", "replicas",
-    "strangers", "transactions",
+    "PLANTED", "authorization", "broker", "compaction", "controller", "log", "moves", "planted", "pushes", "quorum",
+    "replicas", "strangers", "transactions",
 ]  # fmt: skip

@@ -38,6 +38,7 @@ class AimedFaults(RoughFaults):
     def _more(self) -> dict[str, Callable[[], bool]]:
         return {
             "controller alone": self.controller_alone,
+            "late pushes": self.late_pushes,
             "broker silent": self.broker_silent,
             "broker deaf": self.broker_deaf,
             "late lease": self.late_lease,
@@ -127,6 +128,29 @@ class AimedFaults(RoughFaults):
         self._apart(pairs, self._between(2_500, 5_000))
         broker = self._some(list(self.cluster.brokers.values()))
         self._after(self._between(0, 1_500), lambda: self._kill(broker, "beside a lone controller"))
+        return True
+
+    def late_pushes(self) -> bool:
+        """What the active controller sends to one broker that is told arrives late. It freezes while such a request is under
+        way: the next controller tells the broker everything before that request arrives."""
+        active = self.cluster.active()
+        told = [one for one in self.cluster.brokers.values() if one.config.is_pushed and one.alive]
+        if active is None or active.frozen or not told or not self._untouched():
+            return False
+        broker = self._some(told)
+        self._slow([(active.name, broker.name)], self._between(4_500, 7_500) * 1000, 2_000)
+        life, id = active.life, broker.config.broker_id
+
+        def look(left: int) -> None:
+            if active.life != life or active.node is None or active.frozen:
+                return
+            outbox = active.node.controller.pusher._outboxes.get(id)
+            if outbox is not None and outbox.in_flight is not None:
+                self._after(self._between(8_000, 11_000), self._freeze(active))
+            elif left:
+                self._after(5, lambda: look(left - 1))
+
+        look(400)
         return True
 
     def split_vote(self) -> bool:

@@ -101,6 +101,10 @@ async def _compacted(client: Client, pause_ms: int, factor: int) -> None:
 DEPOSED = {
     "controller alone": 6, "kill": 2, "follower freezes": 2, "connections cut": 1, "controllers lose power": 1,
 }  # fmt: skip
+TOLD = {
+    "late pushes": 5, "controller alone": 3, "short reigns": 3, "kill": 3, "controllers lose power": 2, "connections cut": 3,
+    "orderly restart": 2, "slow link": 2, "follower freezes": 1, "long freeze": 1,
+}  # fmt: skip
 SILENCE = {"long freeze": 4, "broker silent": 4, "broker deaf": 2, "late lease": 4, "kill": 1, "slow link": 2}
 MOVING = {
     "proposal overtaken": 4, "kill": 4, "leader falls behind": 6, "follower freezes": 5, "slow proposals": 5, "slow link": 3,
@@ -248,6 +252,13 @@ def _away(seed: int) -> Shape:
     return _paired(seed)._replace(directories=2)
 
 
+def _pushed(seed: int) -> Shape:
+    """Some brokers pull the metadata log, and some are told; topics come and go."""
+    found = _shape("pushed", [THREE, PAIR], BY_HALF | REBALANCED, churn=True)(seed)
+    choose = random.Random(f"pushed brokers {seed}")
+    return found._replace(pushed=tuple(sorted(choose.sample((1, 2, 3), choose.choice((1, 2, 2, 3))))))
+
+
 VOTING = Kind(
     _shape("voters", [PAIR], {}, churn=True, producers=1),
     partial(AimedFaults, menu=VOTERS),
@@ -278,6 +289,13 @@ WORLDS: dict[str, Kind] = {
         partial(AimedFaults, menu=DEPOSED),
         faulty_ms=15_000,
         pause_ms=(500, 3_500),
+        operator=_busy,
+    ),
+    "pushed": Kind(
+        _pushed,
+        partial(AimedFaults, menu=TOLD),
+        faulty_ms=15_000,
+        pause_ms=(100, 1_500),
         operator=_busy,
     ),
     "silence": Kind(

@@ -15,7 +15,7 @@ from actors.wire.messages import message
 FIRST, SECOND = ("c1", 1), ("c2", 1)
 ADDRESS = ("127.0.0.1", 9093)
 PURPOSE = ("raft", 1002)
-NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller: None, listener=lambda to_controller: "")
+NOBODY_ASKS: Any = SimpleNamespace(begin=lambda to_controller, listener: None, listener=lambda to_controller: "")
 SILENT: Any = SimpleNamespace(error=lambda text: None)
 
 
@@ -58,6 +58,18 @@ def test_a_request_to_the_controller_that_leads_stays() -> None:
     assert [answer.reason for answer in net.answers] == ["lost"]
     net.channels.controller_moved()
     assert len(net.answers) == 2  # the fetch from a broker is none of it
+
+
+def test_r291_61_of_a_channel_that_is_dropped_what_this_turn_was_to_send_does_not_leave() -> None:
+    net = Net()
+    update = message("UpdateMetadataRequest")()
+    for broker in (1, 2):
+        net.channels.peer(("push", broker), (f"b{broker}", 1), "UpdateMetadata", update, net.answers.append)
+        net.channels.connected(net.channels.dials[-1].conn)
+    first, second = (dial.conn for dial in net.channels.dials)
+    net.channels.drop(("push", 1), unsent=True)
+    assert [conn for conn, _ in net.channels.sends] == [second] and net.channels.closes == [first]
+    assert [answer.reason for answer in net.answers] == ["lost"]
 
 
 class Link:
@@ -202,7 +214,7 @@ class Refused:
 
     def __init__(self) -> None:
         self.logins: Any = SimpleNamespace(
-            begin=lambda to_controller: (
+            begin=lambda to_controller, listener: (
                 "SCRAM-SHA-512",
                 ScramLogin(Mechanism.SCRAM_SHA_512, "n", "secret", b"x" * 16),
             ),

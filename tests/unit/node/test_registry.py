@@ -14,7 +14,7 @@ from actors.node.api.table import BETWEEN_BROKERS
 from actors.node.runtime.answers import Done
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.messages import message
-from tests.served import TABLE
+from tests.served import EVERY, TABLE
 
 rpc.load()
 RPC = Path(rpc.__file__).parent
@@ -32,14 +32,14 @@ def call(listener: Listener, key: int) -> Call:
 
 def test_a_file_an_api_and_an_api_a_file() -> None:
     files = {path.stem for path in RPC.glob("*.py")} - {"__init__", "fetch_metadata"}
-    names = {"".join("_" + c.lower() if c.isupper() else c for c in api.name)[1:] for api in TABLE.values()}
+    names = {"".join("_" + c.lower() if c.isupper() else c for c in api.name)[1:] for api in EVERY.values()}
     assert names == files
 
 
 @pytest.mark.parametrize("listener", list(Listener))
 def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     nothing: Any = None
-    role: Any = SimpleNamespace(layout_level=lambda call: 2, finalized=lambda: (0, {}))
+    role: Any = SimpleNamespace(pusher=None, layout_level=lambda call: 2, finalized=lambda: (0, {}))
     cache: Any = SimpleNamespace(image=SimpleNamespace(next_offset=1, features=dict))
     telemetry: Any = SimpleNamespace(on=True, introduced=lambda *named: None)
     requests: Any = SimpleNamespace(connections={})
@@ -93,7 +93,7 @@ def test_a_fenced_broker_looks_at_what_replicas_ask_on_their_listener_only(key: 
 
 @pytest.mark.parametrize("key, name", [(50, "BrokerHeartbeat"), (51, "ControllerHeartbeat")])
 def test_r631_124_r631_137_a_broker_always_answers_not_controller(key: int, name: str) -> None:
-    node: Any = SimpleNamespace(quorum=SimpleNamespace(raft=SimpleNamespace(leader_id=1002)))
+    node: Any = SimpleNamespace(quorum=SimpleNamespace(leader_id=1002))
     answer = TABLE[Listener.INTER_BROKER, key].handler(
         node, message(f"v28:{name}Request")(), call(Listener.INTER_BROKER, key)
     )

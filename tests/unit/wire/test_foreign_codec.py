@@ -25,8 +25,10 @@ KNOWN_CODES = sorted(code.value for code in KioErrorCode)
 OURS_ONLY = {
     "ControlRecordTypeSchema", "DefaultPrincipalData", "ProducerSnapshot", "QuorumStateData",
     "AlterIsrRequest", "AlterIsrResponse",
+    "ControlledShutdownRequest", "ControlledShutdownResponse", "LeaderAndIsrRequest", "LeaderAndIsrResponse",
+    "StopReplicaRequest", "StopReplicaResponse", "UpdateMetadataRequest", "UpdateMetadataResponse",
 }  # fmt: skip
-"""Without a counterpart in kio, or with one that has another shape."""
+"""Without a counterpart in kio, or with one that has another shape. For what controllers push see `test_pushed.py`."""
 
 
 @cache

@@ -9,7 +9,7 @@ from actors.wire import framing, limits
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 from tests.reference import wire
-from tests.served import TABLE
+from tests.served import EVERY as TABLE
 
 load()
 

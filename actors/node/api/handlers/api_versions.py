@@ -13,7 +13,7 @@ from typing import Any
 
 from actors.metadata.features import TRANSACTION_VERSION, TRANSACTION_VERSIONS
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
-from actors.node.api.table import TABLE, rpc
+from actors.node.api.table import rpc, served
 from actors.node.runtime.answers import Answer, Done, Last
 from actors.node.runtime.calls import Call, Lane, Listener
 from actors.wire.errors import ErrorCode
@@ -37,7 +37,7 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
         code = ErrorCode.ILLEGAL_SASL_STATE
         return Last(response(error_code=code), "it asks for ApiVersions in the middle of its login")
     if request is None:
-        own = TABLE[context.family][call.listener][KEY].advertised
+        own = served(context.family, pushed=False)[call.listener][KEY].advertised
         return Done(
             response(
                 error_code=ErrorCode.UNSUPPORTED_VERSION,
@@ -55,7 +55,7 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
     epoch, finalized = _finalized(context, call)
     return Done(
         response(
-            api_keys=_served(context.family, call.listener, telemetry),
+            api_keys=_served(context.family, call.listener, telemetry, context.pushed),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -71,11 +71,11 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
 
 
 @cache
-def _served(family: str, listener: Listener, telemetry: bool) -> list[Any]:
+def _served(family: str, listener: Listener, telemetry: bool, pushed: bool) -> list[Any]:
     """Every API of a listener with its versions, those of telemetry only where clients are asked for their metrics. Nobody
     changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
-    rows = sorted(TABLE[family][listener].items())
+    rows = sorted(served(family, pushed)[listener].items())
     return [
         kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1)
         for key, api in rows

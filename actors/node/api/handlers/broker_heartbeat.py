@@ -27,6 +27,8 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     if held is not None and call.connection < held.connection and _of_the_holder(request, held):
         return Close(f"broker {request.broker_id} sends heartbeats on a newer connection")
     level = role.layout_level(call)
+    if request.legacy:
+        role.cannot_tell(request.broker_id)
 
     def told(reply: Any) -> Any:
         lease = role.soft.leases.get(request.broker_id)
@@ -55,4 +57,4 @@ def _level_1(reply: Any) -> Any:
 @rpc(50, "BrokerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
 def refuse(context: BrokerContext, request: Any, call: Call) -> Answer:
     """On a broker."""
-    return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.raft.leader_id))
+    return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

@@ -30,4 +30,4 @@ def _level_1(reply: Any) -> Any:
 @rpc(51, "ControllerHeartbeat", range(1), listeners=[Listener.INTER_BROKER], families=DRAFTS)
 def refuse(context: BrokerContext, request: Any, call: Call) -> Answer:
     """On a broker."""
-    return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.raft.leader_id))
+    return Done(refusal(request, ErrorCode.NOT_CONTROLLER, context.quorum.leader_id))

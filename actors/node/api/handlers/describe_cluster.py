@@ -60,7 +60,7 @@ def describe_controllers(context: ControllerContext, request: Any, call: Call) -
     reply = kind(
         endpoint_type=CONTROLLERS,
         cluster_id=context.cluster_id,
-        controller_id=context.quorum.raft.leader_id,
+        controller_id=context.quorum.leader_id,
         brokers=controllers,
     )
     if request.include_cluster_authorized_operations:

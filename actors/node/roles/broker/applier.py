@@ -67,11 +67,15 @@ class MetadataApplier:
     def catch_up(self, whole: Callable[[], MetadataDelta]) -> None:
         """Begin to follow the metadata, if it is there. `whole`: everything that it says."""
         if not self.caught_up and self._heartbeats.metadata().caught_up:
-            self._storage.begin_use()
-            self._heartbeats.use_interval()
-            self._throttles.configure()
-            self._apply_whole(whole())
-            self._opened = True
+            self.begin(whole())
+
+    def begin(self, whole: MetadataDelta) -> None:
+        """Follow the metadata from now on; `whole` is everything that it says."""
+        self._storage.begin_use()
+        self._heartbeats.use_interval()
+        self._throttles.configure()
+        self._apply_whole(whole)
+        self._opened = True
 
     def loaded(self, whole: Callable[[], MetadataDelta]) -> None:
         """All that was known of the metadata has been replaced by `whole`."""
@@ -178,6 +182,15 @@ class MetadataApplier:
                 1, f"{name}-{number} was removed here and was given up: start again to fetch it from its leader"
             )
         return why is not None
+
+    def forget_topic(self, name: str) -> None:
+        """A topic is deleted; who has replicas of it hears of them by themselves."""
+        self._groups.topic_deleted(name)
+
+    def set_aside(self, partition: Partition) -> None:
+        """This broker has no replica of it any more, and nobody has said that its data may go."""
+        self._replicas.remove(partition)
+        self._storage.set_aside(partition)
 
     def drop(self, partition: Partition) -> None:
         """This broker has no replica of it any more."""

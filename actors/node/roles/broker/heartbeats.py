@@ -6,13 +6,14 @@ clients' listeners are opened and their connections closed, and how the process 
 
 from typing import Any
 
+from actors.broker.lifecycle import NOT_CONTROLLER, Heartbeat, Lifecycle, Metadata, State
 from actors.broker.lifecycle import Answer as BeatAnswer
-from actors.broker.lifecycle import Heartbeat, Lifecycle, Metadata, State
 from actors.broker.replicas import Replicas
 from actors.metadata.dialects import FORMAT
 from actors.metadata.features import TRANSACTION_VERSION, TRANSACTION_VERSIONS
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.net.request_channel import RequestChannel
+from actors.node.quorum.addresses import Address
 from actors.node.quorum.replica import Quorum
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
@@ -63,14 +64,18 @@ class BrokerHeartbeats:
         self.incarnation_id = runtime.random.uuid()
         self.previous_epoch = -1
         """The broker epoch of the process before this one, if that stopped cleanly (KIP-966)."""
+        self._asked: Address | None = None
+        """The controller to which the newest heartbeat went."""
         self.was_serving = False
         """Clients were served when the state was followed last."""
         self._answering = False
         """The clients' ports answer; what arrives is kept only while this broker serves."""
 
     def metadata(self) -> Metadata:
-        """How far this broker has come in the metadata log."""
+        """How far this broker has come in the metadata log. One that does not pull it has always come as far as it can."""
         quorum = self._quorum
+        if quorum.told_leader is not None:
+            return Metadata(self._cache.image.next_offset, 0, quorum.leader_address() is not None)
         known = quorum.leader_address() is not None
         return Metadata(self._cache.image.next_offset, quorum.raft.told_high_watermark, known)
 
@@ -83,6 +88,7 @@ class BrokerHeartbeats:
         """Send one if it is due, and follow the state."""
         beat = self._lifecycle.tick(now, self.metadata()) if self._lifecycle.due(now) else None
         if beat is not None:
+            self._asked = self._quorum.leader_address()
             self._channels.controller(
                 "BrokerHeartbeat",
                 self._request(beat),
@@ -118,6 +124,7 @@ class BrokerHeartbeats:
                 for name, low, high in FEATURES
             ],
             cluster_id=self._cluster_id,
+            legacy=self._quorum.told_leader is not None,
             incarnation_id=self.incarnation_id,
             log_dirs=list(self._storage.directory_ids),
             previous_broker_epoch=self.previous_epoch if beat.epoch < 0 else -1,
@@ -147,7 +154,12 @@ class BrokerHeartbeats:
         return [kind.FullTopic(topic_id=topic_id, partitions=numbers) for topic_id, numbers in topics.items()]
 
     def _answered(self, reply: Any) -> None:
-        now = self._runtime.now
+        now, told = self._runtime.now, self._quorum.told_leader
+        if told is not None and self._asked == told.address():
+            if isinstance(reply, ChannelError):
+                told.failed()
+            elif reply.error_code == NOT_CONTROLLER:
+                told.failed(reply.active_controller_id)
         if isinstance(reply, ChannelError):
             self._lifecycle.lost(now)
         else:

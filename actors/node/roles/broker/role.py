@@ -36,6 +36,7 @@ from actors.node.roles.broker.log_dir_moves import LogDirMoves
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
+from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.replication import Replication
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
@@ -140,6 +141,23 @@ class BrokerRole:
             self.gathered,
             Throttles(self.cache, self.cluster),
         )
+        told_leader = quorum.told_leader
+        self.pushed_metadata = (
+            None
+            if told_leader is None
+            else PushedMetadata(
+                runtime,
+                self.cache,
+                self.lifecycle,
+                self.replicas,
+                self.storage,
+                self.applier,
+                self.gathered,
+                told_leader,
+                self._count_partitions,
+            )
+        )
+        """What controllers push; None: this broker pulls the metadata log."""
         self._unreadable = Unreadable(runtime, self.cache, self.lifecycle, self.replicas, self.storage, self.applier)
         self._snapshots = BrokerSnapshots(runtime, quorum, storage)
         self._started = False
@@ -151,7 +169,7 @@ class BrokerRole:
         """After the quorum has recovered: open what is on the disk, and begin to ask for a lease."""
         self.heartbeats.previous_epoch = self.storage.recover()
         self._started = True
-        self.applier.catch_up(self._image_deltas.whole)
+        self._catch_up()
         for listener in self._runtime.config.listeners:
             if Listener(listener.kind) is Listener.INTER_BROKER:
                 self._requests.listen(listener.name)
@@ -161,8 +179,7 @@ class BrokerRole:
         self.cache.image = Image()
         self._snapshots.load(self.cache.image, data, snapshot)
         self.quotas.changed()
-        for one in self._coordinators:
-            one.count_partitions()
+        self._count_partitions()
         self.applier.loaded(self._image_deltas.whole)
 
     def replay(self, batch: Batch) -> None:
@@ -187,10 +204,9 @@ class BrokerRole:
         """The replays of this turn are done."""
         self._snapshots.committed(high_watermark)
         self.quotas.refresh()
-        for one in self._coordinators:
-            one.count_partitions()
+        self._count_partitions()
         if self._started and not self.applier.caught_up:
-            self.applier.catch_up(self._image_deltas.whole)
+            self._catch_up()
         self.gathered.run()
 
     def gained(self, epoch: int, next_offset: int) -> None:
@@ -204,7 +220,7 @@ class BrokerRole:
         if not self._started:
             return
         if not self.storage.in_use:
-            self.applier.catch_up(self._image_deltas.whole)
+            self._catch_up()
         caught_up = self.storage.in_use
         self.heartbeats.tick(now)
         if caught_up and self.heartbeats.was_serving and not self.storage.unclaimed_settled:
@@ -249,6 +265,14 @@ class BrokerRole:
         if not self.replicas.proposals.idle and self.lookups.serving:
             due = min(due, self.replicas.proposals.deadline_ms())
         return due
+
+    def _catch_up(self) -> None:
+        if self.pushed_metadata is None:
+            self.applier.catch_up(self._image_deltas.whole)
+
+    def _count_partitions(self) -> None:
+        for one in self._coordinators:
+            one.count_partitions()
 
     def shutdown(self) -> None:
         """The process is to end: controlled shutdown, then the quorum hands over."""

@@ -332,10 +332,11 @@ class BrokerStorage:
         self.drop_future(partition, keep=True)
         replicas.take_offline(partition, why)
 
-    def retire_unclaimed(self, offline: Container[tuple[bytes, int]]) -> None:
+    def retire_unclaimed(self, offline: Container[tuple[bytes, int]], *, aside: bool = False) -> None:
         """What the start found and nobody has claimed is of topics that went while this broker was away. Not before the
         partitions follow the image, and it has this process's registration, which lies behind all that was ever assigned.
-        `offline`: topic id and number of replicas that are here and cannot be used. They may begin with their future log."""
+        `offline`: topic id and number of replicas that are here and cannot be used. They may begin with their future log.
+        `aside`: the files stay, under another name: who says what there is does not say what was deleted (R291-76)."""
         self.unclaimed_settled = True
         for key, futures in list(self.found_futures.items()):
             gone = [one for one in futures if (one[1].topic_id, one[1].number) not in offline]
@@ -347,6 +348,8 @@ class BrokerStorage:
                 continue
             if found.topic_id is None:
                 self._set_aside(directory.disk, found)
+            elif aside:
+                self._stray(directory.disk, found.name, found.topic, found.number)
             else:
                 self._runtime.log.info(f"{found.name} has no replica here any more: its files are removed")
                 self._retire(directory.disk, found.name, found.topic, found.number, self._cache.settings(found.topic))
@@ -357,6 +360,32 @@ class BrokerStorage:
         self._written.pop(partition, None)
         self.drop_future(partition)
         self._drop(partition, partition.log)
+
+    def set_aside(self, partition: Partition) -> None:
+        """A partition has no replica here any more, and its files are kept under another name."""
+        self._written.pop(partition, None)
+        self.drop_future(partition)
+        log = partition.log
+        log.forget_indexes()
+        self._count(log.disk, -1)
+        if log.disk not in self._failed and log.disk.exists(log.directory):
+            self._stray(log.disk, log.directory, partition.topic, partition.number)
+        later_ms = self._runtime.now.mono_ms + partition.settings.file_delete_delay_ms
+        self._runtime.waiting.timers.at(later_ms, log.release)
+
+    def remove_unclaimed(self, topic: str, number: int) -> None:
+        """Files that the start found and no metadata has claimed are of a partition that is deleted."""
+        for directory, found in self.unclaimed.pop((topic, number), ()):
+            if directory.disk not in self._failed:
+                self._retire(directory.disk, found.name, topic, number, self._cache.settings(topic))
+
+    def _stray(self, disk: Disk, name: str, topic: str, number: int) -> None:
+        stray = retired_name(topic, number, STRAY, self._runtime.random.uuid())
+        if self._rename(disk, name, stray):
+            self._runtime.log.warning(
+                f"{name} is no replica of this broker, as the controller says, which does not say that it is deleted: its "
+                f"files are set aside as {stray}. Remove them if nobody needs them"
+            )
 
     def _drop(self, partition: Partition, log: PartitionLog) -> None:
         log.forget_indexes()

@@ -18,6 +18,7 @@ from typing import Any
 
 from actors.controller import elections, fencing, leases
 from actors.controller.configs import UNCLEAN, without_effect
+from actors.controller.controlled_shutdown import moved_key
 from actors.controller.delegation_tokens import sweep_tokens
 from actors.controller.mutations import MutationQuota
 from actors.controller.options import options
@@ -38,6 +39,7 @@ from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.replica import Quorum
 from actors.node.quorum.snapshots import Snapshotting
 from actors.node.roles.controller.heartbeats import ControllerHeartbeats
+from actors.node.roles.controller.pusher import Pusher
 from actors.node.runtime.answers import Answer, Done, Held, Parked
 from actors.node.runtime.calls import Call
 from actors.node.runtime.meters import Histogram, Meter
@@ -51,6 +53,7 @@ _dialect = cache(dialect)
 FAR_MS = 1 << 62
 SILENT_MS = 500
 """Beyond a heartbeat interval: by then a living broker has turned to a new active controller."""
+UNTOLD_MAX = 1000
 WAIT_MS = 20_000
 """How long a request waits for a fencing to end."""
 
@@ -76,6 +79,10 @@ class ControllerRole:
         self.epoch = -1
         self.snapshotting = Snapshotting(runtime, quorum, storage)
         self.heartbeats = ControllerHeartbeats(channels, quorum, self)
+        self.pusher = Pusher(runtime, channels, quorum, storage, self) if self.options.pushes else None
+        """Tells brokers that do not pull; None: nobody is told anything (rayft.metadata.push.enable)."""
+        self._untold: set[int] = set()
+        """Brokers of which the log says that they want to be told, and are not."""
         self._controllers: frozenset[int] = frozenset()
         """Ids of the quorum's controllers, this one among them."""
         self._writer: BatchWriter | None = None
@@ -127,6 +134,8 @@ class ControllerRole:
             image.advance(end)
         image.commit(end)
         self.snapshotting.replayed(batch)
+        if self.pusher is not None:
+            self.pusher.replay(batch)
 
     def committed(self, high_watermark: int) -> None:
         """The high watermark, after the replays of this turn."""
@@ -171,6 +180,9 @@ class ControllerRole:
         self._writer = None
         self._level_offset = 0
         self._flushed.clear()
+        if self.pusher is not None:
+            self.pusher.stop()
+            self._send_away()
         self._heartbeats.clear()
         for broker in sorted(self.soft.unregistered):
             self._left(broker)  # who gave it up asks the next controller, a broker that waits finds it by itself
@@ -213,16 +225,22 @@ class ControllerRole:
     def snapshot(self) -> None:
         """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
         loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its own."""
-        if self._writer is not None:
-            self._writer.cut()
+        self._cut()
         if self.written_ms is None:
             self.snapshotting.take(self.image)
         else:
             self.snapshotting.take(self.image, self.epoch, self.written_ms)
 
+    def _cut(self) -> None:
+        """What is written from now on is a batch of its own."""
+        if self._writer is not None:
+            self._writer.cut()
+
     def end(self) -> None:
         """The turn is over."""
         turn_ended(self.soft)
+        if self.pusher is not None and self.active:
+            self.pusher.end(self._cut)
 
     # ---- requests
 
@@ -337,6 +355,24 @@ class ControllerRole:
             self._heartbeats[broker] = call.connection
             self._requests.when_closed(call.connection, "heartbeat", lambda: self._closed(broker, call.connection))
 
+    def cannot_tell(self, broker: int) -> None:
+        """`broker` wants to be told of metadata, and this controller tells nobody: the log says so once."""
+        if self.active and self.pusher is None and broker not in self._untold:
+            if len(self._untold) == UNTOLD_MAX:
+                self._untold.clear()
+            self._untold.add(broker)
+            self._runtime.log.error(
+                f"broker {broker} is refused: it has rayft.metadata.source=push, and rayft.metadata.push.enable is not true "
+                f"on this controller"
+            )
+
+    def _send_away(self) -> None:
+        """Brokers that were told from here look for the next active controller at once, and not at their next heartbeat."""
+        for broker in self.soft.legacy:
+            connection = self._requests.connections.get(self._heartbeats.get(broker, 0))
+            if connection is not None:
+                self._requests.close(connection, "this controller is not active any more")
+
     def _closed(self, broker: int, connection: int) -> None:
         if self._heartbeats.get(broker) == connection:
             del self._heartbeats[broker]
@@ -399,6 +435,7 @@ class ControllerRole:
     def _moved(self, broker: int) -> None:
         shutdown = self.soft.stopping[broker]
         shutdown.moved_offset, shutdown.moved_ms = self.image.next_offset, self._runtime.now.mono_ms
+        self._runtime.waiting.signal(moved_key(broker))
 
     def _came_back(self, broker: int) -> None:
         del self.soft.electing[broker]

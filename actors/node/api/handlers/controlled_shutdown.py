@@ -1,0 +1,17 @@
+"""ControlledShutdown (7): a broker asks whether it may stop (`controller/controlled_shutdown.py`). Controllers that push
+metadata only. Errors: 31, 41, 77, 102.
+"""
+
+from typing import Any
+
+from actors.controller.controlled_shutdown import controlled_shutdown
+from actors.node.api.contexts import ControllerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer
+from actors.node.runtime.calls import Call, Lane, Listener
+
+
+@rpc(7, "ControlledShutdown", range(4), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL, pushed=True)
+def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
+    """On a controller."""
+    return context.role.submit(controlled_shutdown, request, call)

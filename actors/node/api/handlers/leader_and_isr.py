@@ -1,0 +1,20 @@
+"""LeaderAndIsr (4): the active controller tells which part this broker has in which partition (KIP-291).
+
+Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
+one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
+`roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 42, 77; by partition 3, 11, 42, 56, 103.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener
+
+
+@rpc(4, "LeaderAndIsr", range(7, 8), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
+def leader_and_isr(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker that is told."""
+    assert context.pushed_metadata is not None, "it is served where metadata is pushed"
+    return Done(context.pushed_metadata.leader_and_isr(request))

@@ -1,0 +1,20 @@
+"""StopReplica (5): the active controller tells of which partitions this broker has no replica any more (KIP-291).
+
+Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
+one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
+`roles/broker/pushed_metadata.py`. Errors: top level 11, 31, 77; by partition 56, 74.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener
+
+
+@rpc(5, "StopReplica", range(4, 5), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
+def stop_replica(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker that is told."""
+    assert context.pushed_metadata is not None, "it is served where metadata is pushed"
+    return Done(context.pushed_metadata.stop_replica(request))

@@ -1,0 +1,22 @@
+"""UpdateMetadata (6): the active controller tells what the cluster is (KIP-291).
+
+Served by brokers with `rayft.metadata.source=push` alone, on the control plane's listener and, without its priority, on the
+one between brokers, where controllers send it that do not know of the former (R291-39). What is obeyed is decided in
+`roles/broker/pushed_metadata.py`. Errors: 11, 31, 42, 77.
+"""
+
+from typing import Any
+
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener
+from actors.wire.messages import message
+
+
+@rpc(6, "UpdateMetadata", range(8, 9), listeners=[Listener.CONTROL_PLANE, Listener.INTER_BROKER], pushed=True)
+def update_metadata(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """On a broker that is told."""
+    assert context.pushed_metadata is not None, "it is served where metadata is pushed"
+    code = context.pushed_metadata.update_metadata(request)
+    return Done(message("UpdateMetadataResponse")(error_code=int(code)))

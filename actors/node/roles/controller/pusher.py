@@ -1,0 +1,269 @@
+"""Telling brokers that do not pull the metadata log what is committed (KIP-291, push mode): LeaderAndIsr, UpdateMetadata and
+StopReplica on their way.
+
+What a broker is told, and in which order, `controller/pushes.py` decides. This file alone decides when something is sent,
+where to, and when it is sent again. Rules:
+
+1. Only the active controller tells, only what is committed, and only while it may believe that no other is active. One that
+   is active no more drops its connections in the same turn.
+2. What is told comes from an image of its own, that of committed metadata: the controller's is at the end of the log. It is
+   made, outside the loop, when the first broker wants to be told, and dropped with the last one.
+3. A broker is dialled at the listener of this controller's own setting. Where it has none of that name it is told nothing,
+   and one line says so.
+4. A broker that has not been heard of for a lease period, and has no lease, is told nothing more.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from actors.controller.options import Options
+from actors.controller.pushes import Outbox, Request, Sender, changes, dialled
+from actors.controller.soft import Legacy, Soft
+from actors.metadata import snapshot as snapshots
+from actors.metadata.batches import is_control
+from actors.metadata.dialects import FORMAT, dialect
+from actors.metadata.image import Image, Pin
+from actors.node.net.channels import ChannelError, Channels
+from actors.node.quorum.replica import Quorum
+from actors.node.runtime.runtime import Runtime
+from actors.node.runtime.storage import Storage
+from actors.ports import Batch
+
+RETRY_MS = 100
+"""The pause after a lost connection or an answer that did not come."""
+REFUSED_MS = 1000
+"""The pause after an answer with an error."""
+REQUEST_MS = 30_000
+
+
+class Controller(Protocol):
+    """Whose brokers these are."""
+
+    epoch: int
+    image: Image
+    soft: Soft
+    options: Options
+
+    @property
+    def me(self) -> int: ...
+    @property
+    def committed_level(self) -> int: ...
+
+
+class Pusher:
+    """What the active controller tells brokers that do not pull."""
+
+    def __init__(
+        self, runtime: Runtime, channels: Channels, quorum: Quorum, storage: Storage, role: Controller
+    ) -> None:
+        self._runtime = runtime
+        self._channels = channels
+        self._quorum = quorum
+        self._format_level = storage.format_level
+        self._role = role
+        self._listener = runtime.config.push_listener
+        self.image: Image | None = None
+        """Committed metadata; None: nobody has to be told, or it is not there yet."""
+        self._pin: Pin | None = None
+        """The image is being made from this state of the controller's."""
+        self._made: Image | None = None
+        """It is made, and shows what may not be committed yet."""
+        self._waiting: list[Batch] = []
+        """Batches that were committed meanwhile."""
+        self._outboxes: dict[int, Outbox] = {}
+        self._paused: set[Outbox] = set()
+        """Those that wait before they send again."""
+        self._unreachable: set[Outbox] = set()
+        """Those without an endpoint to dial, as the log says."""
+
+    # ---- what the controller tells
+
+    def replay(self, batch: Batch) -> None:
+        """One batch is committed."""
+        if self.image is not None:
+            self._replay(self.image, batch)
+        elif self._pin is not None and batch.last_offset >= self._pin.next_offset:
+            self._waiting.append(batch)
+
+    def end(self, cut: Callable[[], None]) -> None:
+        """End of a turn of the active controller: follow who is there, and send what there is to say. `cut`: end the batch
+        that is being written, so that an image of the present state ends where a batch does."""
+        legacy = self._role.soft.legacy
+        if not legacy and not self._outboxes and self._pin is None:
+            return
+        self._forget_silent(legacy)
+        if not legacy:
+            self.stop()
+            return
+        if self.image is None and not self._begun(cut):
+            return
+        image = self.image
+        assert image is not None
+        for id, process in legacy.items():
+            outbox = self._follow(image, id, process)
+            self._send(image, outbox, process)
+            process.told = max(process.told, outbox.told(image))
+        for id in [id for id in self._outboxes if id not in legacy]:
+            self._drop(id)
+
+    def stop(self) -> None:
+        """Nobody has to be told any more, or another controller tells: no connection and no image stays."""
+        for id in list(self._outboxes):
+            self._drop(id)
+        if self._pin is not None:
+            self._pin.release()
+        self.image = self._pin = self._made = None
+        self._waiting = []
+
+    # ---- the image
+
+    def _begun(self, cut: Callable[[], None]) -> bool:
+        """Whether the image is there; if it is not, it is begun."""
+        made = self._made
+        if made is not None:
+            if self._quorum.raft.high_watermark < made.next_offset:
+                return False
+            waiting, self._waiting = self._waiting, []
+            for batch in waiting:
+                self._replay(made, batch)
+            self.image, self._made, self._pin = made, None, None
+            return True
+        if self._pin is None:
+            cut()
+            self._make()
+        return False
+
+    def _make(self) -> None:
+        level = self._role.image.feature(FORMAT) or self._format_level
+        pin = self._pin = self._role.image.pin()
+
+        def job() -> Image:
+            image = Image()
+            snapshots.load(b"".join(snapshots.encode(pin, 0, level, 0, None)), image, pin.next_offset)
+            return image
+
+        def then(result: Any) -> None:
+            pin.release()
+            if self._pin is not pin:
+                return  # nobody has to be told any more
+            if isinstance(result, Exception):
+                self._runtime.log.error(f"brokers that do not pull are told nothing: {result!r}")
+                self._pin = None
+                return
+            self._made = result
+
+        self._runtime.work(job, then)
+
+    def _replay(self, image: Image, batch: Batch) -> None:
+        if batch.last_offset < image.next_offset:
+            return
+        if not is_control(batch.data):
+            for offset, op in dialect(image.feature(FORMAT) or self._format_level).decode(batch):
+                found = changes(image, image.replay(offset, op))
+                if found:
+                    for outbox in self._outboxes.values():
+                        outbox.changed(found)
+        if image.next_offset <= batch.last_offset:
+            image.advance(batch.last_offset + 1)
+        image.commit(image.next_offset)
+
+    # ---- who is told
+
+    def _forget_silent(self, legacy: dict[int, Legacy]) -> None:
+        soft, now_ms = self._role.soft, self._runtime.now.mono_ms
+        lease_ms = self._role.options.lease_ms(self._role.committed_level)
+        for id in [
+            id for id, process in legacy.items() if now_ms - process.heard_ms > lease_ms and id not in soft.leases
+        ]:
+            del legacy[id]
+
+    def _follow(self, image: Image, id: int, process: Legacy) -> Outbox:
+        """The outbox of the newest process of a broker, under the epoch that the committed metadata has for it."""
+        outbox = self._outboxes.get(id)
+        if outbox is None or outbox.incarnation_id != process.incarnation_id:
+            self._drop(id)
+            outbox = self._outboxes[id] = Outbox(id, process.incarnation_id)
+        registration = image.broker(id)
+        if registration is None or registration.incarnation_id != process.incarnation_id:
+            outbox.unregistered()
+        elif registration.epoch != outbox.epoch:
+            outbox.restart(registration.epoch)
+        return outbox
+
+    def _drop(self, id: int) -> None:
+        outbox = self._outboxes.pop(id, None)
+        if outbox is not None:
+            self._paused.discard(outbox)
+            self._unreachable.discard(outbox)
+            self._channels.drop(("push", id), unsent=True)
+
+    # ---- what is sent
+
+    def _send(self, image: Image, outbox: Outbox, process: Legacy) -> None:
+        if outbox in self._paused or self._quorum.raft.overdue(self._runtime.now):
+            return
+        request = outbox.next(image, self._sender())
+        if request is not None:
+            self._deliver(outbox, process, request)
+
+    def _deliver(self, outbox: Outbox, process: Legacy, request: Request) -> None:
+        endpoint = dialled(process.listeners, self._listener)
+        if endpoint is None:
+            if outbox not in self._unreachable:
+                self._unreachable.add(outbox)
+                self._runtime.log.error(
+                    f"broker {outbox.broker} is told nothing: it has no listener {self._listener} at which this controller "
+                    f"is to reach it; its listeners are {', '.join(one.name for one in process.listeners)}"
+                )
+            self._pause(outbox, REFUSED_MS)
+            return
+        self._unreachable.discard(outbox)
+        self._channels.peer(
+            ("push", outbox.broker),
+            (endpoint.host, endpoint.port),
+            request.name,
+            request.body,
+            lambda reply: self._answered(outbox, request, reply),
+            REQUEST_MS,
+            request.version,
+            listener=self._listener,
+        )
+
+    def _answered(self, outbox: Outbox, request: Request, reply: Any) -> None:
+        if self._outboxes.get(outbox.broker) is not outbox:
+            return
+        if isinstance(reply, ChannelError):
+            self._pause(outbox, RETRY_MS)
+            return
+        outbox.answered(reply.error_code)
+        if reply.error_code:
+            self._runtime.log.warning(
+                f"broker {outbox.broker} refused {request.name} with error {reply.error_code}: it is told everything again"
+            )
+            self._pause(outbox, REFUSED_MS)
+
+    def _pause(self, outbox: Outbox, ms: int) -> None:
+        """Go on after a while: with what was in flight, if anything was."""
+        self._paused.add(outbox)
+        self._runtime.waiting.timers.at(self._runtime.now.mono_ms + ms, lambda: self._go_on(outbox))
+
+    def _go_on(self, outbox: Outbox) -> None:
+        process = self._role.soft.legacy.get(outbox.broker)
+        if self._outboxes.get(outbox.broker) is not outbox or process is None:
+            return
+        self._paused.discard(outbox)
+        if not outbox.lost():
+            return
+        if self._quorum.raft.overdue(self._runtime.now):
+            self._pause(outbox, RETRY_MS)
+            return
+        assert outbox.in_flight is not None
+        self._deliver(outbox, process, outbox.in_flight)
+
+    def _sender(self) -> Sender:
+        own = self._quorum.identity.addresses.own
+        host, port = own if own is not None else ("", 0)
+        return Sender(self._role.me, self._role.epoch, host, port, self._listener_of_leaders())
+
+    def _listener_of_leaders(self) -> str:
+        return self._runtime.config.inter_broker_listener or self._listener
