@@ -15,7 +15,7 @@ Times are monotonic milliseconds, except `target_wall_ms`, which is written to t
 import enum
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Target = Mapping[bytes, frozenset[int]]
 """Topic id -> partitions."""
@@ -114,6 +114,8 @@ class ConsumerGroup:
 
     def __init__(self, id: str) -> None:
         self.id = id
+        self.way: Any = None
+        """What is on its way for the group; see `groups.py`. It is not remembered."""
         self.epoch = 0
         self.metadata_hash = 0
         self.target_epoch = 0
