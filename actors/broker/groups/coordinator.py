@@ -519,7 +519,7 @@ class Coordinator(Coordination[Shard]):
     # ---- groups of KIP-848
 
     def _one_protocol_each(self, shard: Shard) -> None:
-        """A group is of one protocol. Where the log has records of both, the one with members counts; the other is removed."""
+        """A group is of one protocol. Where the log has records of both, what has members counts, the other is removed."""
         for id in [id for id in shard.consumers if id in shard.groups]:
             group = shard.consumers[id]
             if group.members or not shard.groups[id].members:

@@ -12,8 +12,11 @@ from actors.wire.errors import ErrorCode
 
 MEMBER_ID_FROM = 1
 """First version in which the client makes its member id."""
-TEXT_BYTES_MAX = 1024
+TEXT_CHARACTERS_MAX = 1024
 """Of ids, racks and names of clients: each is written to the log and kept in memory for each member."""
+TOPIC_CHARACTERS_MAX = 249
+SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
+"""Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
 
 
 class Request(NamedTuple):
@@ -101,8 +104,22 @@ def check(request: Request, assignors: Sequence[str]) -> None:
         (request.client_id, "The client id"),
         (request.regex, "SubscribedTopicRegex"),
     ):
-        if text is not None and len(text.encode()) > TEXT_BYTES_MAX:
-            _refuse(f"{name} has more than {TEXT_BYTES_MAX} bytes.")
+        if text is not None and len(text) > TEXT_CHARACTERS_MAX:
+            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+    if request.topics:
+        _check_topics(request.topics)
+
+
+def _check_topics(topics: Sequence[str]) -> None:
+    left = SUBSCRIPTION_CHARACTERS_MAX
+    for topic in topics:
+        left -= len(topic)
+        if len(topic) > TOPIC_CHARACTERS_MAX:
+            _refuse(
+                f"SubscribedTopicNames has a name of more than {TOPIC_CHARACTERS_MAX} characters, which no topic has."
+            )
+    if left < 0:
+        _refuse(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
 
 
 def _check_first(request: Request) -> None:

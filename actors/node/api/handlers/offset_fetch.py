@@ -7,7 +7,8 @@ thousands of times as long as its name. Of all topics only those are shown that 
 nobody knows stand behind all others.
 
 Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (members of KIP-848), GROUP_AUTHORIZATION_FAILED,
-TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no error.
+TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no error.
 """
 
 from collections.abc import Generator, Sequence
