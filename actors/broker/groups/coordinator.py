@@ -18,16 +18,15 @@ Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) an
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from actors.broker.coordination import Coordination, Then
 from actors.broker.groups import rebalance
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer import records as consumer_records
-from actors.broker.groups.consumer.requests import Beat
 from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.consumer.topics import Topics
-from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
+from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.records import (
     CommittedOffset,
     GroupLine,
@@ -64,7 +63,8 @@ class Coordinator(Coordination[Shard]):
     def __init__(self, settings: Settings, topics: Topics) -> None:
         super().__init__(settings.partitions, Shard)
         self.settings = settings
-        self.answers: list[tuple[int, Verdict | Beat]] = []
+        self.answers: list[tuple[int, Any]] = []
+        """(ticket, verdict): of classic members a `Verdict`, of those of KIP-848 a `Beat`."""
         self.consumers = consumer.ConsumerGroups(
             self.shard_of,
             self._write,
@@ -282,11 +282,11 @@ class Coordinator(Coordination[Shard]):
         if group_id in shard.foreign:
             return ErrorCode.UNSUPPORTED_VERSION
         if group_id in shard.consumers:
-            error = self.consumers.commit_error(
+            code = self.consumers.commit_error(
                 shard.consumers[group_id], member_id, instance_id, generation, transactional=transactional
             )
-            stale = transactional and error is ErrorCode.STALE_MEMBER_EPOCH
-            return ErrorCode.ILLEGAL_GENERATION if stale else error
+            stale = transactional and code is ErrorCode.STALE_MEMBER_EPOCH
+            return ErrorCode.ILLEGAL_GENERATION if stale else code
         group = shard.groups.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION

@@ -89,7 +89,8 @@ def test_librdkafkas_members_share_a_topic_that_grows_while_they_come_and_go(clu
         until(lambda: set().union(*(member.read for member in every)) == {str(n).encode() for n in range(600)})
         again = sum((member.read for member in every), Counter())
         assert max(again.values()) == 1, "who lets go of a partition has committed what it has read"
-        listed = admin.list_consumer_groups(request_timeout=SECONDS, types={ConsumerGroupType.CONSUMER}).result(SECONDS).valid
+        listed = admin.list_consumer_groups(types={ConsumerGroupType.CONSUMER}, request_timeout=SECONDS)
+        listed = listed.result(SECONDS).valid
         assert [(one.group_id, one.state) for one in listed if one.group_id == name] == [
             (name, ConsumerGroupState.STABLE)
         ]

@@ -100,8 +100,8 @@ def _uniform_alike(order: Order, topics: frozenset[bytes]) -> Targets:
         given: dict[bytes, set[int]] = {}
         for _, (topic, partition) in zip(range(quota), free, strict=False):
             given.setdefault(topic, set()).add(partition)
-        for topic, partitions in given.items():
-            found[id][topic] = found[id].get(topic, frozenset()) | partitions
+        for topic, more_partitions in given.items():
+            found[id][topic] = found[id].get(topic, frozenset()) | more_partitions
     return dict(found)
 
 
