@@ -161,7 +161,9 @@ class ConsumerGroups:
     def unload(self, shard: Shard) -> None:
         """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
         for group in shard.consumers.values():
-            waiting, group.way.waiting = group.way.waiting if group.way else [], []
+            if group.way is None:
+                continue  # the log was still being read
+            waiting, group.way.waiting = group.way.waiting, []
             for one in waiting:
                 self._answer(one.ticket, Beat(ErrorCode.NOT_COORDINATOR))
 

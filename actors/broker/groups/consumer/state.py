@@ -115,7 +115,7 @@ class ConsumerGroup:
     def __init__(self, id: str) -> None:
         self.id = id
         self.way: Any = None
-        """What is on its way for the group; see `groups.py`. It is not remembered."""
+        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
         self.epoch = 0
         self.metadata_hash = 0
         self.target_epoch = 0

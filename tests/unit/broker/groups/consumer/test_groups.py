@@ -83,6 +83,17 @@ def test_who_waits_for_an_assignment_is_told_when_the_leadership_is_lost() -> No
     assert world.answer(ticket).error is ErrorCode.NOT_COORDINATOR
 
 
+def test_a_leadership_that_is_lost_while_the_log_is_read_leaves_nothing() -> None:
+    world = World(t=1)
+    world.join("a", "t")
+    machine = world.machine
+    machine.gained(0, 2)
+    machine.load(0, 2, world.log)
+    machine.lost(0)
+    machine.loaded(0, 2, world.now)
+    assert machine.consumer_groups() == []
+
+
 def test_an_assignment_that_comes_for_members_that_left_changes_nothing() -> None:
     world = World(t=2)
     world.join("a", "t")
