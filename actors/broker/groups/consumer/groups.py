@@ -306,7 +306,7 @@ class ConsumerGroups:
     def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
         """Raise the group's epoch where its members' subscriptions, or what is known of their topics, ask for it."""
         resolved = told.regex != known.regex and (not told.regex or told.regex in group.resolved)
-        bump = group.epoch == 0 or told.topics != known.topics or resolved
+        bump = told.topics != known.topics or resolved
         if bump or group.way.seen_version != self.topics.version:
             found = self._hash(group)
             if bump or found != group.metadata_hash:

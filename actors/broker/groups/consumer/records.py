@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from actors.broker.coordination import Record
 from actors.broker.groups.consumer.state import (
+    FIRST_EPOCH,
     NOTHING,
     ClassicMember,
     ConsumerGroup,
@@ -113,12 +114,12 @@ def replay(group: ConsumerGroup, key: Key, data: Any) -> None:
     if key.kind in (MEMBER, CURRENT):
         _replay_member(group, key, data)
     elif key.kind == GROUP:
-        group.epoch = data.epoch if data is not None else 0
+        group.epoch = data.epoch if data is not None else FIRST_EPOCH
         group.metadata_hash = data.metadata_hash if data is not None else 0
     elif key.kind == PARTITIONS:
         group.has_partition_metadata = data is not None
     elif key.kind == TARGET_EPOCH:
-        group.target_epoch = data.assignment_epoch if data is not None else 0
+        group.target_epoch = data.assignment_epoch if data is not None else FIRST_EPOCH
         group.target_wall_ms = data.assignment_timestamp if data is not None else 0
     elif key.kind == TARGET:
         if data is None:

@@ -22,6 +22,8 @@ Target = Mapping[bytes, frozenset[int]]
 Held = Mapping[bytes, Mapping[int, int]]
 """Topic id -> partition -> the member's epoch when it was given the partition."""
 NOTHING: dict[bytes, dict[int, int]] = {}
+FIRST_EPOCH = 1
+"""Of a group for which nothing was assigned yet, as of Kafka 4.3. No member that has joined is in epoch 0."""
 LEFT, AWAY = -1, -2
 """Member epochs: it leaves, and a static member that leaves to come back."""
 TYPE = "consumer"
@@ -116,9 +118,9 @@ class ConsumerGroup:
         self.id = id
         self.way: Any = None
         """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
-        self.epoch = 0
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH
         self.target_wall_ms = 0
         """When the target assignment was made; 0: never, or before Kafka wrote it down."""
         self.members: dict[str, Member] = {}
