@@ -47,7 +47,6 @@ class ConsumerMember(Member):
         client = self.client
         while not client.stopping:
             await client.learn(self.topic)
-            self._topic_id = bytes(client.topic_ids.get(self.topic, self._topic_id))
             if await self._heartbeat():
                 for number in list(self.offsets):
                     await self._progress(number, self.offsets)
@@ -82,6 +81,8 @@ class ConsumerMember(Member):
         history, name = self.client.history, (self.group, self.topic)
         history.counts["heartbeats of consumer groups"] += 1
         if reply.assignment is not None:
+            for one in reply.assignment.topic_partitions:
+                self._topic_id = bytes(one.topic_id)
             given = {n for one in reply.assignment.topic_partitions for n in one.partitions}
             for number in [number for number in self.offsets if number not in given]:
                 del self.offsets[number]
