@@ -248,6 +248,8 @@ class Coordinator(Coordination[Shard]):
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             return shard
+        if group_id in shard.consumers:
+            return self.consumers.remove_members(shard, shard.consumers[group_id], members, now)
         group = shard.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)

@@ -147,6 +147,26 @@ class ConsumerGroups:
         except Refused as refused:
             self._answer(ticket, refused.beat())
 
+    def remove_members(
+        self, shard: Shard, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], now: Now
+    ) -> list[ErrorCode]:
+        """LeaveGroup: an administrator takes members out, by member or instance id. A code for each."""
+        codes, touched = [], dict[Key, None]()
+        for member_id, instance_id in members:
+            id = member_id if instance_id is None else group.static.get(instance_id, "")
+            member = group.members.get(id)
+            if member is None or group.gone:
+                codes.append(ErrorCode.UNKNOWN_MEMBER_ID)
+            elif member_id and member_id != id:
+                codes.append(ErrorCode.FENCED_INSTANCE_ID)
+            else:
+                codes.append(ErrorCode.NONE)
+                touched |= self._remove(group, member)
+        if touched:
+            self._commit(shard, group, touched, _ignore)
+            self._want_assignment(shard, group, now)
+        return codes
+
     # ---- loading and the end
 
     def loaded(self, shard: Shard, now: Now) -> None:
@@ -345,7 +365,9 @@ class ConsumerGroups:
                 touched[Key(kinds.CURRENT, member.id)] = None
                 self._time_revocation(group, member, now)
         current = member.current
-        moved = request.full or _numbers(current.assigned) != _numbers(waiting.before)
+        moved = request.full or (
+            current.assigned is not waiting.before and _numbers(current.assigned) != _numbers(waiting.before)
+        )
         interval_ms = self.settings.pace(group.id).heartbeat_ms
         beat = Beat(ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None)
         self._commit(

@@ -206,6 +206,20 @@ def test_an_empty_consumer_group_becomes_a_classic_one_and_leaves_no_record() ->
     assert world.heir().machine.consumer_group("g") is None
 
 
+def test_an_administrator_takes_members_out() -> None:
+    world = World(t=2)
+    world.join("a", "t", instance="one")
+    world.join("b", "t")
+    asked = [("", "one"), ("x", None), ("c", "one"), ("b", None), ("b", None)]
+    codes = world.machine.leave("g", [("c", "one")], world.now)
+    assert codes == [ErrorCode.FENCED_INSTANCE_ID]
+    codes = world.machine.leave("g", asked, world.now)
+    world.drain()
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    assert codes == [ErrorCode.NONE, unknown, unknown, ErrorCode.NONE, unknown]
+    assert world.group().members == {} and world.heir().group().members == {}
+
+
 def test_who_may_commit_with_an_old_client_or_none() -> None:
     world = World(t=1)
     error = world.machine.commit_error
