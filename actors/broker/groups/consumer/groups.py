@@ -528,6 +528,7 @@ class ConsumerGroups:
         if isinstance(result, Exception):
             return
         touched: dict[Key, None] = {}
+        moved = False
         for regex, names in result.items():
             if regex not in group.regexes:
                 continue
@@ -536,8 +537,10 @@ class ConsumerGroups:
             if present is None or present.topics != topics:
                 group.resolved[regex] = Resolved(topics, version, now.wall_ms)
                 touched[Key(kinds.REGEX, regex)] = None
-        if touched:
+                moved = moved or topics != (frozenset() if present is None else present.topics)
+        if moved:
             self._raise_epoch(group, self._hash(group), touched)
+        if touched:
             self._commit(shard, group, touched, _ignore)
             self._want_assignment(shard, group, now)
 

@@ -300,6 +300,16 @@ def test_a_regular_expression_is_matched_outside_the_loop_and_brings_what_the_me
     assert -16 in world.kinds() and world.group().resolved == {}
 
 
+def test_an_expression_that_matches_nothing_yet_moves_no_epoch() -> None:
+    world = World(coffee=1)
+    assert world.join("a", regex="te.*").epoch == 1
+    assert (world.group().epoch, world.group().resolved["te.*"].topics) == (1, frozenset())
+    world.topics.set("tea", 1)
+    world.pass_ms(11_000)
+    world.beat("a", 1)
+    assert world.assigned(world.answer(world.beat("a", 1, {}))) == {"tea": (0,)}
+
+
 def test_a_regular_expression_finds_topics_that_come_later() -> None:
     world = World(t1=1)
     world.join("a", regex="t.*")
