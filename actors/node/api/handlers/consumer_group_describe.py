@@ -77,7 +77,7 @@ def _describe(
         authorized_operations=operations,
     )
     may_see: dict[str, bool] = {}
-    for member in list(group.members.values()):
+    for member in reversed(list(group.members.values())):  # newest first, as Kafka's tests expect them
         told, current = member.subscription, member.current
         shown.members.append(
             kind.Member(
