@@ -125,6 +125,14 @@ def test_groups_are_listed_by_type_and_state() -> None:
     assert listed(lab, types_filter=["share"]) == []
 
 
+def test_a_consumer_group_is_described_as_one_only() -> None:
+    lab = cluster()
+    join(lab, "a", "t")
+    found = ask(lab, "DescribeGroups", 6, groups=["g"]).groups[0]
+    assert (found.error_code, found.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a classic group.")
+    assert ask(lab, "DescribeGroups", 5, groups=["g"]).groups[0].group_state == "Dead"
+
+
 def test_nothing_of_it_is_there_before_group_version_1() -> None:
     lab = cluster(level=0)
     assert join(lab, "a", "t").error_code == ErrorCode.UNSUPPORTED_VERSION
