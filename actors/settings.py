@@ -192,6 +192,9 @@ _SELECTOR = Check(
     f"{RACK_AWARE}, or nothing to serve consumers from leaders; classes of your own cannot be loaded here",
     lambda value: value in ("", RACK_AWARE),
 )
+_ASSIGNORS = Check(
+    "uniform, range or both", lambda value: bool(value) and all(one in ("uniform", "range") for one in value)
+)
 _NO_REMOTE = Check("false: there is no remote storage", lambda value: value is False)
 
 
@@ -217,7 +220,6 @@ def _idle(
 _ONE_THREAD = "one thread serves a whole node"
 _NO_ZK = "ids are never handed out automatically"
 _SCHEDULE = "work is scheduled by the node itself"
-_CLASSIC = "there are classic groups only"
 
 BROKER_CONFIGS: dict[str, ConfigKey] = dict(
     [
@@ -491,12 +493,37 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
         _key("group.max.session.timeout.ms", INT, 1800000, at_least(0), "Longest session of a classic member."),
         _key("group.max.size", INT, MAX_INT, at_least(1), "Members of a classic group."),
         _key("group.initial.rebalance.delay.ms", INT, 3000, at_least(0), "Wait for more members of a new group."),
-        _idle("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
-              some_of("classic", "consumer", "share", "streams"), _CLASSIC),
-        _idle("group.consumer.session.timeout.ms", INT, 45000, at_least(1), _CLASSIC),
-        _idle("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1), _CLASSIC),
-        _idle("group.consumer.max.size", INT, MAX_INT, at_least(1), _CLASSIC),
-        _idle("group.consumer.assignors", LIST, ("uniform", "range"), None, _CLASSIC),
+        _key("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
+             some_of("classic", "consumer", "share", "streams"),
+             "Without consumer in it, members of the consumer protocol (KIP-848) are not served. The others do nothing."),
+        _key("group.consumer.session.timeout.ms", INT, 45000, at_least(1),
+             "When a member of a consumer group that is not heard of is removed."),
+        _key("group.consumer.min.session.timeout.ms", INT, 45000, at_least(1),
+             "Shortest consumer.session.timeout.ms of a group."),
+        _key("group.consumer.max.session.timeout.ms", INT, 60000, at_least(1),
+             "Longest consumer.session.timeout.ms of a group."),
+        _key("group.consumer.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "How often members of consumer groups send heartbeats."),
+        _key("group.consumer.min.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "Shortest consumer.heartbeat.interval.ms of a group."),
+        _key("group.consumer.max.heartbeat.interval.ms", INT, 15000, at_least(1),
+             "Longest consumer.heartbeat.interval.ms of a group."),
+        _key("group.consumer.assignment.interval.ms", INT, 1000, at_least(0),
+             "Least time between two target assignments of a consumer group."),
+        _key("group.consumer.min.assignment.interval.ms", INT, 0, at_least(0),
+             "Shortest consumer.assignment.interval.ms of a group."),
+        _key("group.consumer.max.assignment.interval.ms", INT, 15000, at_least(0),
+             "Longest consumer.assignment.interval.ms of a group."),
+        _idle("group.consumer.assignor.offload.enable", BOOLEAN, True, None,
+              "target assignments are always made outside the loop"),
+        _key("group.consumer.max.size", INT, MAX_INT, at_least(1), "Members of a consumer group."),
+        _key("group.consumer.assignors", LIST, ("uniform", "range"), _ASSIGNORS,
+             "Assignors that members may ask for; the first where they ask for none."),
+        _key("group.consumer.regex.refresh.interval.ms", INT, 600000, at_least(10000),
+             "How often regular expressions of members are matched with the topics anew."),
+        _idle("group.consumer.migration.policy", STRING, "bidirectional",
+              one_of("disabled", "upgrade", "downgrade", "bidirectional"),
+              "a group changes its protocol while it is empty"),
         _idle("group.coordinator.threads", INT, 4, at_least(1), _ONE_THREAD),
         _idle("group.coordinator.append.linger.ms", INT, -1, at_least(-1), "a turn's writes share a batch"),
         _key("offset.metadata.max.bytes", INT, 4096, at_least(0), "Largest text beside a committed offset."),
@@ -615,6 +642,18 @@ _PATTERNS = Check(
     "name=pattern pairs, the names out of " + ", ".join(_MATCHES),
     lambda value: all(part.partition("=")[0].strip() in _MATCHES and part.partition("=")[2].strip() for part in value),
 )
+GROUP = "group"
+GROUP_CONFIGS: dict[str, ConfigKey] = dict(
+    [
+        _key("consumer.session.timeout.ms", INT, 45000, at_least(1),
+             "When a member that is not heard of is removed.", GROUP, ("group.consumer.session.timeout.ms",)),
+        _key("consumer.heartbeat.interval.ms", INT, 5000, at_least(1),
+             "How often members send heartbeats.", GROUP, ("group.consumer.heartbeat.interval.ms",)),
+        _key("consumer.assignment.interval.ms", INT, 1000, at_least(0),
+             "Least time between two target assignments.", GROUP, ("group.consumer.assignment.interval.ms",)),
+    ]
+)  # fmt: skip
+"""Settings of one consumer group (KIP-848), each with the broker's that it stands in the place of."""
 CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = dict(
     [
         _key("interval.ms", INT, 300_000, between(100, 3_600_000),

@@ -6,6 +6,7 @@ This file alone decides which change of a setting is legal, and what a topic's s
 2. A topic's value must be one that the topic could be created with. A broker's value, for one broker or for all (the
    resource ""), must be of a setting that is read at run time. Subscriptions to clients' metrics (KIP-714) are stored,
    but nothing reads them.
+   A group's value (KIP-848) must lie within the node's `group.consumer.min.*` and `group.consumer.max.*`.
 3. Values are stored as text, as they came. Null removes a setting (A35), whatever its name and whether it was set.
 4. A broker's settings may have any name, so their number has bounds. So has the number of resources: a broker must be
    registered, or have settings already; there may be SUBSCRIPTIONS_MAX subscriptions.
@@ -20,11 +21,11 @@ from actors.controller.state import Result, State
 from actors.metadata.ops import ConfigSet
 from actors.metadata.topic_names import INTERNAL_TOPICS, name_error
 from actors.ports import Now, Random
-from actors.settings import CLIENT_METRICS_CONFIGS
+from actors.settings import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS = 2, 4, 8, 16
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """Resource types (A35)."""
 SET, DELETE, APPEND, SUBTRACT = range(4)
 DYNAMIC_TOPIC_CONFIG, DYNAMIC_DEFAULT_BROKER_CONFIG = 1, 3
@@ -36,6 +37,9 @@ CHANGES_MAX = 10_000
 SUBSCRIPTIONS_MAX = 100
 SUBSCRIPTION_CHARACTERS_MAX = 249
 """The length that a topic's name may have."""
+GROUPS_MAX = 10_000
+"""Groups with settings of their own."""
+GROUP_CHARACTERS_MAX = 249
 BROKER_DIGITS_MAX = 10
 """The bound on a broker id's digits: every record of a setting repeats the name of its resource."""
 SECURITY = ("ssl.", "sasl.")
@@ -176,7 +180,7 @@ def _alter(
                 subscriptions += 1
                 _check_subscriptions(subscriptions)
             changes = wanted(present, resource.configs)
-            _check_changes(key, present, changes)
+            _check_changes(state, key, present, changes)
             sets = [ConfigSet(*key, name, value) for name, value in changes.items() if present.get(name) != value]
             _check_sizes(key, present, sets, CHANGES_MAX - len(ops))
             ops += sets
@@ -208,8 +212,24 @@ def _check_resource(state: State, kind: int, name: str) -> None:
             raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
     elif kind == CLIENT_METRICS:
         _check_subscription(name)
+    elif kind == GROUP:
+        _check_group(state, name)
     else:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Resource type {kind} has no settings that the controller keeps.")
+
+
+def _check_group(state: State, name: str) -> None:
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    if len(name) > GROUP_CHARACTERS_MAX:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"The name of a group with settings of its own has {GROUP_CHARACTERS_MAX} characters at most.",
+        )
+    if state.image.config(GROUP, name):
+        return
+    if sum(kind == GROUP for (kind, _), values in state.image.configs.items() if values) >= GROUPS_MAX:
+        raise Refused(ErrorCode.POLICY_VIOLATION, f"{GROUPS_MAX} groups may have settings of their own at most.")
 
 
 def _is_node(state: State, id: int) -> bool:
@@ -288,7 +308,9 @@ def _listed(present: dict[str, str], config: Any) -> str:
     return ",".join(items)
 
 
-def _check_changes(resource: tuple[int, str], present: Mapping[str, str], changes: Mapping[str, str | None]) -> None:
+def _check_changes(
+    state: State, resource: tuple[int, str], present: Mapping[str, str], changes: Mapping[str, str | None]
+) -> None:
     for name, value in changes.items():
         if value is not None and len(value.encode()) > VALUE_BYTES_MAX:
             raise Refused(
@@ -303,6 +325,9 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
         return
     if resource[0] == CLIENT_METRICS:
         _check_subscribed(changes)
+        return
+    if resource[0] == GROUP:
+        _check_group_changes(state, changes)
         return
     for name, value in changes.items():
         key = BROKER_CONFIGS.get(ALIASES.get(name, name))
@@ -321,6 +346,27 @@ def _check_changes(resource: tuple[int, str], present: Mapping[str, str], change
             # Clients may keep settings of their own here, as with Apache Kafka. Nothing reads them.
             continue
         _check_broker_config(key, value)
+
+
+def _check_group_changes(state: State, changes: Mapping[str, str | None]) -> None:
+    for name, value in changes.items():
+        if value is None:
+            continue
+        key = GROUP_CONFIGS.get(name)
+        if key is None:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+        try:
+            number = key.parse(value)
+        except ConfigError as error:
+            raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        low, high = state.options.group_bounds.get(name, (number, number))
+        if not low <= number <= high:
+            bound, end = (low, "min") if number < low else (high, "max")
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"{name} must be {'greater' if number < low else 'less'} than or equal to "
+                f"{name.replace('consumer.', f'group.consumer.{end}.')} ({bound}).",
+            )
 
 
 def _check_subscribed(changes: Mapping[str, str | None]) -> None:

@@ -4,11 +4,14 @@ The drafts differ in policies, not only in records: A18, A45 and A46. Each diffe
 branch elsewhere.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from actors.authentication.delegation_tokens import TokenKey, token_key
-from actors.config import TOPIC_CONFIGS, NodeConfig, inherited
+from actors.config import TOPIC_CONFIGS, NodeConfig, group_bounds, inherited
 from actors.quotas.rates import Window
+from actors.settings import GROUP_CONFIGS
 
 INITIAL, FENCED = 1, 2
 
@@ -66,6 +69,9 @@ class Options(NamedTuple):
     topic_defaults: tuple[tuple[str, str | None, int], ...] = ()
     """(name, value as text, ConfigSource) of every topic setting that a topic does not override."""
 
+    group_bounds: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """A group's setting -> its least and its largest value."""
+
     def heartbeat_ms(self, level: int) -> int:
         """Interval between two heartbeats."""
         return self.heartbeat[level - 1]
@@ -118,4 +124,5 @@ def options(config: NodeConfig, cluster_id: str) -> Options:
         token_sweep_ms=config.value("delegation.token.expiry.check.interval.ms"),
         pushes=config.pushes,
         topic_defaults=tuple(defaults),
+        group_bounds={name: group_bounds(config, key) for name, key in GROUP_CONFIGS.items()},
     )

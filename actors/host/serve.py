@@ -157,6 +157,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             paths=[directory.path for directory in found],
             transaction_version=first.transaction_version,
             bootstrap=first.bootstrap,
+            group_version=first.group_version,
         ),
         SystemRandom(),
         log,

@@ -36,6 +36,9 @@ LEVEL = "rayft.metadata.format"
 TRANSACTIONS = "rayft.transaction.version"
 NEWEST_TRANSACTIONS = 2
 """`transaction.version` of a new cluster."""
+GROUPS = "rayft.group.version"
+NEWEST_GROUPS = 1
+"""`group.version` of a new cluster."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 HOLDER_BYTES = 32
@@ -71,6 +74,8 @@ class Directory(NamedTuple):
     """`transaction.version` of a cluster that begins with this storage. Earlier software had none."""
     bootstrap: bytes = b""
     """The content of bootstrap.checkpoint; empty: there is none."""
+    group_version: int = 0
+    """`group.version`, as `transaction_version`."""
 
 
 class Lock:
@@ -167,6 +172,7 @@ def read(path: str) -> Directory | None:
             ids,
             int(values.get(TRANSACTIONS, "0")),
             _bootstrap(path),
+            int(values.get(GROUPS, "0")),
         )
     except (KeyError, ValueError) as error:
         raise StorageError(
@@ -258,6 +264,7 @@ def format_node(
     directory_id: bytes | None = None,
     level: int = 2,
     transaction_version: int = NEWEST_TRANSACTIONS,
+    group_version: int = NEWEST_GROUPS,
     ignore_formatted: bool = False,
     credentials: Sequence[EntitySet] = (),
 ) -> list[Directory]:
@@ -294,7 +301,7 @@ def format_node(
             if place == 0 and credentials and "controller" in config.roles:
                 write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
-            found.append(_write_meta(config, path, cluster_id, own, level, transaction_version))
+            found.append(_write_meta(config, path, cluster_id, own, level, transaction_version, group_version))
         finally:
             lock.close()
     return found
@@ -343,7 +350,13 @@ def first_checkpoint(voters: Sequence[Voter]) -> bytes:
 
 
 def _write_meta(
-    config: NodeConfig, path: str, cluster_id: str, directory_id: bytes, level: int, transaction_version: int
+    config: NodeConfig,
+    path: str,
+    cluster_id: str,
+    directory_id: bytes,
+    level: int,
+    transaction_version: int,
+    group_version: int,
 ) -> Directory:
     ids = {}
     if "broker" in config.roles:
@@ -354,9 +367,12 @@ def _write_meta(
         ids["node.id"] = next(iter(ids.values()))
     lines = ["#", "#", "version=1", f"cluster.id={cluster_id}", f"directory.id={uuid_text(directory_id)}"]
     lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", f"{TRANSACTIONS}={transaction_version}"]
+    lines += [f"{GROUPS}={group_version}"]
     lines += [f"{name}={id}" for name, id in sorted(ids.items())]
     write(path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
-    return Directory(path, cluster_id, directory_id, "drafts", level, ids, transaction_version)
+    return Directory(
+        path, cluster_id, directory_id, "drafts", level, ids, transaction_version, group_version=group_version
+    )
 
 
 def write(directory: str, contents: Mapping[str, bytes]) -> None:

@@ -69,12 +69,14 @@ class Cluster:
         *,
         guarded: bool = False,
         pushed: Collection[int] = (),
+        group_version: int = 0,
     ) -> None:
         """`config`: of the nodes; `{id}` in a value is the node's id. `directories`: how many log
-        directories a broker has. `transaction_version`: the cluster begins with it. `guarded`: access rules
-        decide who may do what; nodes and operators are super users, and each node's certificate names it. `pushed`: brokers
-        that do not pull the metadata log; controllers push it to their control planes."""
+        directories a broker has. `transaction_version`, `group_version`: the cluster begins with them. `guarded`: access
+        rules decide who may do what; nodes and operators are super users, and each node's certificate names it. `pushed`:
+        brokers that do not pull the metadata log; controllers push it to their control planes."""
         self.transaction_version = transaction_version
+        self.group_version = group_version
         self.world = world
         self.level = level
         self.controllers: dict[int, Process] = {}
@@ -147,7 +149,10 @@ class Cluster:
                 disks = process.disks
                 ids = [one.id or id for one in disks]
                 paths = list(DIRECTORIES[: len(ids)])
-            return Storage(CLUSTER_ID, "drafts", self.level, disks, ids, paths, self.transaction_version)
+            return Storage(
+                CLUSTER_ID, "drafts", self.level, disks, ids, paths, self.transaction_version,
+                group_version=self.group_version,
+            )  # fmt: skip
 
         process = Process(self.world, name, config, storage)
         self.world.add(process)

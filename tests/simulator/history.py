@@ -104,6 +104,27 @@ class History:
         """The highest offset that a member was told is committed; -1: none."""
         return self._floors.get((group, topic, partition), -1)
 
+    def owns(self, group: str, topic: str, partition: int, member: str, time_us: int) -> None:
+        """A member of a consumer group was told that it may use a partition."""
+        self.counts["partitions given to members"] += 1
+        for function in self.hooks.owns:
+            function(group, topic, partition, member, time_us)
+
+    def released(self, group: str, topic: str, partition: int, member: str) -> None:
+        """It uses the partition no more."""
+        for function in self.hooks.released:
+            function(group, topic, partition, member)
+
+    def left(self, group: str, topic: str, member: str) -> None:
+        """It uses nothing any more."""
+        for function in self.hooks.left:
+            function(group, topic, member)
+
+    def alive(self, group: str, topic: str, member: str, until_us: int) -> None:
+        """It has been heard of, so its session lasts until then at least."""
+        for function in self.hooks.alive:
+            function(group, topic, member, until_us)
+
     def fetched(self, group: str, topic: str, partition: int, offset: int, floor: int) -> None:
         """A member was told the group's offset (-1: none); `floor`: the highest one committed before it asked."""
         for function in self.hooks.fetched:

@@ -38,6 +38,7 @@ from tests.simulator.checkers.log_starts import LogStarts
 from tests.simulator.checkers.metadata_log import MetadataLog
 from tests.simulator.checkers.offline_directories import OfflineDirectories
 from tests.simulator.checkers.one_directory import OneDirectory
+from tests.simulator.checkers.one_owner import OneOwner
 from tests.simulator.checkers.one_winner import OneWinner
 from tests.simulator.checkers.partition_leaders import PartitionLeaders
 from tests.simulator.checkers.phantom_records import PhantomRecords
@@ -52,6 +53,8 @@ from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.checkers.transaction_logs import TransactionLogs
 from tests.simulator.clients.committed_reader import read_committed
 from tests.simulator.clients.consumer import consume, earliest, fetch
+from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
+from tests.simulator.clients.consumer_member import GROUP, ConsumerMember
 from tests.simulator.clients.copier import Copier
 from tests.simulator.clients.keyed import KeyedProducer, read_again
 from tests.simulator.clients.member import Member
@@ -165,6 +168,8 @@ class Shape(NamedTuple):
     """Segment size of the topics of coordinators, so that all of them are compacted; 0: as it is."""
     transactions: Plan | None = None
     """What transactional clients do; their topics are made for them."""
+    consumer_members: int = 0
+    """Members of a group of KIP-848; with any, group.version is 1."""
     guarded: bool = False
     """Whether access rules, which change, decide who may do what."""
     pushed: tuple[int, ...] = ()
@@ -175,7 +180,7 @@ def shape(seed: int) -> Shape:
     """The cluster of a seed. Half of the worlds compact all the time, half have transactions, a third has access rules; in
     some brokers are told of metadata."""
     found = with_racks(with_moves(with_transactions(with_compaction(plain(seed), seed), seed), seed), seed)
-    return with_push(with_access_rules(found, seed), seed)
+    return with_consumer_groups(with_push(with_access_rules(found, seed), seed), seed)
 
 
 def plain(seed: int) -> Shape:
@@ -253,6 +258,14 @@ def with_push(found: Shape, seed: int) -> Shape:
         return found
     count = choose.choice((1, 2, found.brokers))
     return found._replace(pushed=tuple(sorted(choose.sample(range(1, found.brokers + 1), count))))
+
+
+def with_consumer_groups(found: Shape, seed: int) -> Shape:
+    """Members of KIP-848 in a third of the worlds without access rules."""
+    choose = random.Random(f"{seed}-consumer groups")
+    if found.guarded or choose.randrange(3):
+        return found
+    return found._replace(config={**found.config, **CONSUMER_GROUPS}, consumer_members=choose.choice((2, 3, 4)))
 
 
 def compacted_topic(
@@ -347,6 +360,8 @@ class Simulation:
             ServedOffsets(self.metadata, self.cluster, self.history), BelievedLeaders(), StatedInvariants(),
             StableOffsets(),
         ])  # fmt: skip
+        if self.shape.consumer_members:
+            self.hooks.add([OneOwner()])
         if keyed:
             self.hooks.add([self.compacted])
         self.hooks.add([TransactionLogs(self.world)])
@@ -398,7 +413,7 @@ class Simulation:
         version = shape.transactions.version if shape.transactions is not None else 2
         return Cluster(
             self.world, shape.controllers, shape.brokers, shape.level, shape.config, shape.directories, version,
-            guarded=shape.guarded, pushed=shape.pushed,
+            guarded=shape.guarded, pushed=shape.pushed, group_version=1 if shape.consumer_members else 0,
         )  # fmt: skip
 
     def _run(self) -> None:
@@ -456,6 +471,10 @@ class Simulation:
             topic = self.shape.topics[0]
             member = Member(self._client(f"m{number}"), "group", topic.name, topic.partitions)
             member.client.spawn(member.run())
+        for number in range(self.shape.consumer_members):
+            topic = self.shape.topics[0]
+            consumer = ConsumerMember(self._client(f"c{number}"), GROUP, topic.name, topic.partitions)
+            consumer.client.spawn(consumer.run())
         for topic in self.shape.compacted:
             self._work_keyed(topic)
         if self.shape.churn:
@@ -471,7 +490,7 @@ class Simulation:
         if self.shape.coordinator_segment_bytes:
             client = self._client("segments")
             configs = {"internal.segment.bytes": str(self.shape.coordinator_segment_bytes)}
-            if self.shape.members or self.shape.transactions:
+            if self.shape.members or self.shape.transactions or self.shape.consumer_members:
                 client.spawn(alter(client, OFFSETS_TOPIC, configs))
             if self.shape.transactions:
                 client.spawn(alter(client, TRANSACTIONS_TOPIC, configs))
@@ -557,6 +576,9 @@ class Simulation:
         if self.shape.members:
             topic = self.shape.topics[0]
             late.spawn(self._join_late(Member(late, "group", topic.name, topic.partitions)))
+        if self.shape.consumer_members:
+            topic = self.shape.topics[0]
+            late.spawn(self._join_late_consumers(ConsumerMember(late, GROUP, topic.name, topic.partitions)))
         if not self._until(lambda: late.running == 0, WRITABLE_MS):
             raise Violation("liveness", f"no topic is created, or no group joined, within {WRITABLE_MS} ms of health")
 
@@ -568,6 +590,11 @@ class Simulation:
                 if offsets is not None and await member._commit(offsets) and counts["offsets committed"] > before:
                     return
             await member.client.sleep(100)
+
+    async def _join_late_consumers(self, member: ConsumerMember) -> None:
+        """All others are gone: it gets every partition."""
+        while not await member._heartbeat() or len(member.offsets) < member.partitions:
+            await member.client.sleep(500)
 
     def _read_back(self, topics: dict[str, int]) -> None:
         reader = self._client("reader")

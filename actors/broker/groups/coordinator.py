@@ -18,11 +18,15 @@ Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) an
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from actors.broker.coordination import Coordination, Then
 from actors.broker.groups import rebalance
-from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced, Verdict
+from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer import records as consumer_records
+from actors.broker.groups.consumer.state import ConsumerGroup
+from actors.broker.groups.consumer.topics import Topics
+from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.records import (
     CommittedOffset,
     GroupLine,
@@ -50,15 +54,25 @@ class Settings(NamedTuple):
     session_ms_max: int
     metadata_bytes_max: int
     retention_ms: int
+    consumer: consumer.Settings
 
 
 class Coordinator(Coordination[Shard]):
     """All shards of one broker."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, topics: Topics) -> None:
         super().__init__(settings.partitions, Shard)
         self.settings = settings
-        self.answers: list[tuple[int, Verdict]] = []
+        self.answers: list[tuple[int, Any]] = []
+        """(ticket, verdict): of classic members a `Verdict`, of those of KIP-848 a `Beat`."""
+        self.consumers = consumer.ConsumerGroups(
+            self.shard_of,
+            self._write,
+            lambda ticket, beat: self.answers.append((ticket, beat)),
+            settings.consumer,
+            topics,
+        )
+        """Those of KIP-848."""
         self.deadlines: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
 
@@ -68,6 +82,7 @@ class Coordinator(Coordination[Shard]):
         for group in shard.groups.values():
             self._dismiss(group, ErrorCode.NOT_COORDINATOR)
             group.state = GroupState.DEAD
+        self.consumers.unload(shard)
 
     def load(
         self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
@@ -87,6 +102,14 @@ class Coordinator(Coordination[Shard]):
                 strange.append(str(error))
                 continue
             if key is None or line is None:
+                continue
+            if isinstance(line, consumer_records.Line):
+                shard.known(line.group, key)
+                if line.key.kind == consumer_records.GROUP and line.data is None:
+                    shard.consumers.pop(line.group, None)
+                elif line.data is not None or line.group in shard.consumers:
+                    group = shard.consumers.setdefault(line.group, ConsumerGroup(line.group))
+                    consumer_records.replay(group, line.key, line.data)
                 continue
             if isinstance(line, GroupLine):
                 shard.known(line.id, key)
@@ -128,10 +151,13 @@ class Coordinator(Coordination[Shard]):
         if shard is None:
             return
         shard.loaded = True
+        self._one_protocol_each(shard)
         for id in shard.offsets:
-            shard.groups.setdefault(id, Group(id))
+            shard.simple(id)
         for id in shard.foreign:
             shard.groups.pop(id, None)
+            shard.consumers.pop(id, None)
+        self.consumers.loaded(shard, now)
         for group in shard.groups.values():
             for member in group.members.values():
                 rebalance.touch(member, now.mono_ms)
@@ -158,6 +184,9 @@ class Coordinator(Coordination[Shard]):
             self.answers.append((ticket, Joined(error, request.member_id)))
             return
         assert isinstance(shard, Shard)
+        if group_id in shard.consumers:
+            self._join_consumers(shard, shard.consumers[group_id], ticket, request, now)
+            return
         group = shard.groups.get(group_id) or Group(group_id)
         held: rebalance.Held = []
         write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.answers, held)
@@ -219,6 +248,8 @@ class Coordinator(Coordination[Shard]):
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             return shard
+        if group_id in shard.consumers:
+            return self.consumers.remove_members(shard, shard.consumers[group_id], members, now)
         group = shard.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
@@ -252,6 +283,12 @@ class Coordinator(Coordination[Shard]):
             return shard
         if group_id in shard.foreign:
             return ErrorCode.UNSUPPORTED_VERSION
+        if group_id in shard.consumers:
+            code = self.consumers.commit_error(
+                shard.consumers[group_id], member_id, instance_id, generation, transactional=transactional
+            )
+            stale = transactional and code is ErrorCode.STALE_MEMBER_EPOCH
+            return ErrorCode.ILLEGAL_GENERATION if stale else code
         group = shard.groups.get(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -355,9 +392,19 @@ class Coordinator(Coordination[Shard]):
             return shard
         return ErrorCode.UNSUPPORTED_VERSION if group_id in shard.foreign else shard.groups.get(group_id)
 
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The group of KIP-848, None if there is none of that name here."""
+        shard = self.shard_of(group_id)
+        return None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
+
     def groups(self) -> list[Group]:
-        """Every group of every loaded shard, by id."""
+        """Every classic group of every loaded shard, by id."""
         found = [group for shard in self.shards.values() if shard.loaded for group in shard.groups.values()]
+        return sorted(found, key=lambda group: group.id)
+
+    def consumer_groups(self) -> list[ConsumerGroup]:
+        """Every group of KIP-848 of every loaded shard, by id."""
+        found = [group for shard in self.shards.values() if shard.loaded for group in shard.consumers.values()]
         return sorted(found, key=lambda group: group.id)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
@@ -370,6 +417,9 @@ class Coordinator(Coordination[Shard]):
         group = shard.groups.get(group_id)
         if group_id in shard.foreign:
             then(ErrorCode.UNSUPPORTED_VERSION)
+            return
+        if group_id in shard.consumers:
+            self._delete_consumers(shard, shard.consumers[group_id], then, with_offsets=True)
             return
         if group is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -411,6 +461,7 @@ class Coordinator(Coordination[Shard]):
     def tick(self, now: Now) -> None:
         """End sessions, phases, and ids never used. What this schedules for now runs in the next tick, so that a tick
         ends."""
+        self.consumers.tick(now)
         due_now = []
         while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
             due_now.append(heapq.heappop(self.deadlines))
@@ -431,7 +482,8 @@ class Coordinator(Coordination[Shard]):
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
-        return self.deadlines[0][0] if self.deadlines else FAR_MS
+        classic_ms = self.deadlines[0][0] if self.deadlines else FAR_MS
+        return min(classic_ms, self.consumers.deadline_ms())
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
         """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and
@@ -445,6 +497,9 @@ class Coordinator(Coordination[Shard]):
             self._forget_missing(shard, exists)
         busy = self._on_their_way()
         for shard in loaded:
+            for consumers in list(shard.consumers.values()):
+                if (shard.partition, consumers.id) not in busy:
+                    self._expire_consumers(shard, consumers, now)
             for group in list(shard.groups.values()):
                 if group.state is GroupState.STABLE:
                     self._expire_unsubscribed(shard, group, now)
@@ -462,6 +517,76 @@ class Coordinator(Coordination[Shard]):
                     self.delete(group.id, lambda error: None)
                 elif old:
                     self.delete_offsets(group.id, old, lambda error: None)
+
+    # ---- groups of KIP-848
+
+    def _one_protocol_each(self, shard: Shard) -> None:
+        """A group is of one protocol. Where the log has records of both, what has members counts, the other is removed."""
+        for id in [id for id in shard.consumers if id in shard.groups]:
+            group = shard.consumers[id]
+            if group.members or not shard.groups[id].members:
+                del shard.groups[id]
+                self._write(shard, id, [(group_key(id), None)], lambda error, now: None)
+            else:
+                del shard.consumers[id]
+                group.gone = True
+                records = [consumer_records.record(group, key) for key in consumer_records.keys(group)]
+                self._write(shard, id, records, lambda error, now: None)
+
+    def _join_consumers(self, shard: Shard, group: ConsumerGroup, ticket: int, request: JoinRequest, now: Now) -> None:
+        """A classic member comes to a group of KIP-848: an empty one becomes a classic group first."""
+        if group.members or group.gone:
+            error = ErrorCode.COORDINATOR_NOT_AVAILABLE if group.gone else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            self.answers.append((ticket, Joined(error, request.member_id)))
+            return
+
+        def then(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                self.join(group.id, ticket, request, now)
+            else:
+                self.answers.append((ticket, Joined(error, request.member_id)))
+
+        self._delete_consumers(shard, group, then, with_offsets=False)
+
+    def _delete_consumers(
+        self, shard: Shard, group: ConsumerGroup, then: Callable[[ErrorCode], None], *, with_offsets: bool
+    ) -> None:
+        """Remove an empty group of KIP-848; its offsets stay where another protocol takes its place."""
+        if group.gone or group.members:
+            then(ErrorCode.COORDINATOR_NOT_AVAILABLE if group.gone else ErrorCode.NON_EMPTY_GROUP)
+            return
+        records = [offset_record(group.id, *key, None) for key in shard.keys(group.id)] if with_offsets else []
+        records += self.consumers.removal(group)
+
+        def gone(error: ErrorCode, now: Now) -> None:
+            if error is not ErrorCode.NONE:
+                self.consumers.revive(group)
+            elif with_offsets:
+                shard.drop(group.id)
+            else:
+                shard.consumers.pop(group.id, None)
+                if group.id in shard.offsets:
+                    shard.simple(group.id)
+            then(error)
+
+        self._write(shard, group.id, records, gone)
+
+    def _expire_consumers(self, shard: Shard, group: ConsumerGroup, now: Now) -> None:
+        """Offsets go that are older than the retention, of topics to which no member subscribes; with the last one an empty
+        group goes too."""
+        if group.gone or shard.transactional.unstable(group.id):
+            return
+        oldest_ms, unsettled = now.wall_ms - self.settings.retention_ms, shard.unsettled.get(group.id, {})
+        offsets = shard.offsets.get(group.id, {})
+        old = [
+            key
+            for key, committed in offsets.items()
+            if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
+        ]
+        if len(old) == len(offsets) and not group.members and not unsettled:
+            self.delete(group.id, lambda error: None)
+        elif old:
+            self._remove_offsets(shard, group.id, old, lambda error: None)
 
     # ---- inside
 
@@ -489,8 +614,8 @@ class Coordinator(Coordination[Shard]):
         for group_id, key, order, committed in shard.transactional.ended(producer_id, commit):
             shard.set(group_id, key, committed)
             shard.transactional.set(group_id, key, order)
-            if shard.loaded and group_id not in shard.foreign:
-                shard.groups.setdefault(group_id, Group(group_id))
+            if shard.loaded:
+                shard.simple(group_id)
 
     def _forget(self, shard: Shard, topic: str) -> None:
         shard.transactional.forget_topic(topic)
@@ -519,7 +644,7 @@ class Coordinator(Coordination[Shard]):
                     shard.set(group_id, key, committed)
                     shard.transactional.set(group_id, key, order)
                     if committed is not None:
-                        shard.groups.setdefault(group_id, Group(group_id))
+                        shard.simple(group_id)
                 shard.settled(group_id, key, token, error)
             then(error)
 

@@ -1,7 +1,8 @@
 """Group state as records of `__consumer_offsets`, in Apache Kafka's own format.
 
-Key: int16 version, then fields. Version 1: an offset (group, topic, partition). Version 2: a group. A group's name comes
-first in every kind, those of other protocols included (KIP-848 groups, KIP-932 share groups).
+Key: int16 version, then fields. Version 1: an offset (group, topic, partition). Version 2: a classic group. The kinds of a
+consumer group of KIP-848 are in `consumer/records.py`. A group's name comes first in every kind, those of other protocols
+included (KIP-932 share groups).
 Value: int16 version, then fields. Offsets are written in version 3, groups in version 3. A null value removes.
 
 Other kinds, values of other versions, and damaged values are never replaced or removed: `ForeignLine` says so, and the
@@ -11,6 +12,7 @@ coordinator refuses to write anything of such a group.
 from typing import NamedTuple
 
 from actors.broker.coordination import Record
+from actors.broker.groups.consumer import records as consumer
 from actors.broker.groups.state import Group, GroupState, Member
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
@@ -107,7 +109,7 @@ def group_key(id: str) -> bytes:
     return _versioned(GROUP_KEY, "group:GroupMetadataKey", 0, group=id)
 
 
-def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | ForeignLine | None:
+def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | ForeignLine | consumer.Line | None:
     """Decode a record. None for one that names no group. Raises WireError on a damaged key of a kind that is known."""
     if key is None or len(key) < 2:
         return None
@@ -129,6 +131,11 @@ def read(key: bytes | None, value: bytes | None) -> OffsetLine | GroupLine | For
         if kind == GROUP_KEY:
             raise
         return None
+    if kind in consumer.VALUES:
+        try:
+            return consumer.read(kind, key, value)
+        except WireError as error:
+            return ForeignLine(id, key, value is None, None, f"consumer group {id!r}: {error}")
     if kind != GROUP_KEY:
         return ForeignLine(id, key, value is None, None, f"a record of kind {kind} of group {id!r}")
     try:

@@ -12,6 +12,7 @@ This file alone decides which value of a key is visible, and of which keys the l
 
 from collections.abc import Iterator
 
+from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.records import CommittedOffset, ForeignLine
 from actors.broker.groups.state import Group
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
@@ -33,6 +34,9 @@ class Shard:
         self.epoch = epoch
         self.loaded = False
         self.groups: dict[str, Group] = {}
+        """Classic groups, and those that are only offsets."""
+        self.consumers: dict[str, ConsumerGroup] = {}
+        """Groups of KIP-848. Invariant: once `loaded`, no name is in both."""
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
         self.unsettled: dict[str, dict[Key, int]] = {}
         """Group -> key -> token of the last write to it; NO_WRITE once that has failed."""
@@ -98,9 +102,15 @@ class Shard:
                 if not keys[group]:
                     del keys[group]
 
+    def simple(self, group: str) -> None:
+        """There are offsets of a group: it is one, if only that."""
+        if group not in self.consumers and group not in self.foreign:
+            self.groups.setdefault(group, Group(group))
+
     def drop(self, group: str) -> None:
         """The group is deleted, with all its committed offsets."""
-        del self.groups[group]
+        self.groups.pop(group, None)
+        self.consumers.pop(group, None)
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)
         self.transactional.forget_group(group)

@@ -77,6 +77,8 @@ ON_BROKERS: dict[str, Right] = {
     "AlterUserScramCredentials": PASSED_ON,
     "ApiVersions": OPEN,
     "BrokerHeartbeat": NODES_ONLY,
+    "ConsumerGroupDescribe": _each(GROUP, Operation.DESCRIBE),
+    "ConsumerGroupHeartbeat": _each(GROUP, READ),
     "ControllerHeartbeat": NODES_ONLY,
     "CreateAcls": PASSED_ON,
     "CreateDelegationToken": PASSED_ON,

@@ -26,3 +26,5 @@ class Storage(NamedTuple):
     """`transaction.version` that the first leader writes into an empty log; 0 writes none."""
     bootstrap: bytes = b""
     """bootstrap.checkpoint: what else it writes there (`metadata/bootstrap.py`). Empty: nothing."""
+    group_version: int = 0
+    """`group.version`, as `transaction_version`."""

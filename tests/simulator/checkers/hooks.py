@@ -22,6 +22,10 @@ method, and raises `Violation`. It is incremental: it looks at what has changed,
     sent(link, sender, frame)                                    a node sends a frame
     asked(link, process, frame)                                  a request reaches a node
     answered(link, process, frame)                               an answer leaves a node
+    owns(group, topic, partition, member, time_us)               a member of a consumer group was given a partition
+    released(group, topic, partition, member)                    it has let go of it
+    left(group, topic, member)                                   it has let go of everything
+    alive(group, topic, member, until_us)                        its session lasts at least until then
     finish()                                                     the cluster is healthy again and quiet
 """
 
@@ -30,7 +34,8 @@ from typing import Any
 
 EVENTS = (
     "turned", "ended", "lost_disk", "acknowledged", "consumed", "committed", "fetched", "record", "batch", "metadata",
-    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "asked", "answered", "finish",
+    "changed", "begins", "unserved", "created", "deleted", "identified", "sent", "asked", "answered", "owns", "released",
+    "left", "alive", "finish",
 )  # fmt: skip
 
 
@@ -64,6 +69,10 @@ class Hooks:
     sent: list[Callable[..., None]]
     asked: list[Callable[..., None]]
     answered: list[Callable[..., None]]
+    owns: list[Callable[..., None]]
+    released: list[Callable[..., None]]
+    left: list[Callable[..., None]]
+    alive: list[Callable[..., None]]
     finish: list[Callable[..., None]]
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from tests.simulator.planted import (
     authorization,
     broker,
     compaction,
+    consumer_groups,
     controller,
     log,
     moves,
@@ -23,6 +24,6 @@ from tests.simulator.planted import (
 from tests.simulator.planted.registry import PLANTED, planted
 
 __all__ = [
-    "PLANTED", "authorization", "broker", "compaction", "controller", "log", "moves", "planted", "pushes", "quorum",
-    "replicas", "strangers", "transactions",
+    "PLANTED", "authorization", "broker", "compaction", "consumer_groups", "controller", "log", "moves", "planted",
+    "pushes", "quorum", "replicas", "strangers", "transactions",
 ]  # fmt: skip

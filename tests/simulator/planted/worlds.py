@@ -6,6 +6,7 @@ from functools import partial
 
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from tests.simulator import faults, simulation
+from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
 from tests.simulator.clients.member import Member
 from tests.simulator.clients.moves import move
 from tests.simulator.clients.pipeline import Pipeline
@@ -216,6 +217,12 @@ def _offsets_cleaned(seed: int) -> Shape:
     return _members(seed)._replace(cleaned=(OFFSETS_TOPIC,))
 
 
+def _consumers(seed: int) -> Shape:
+    """Members of KIP-848 alone, four for four partitions."""
+    found = _shape("consumers", [_topic("t0", 4, 3, 1)], REBALANCED | CONSUMER_GROUPS, producers=1)(seed)
+    return found._replace(consumer_members=4)
+
+
 def _transactional(seed: int) -> Shape:
     """Transactions one behind the other, on few partitions."""
     choose = random.Random(f"transactional {seed}")
@@ -327,6 +334,13 @@ WORLDS: dict[str, Kind] = {
         faulty_ms=15_000,
         pause_ms=(200, 2_000),
         commits_ms=(10, 200),
+    ),
+    "consumers": Kind(
+        _consumers,
+        partial(AimedFaults, menu=GROUPS),
+        operator=_looking,
+        faulty_ms=20_000,
+        pause_ms=(200, 2_000),
     ),
     "compacted": Kind(
         _offsets_cleaned,

@@ -91,7 +91,12 @@ class Host:
         )
         self.broker = None
         storage: Any = SimpleNamespace(
-            cluster_id="c", format_level=level, family="drafts", transaction_version=0, bootstrap=bootstrap
+            cluster_id="c",
+            format_level=level,
+            family="drafts",
+            transaction_version=0,
+            group_version=0,
+            bootstrap=bootstrap,
         )
         self.lines: list[str] = []
         log: Any = SimpleNamespace(info=self.lines.append, warning=self.lines.append, error=self.lines.append)

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from actors.metadata.features import TRANSACTION_VERSION, TRANSACTION_VERSIONS
+from actors.metadata.features import GROUP_VERSION, GROUP_VERSIONS, TRANSACTION_VERSION, TRANSACTION_VERSIONS
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import rpc, served
 from actors.node.runtime.answers import Answer, Done, Last
@@ -22,7 +22,8 @@ from actors.wire.messages import message
 KEY = 18
 NAMED_FROM = 3
 TELEMETRY = 71, 72
-FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS))
+CONSUMERS = 68, 69
+FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS), (GROUP_VERSION, *GROUP_VERSIONS))
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -52,10 +53,11 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
     if telemetry and call.api_version >= NAMED_FROM:
         assert isinstance(context, BrokerContext)
         context.telemetry.introduced(call.connection, request.client_software_name, request.client_software_version)
+    consumers = isinstance(context, BrokerContext) and context.groups.serves_consumers()
     epoch, finalized = _finalized(context, call)
     return Done(
         response(
-            api_keys=_served(context.family, call.listener, telemetry, context.pushed),
+            api_keys=_served(context.family, call.listener, telemetry, consumers, context.pushed),
             supported_features=[
                 response.SupportedFeatureKey(name=name, min_version=low, max_version=high)
                 for name, low, high in FEATURES
@@ -71,15 +73,15 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
 
 
 @cache
-def _served(family: str, listener: Listener, telemetry: bool, pushed: bool) -> list[Any]:
-    """Every API of a listener with its versions, those of telemetry only where clients are asked for their metrics. Nobody
-    changes the list: a new client asks for it first of all."""
+def _served(family: str, listener: Listener, telemetry: bool, consumers: bool, pushed: bool) -> list[Any]:
+    """Every API of a listener with its versions, those of telemetry only where clients are asked for their metrics, those of
+    consumer groups where members of KIP-848 are served. Nobody changes the list: a new client asks for it first of all."""
     kind = message("ApiVersionsResponse").ApiVersion
     rows = sorted(served(family, pushed)[listener].items())
     return [
         kind(api_key=key, min_version=api.advertised.start, max_version=api.advertised.stop - 1)
         for key, api in rows
-        if telemetry or key not in TELEMETRY
+        if (telemetry or key not in TELEMETRY) and (consumers or key not in CONSUMERS)
     ]
 
 

@@ -1,5 +1,5 @@
-"""DescribeConfigs (32), versions 1 to 4: settings of topics, brokers and subscriptions to clients' metrics, where each value
-comes from, and what it does.
+"""DescribeConfigs (32), versions 1 to 4: settings of topics, brokers, groups and subscriptions to clients' metrics, where
+each value comes from, and what it does.
 
 Behaviour: a topic shows every topic setting; a broker, asked for by its own id, every broker setting, of `UNSHOWN` only
 what is set; the empty broker name shows what is set for all brokers. Sensitive values are null. Settings that clients keep
@@ -30,6 +30,7 @@ from actors.settings import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     CLUSTER,
+    GROUP_CONFIGS,
     TOPIC_CONFIGS,
     UNSHOWN,
     ConfigKey,
@@ -39,12 +40,14 @@ from actors.settings import (
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-TOPIC, BROKER, CLIENT_METRICS = 2, 4, 16
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 INTERNAL = "internal."
 """Settings for tests begin so: shown where somebody has set them."""
 LISTENER = "listener.name."
 """Settings of a single listener begin so, then its name follows."""
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS = 1, 2, 3, 4, 5, 7
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT, DYNAMIC_CLIENT_METRICS, DYNAMIC_GROUP = (
+    1, 2, 3, 4, 5, 7, 8,
+)  # fmt: skip
 
 
 class Node(NamedTuple):
@@ -149,6 +152,11 @@ def _rows(node: Node, one: Any) -> tuple[tuple[ErrorCode, str] | None, Iterable[
             return (ErrorCode.INVALID_REQUEST, "the name of a subscription to clients' metrics must not be empty"), ()
         given = image.config(CLIENT_METRICS, one.resource_name)
         return None, [(key, _subscription_values(key, given)) for key in CLIENT_METRICS_CONFIGS.values()]
+    if one.resource_type == GROUP:
+        if not one.resource_name:
+            return (ErrorCode.INVALID_REQUEST, "the name of a group must not be empty"), ()
+        given = image.config(GROUP, one.resource_name)
+        return None, [(key, _group_values(node, key, given)) for key in GROUP_CONFIGS.values()]
     return (ErrorCode.INVALID_REQUEST, f"resources of type {one.resource_type} have no settings here"), ()
 
 
@@ -188,6 +196,12 @@ def _topic_values(node: Node, key: ConfigKey, overrides: Mapping[str, str]) -> l
     if default is not None:
         values.append(Value(key.synonyms[-1] if key.synonyms else key.name, key.text(default), DEFAULT))
     return values
+
+
+def _group_values(node: Node, key: ConfigKey, given: Mapping[str, str]) -> list[Value]:
+    """Every value of a group's setting, the strongest first: its own, then the broker's."""
+    values = [Value(key.name, given[key.name], DYNAMIC_GROUP)] if key.name in given else []
+    return values + _broker_values(node, BROKER_CONFIGS[key.synonyms[0]])
 
 
 def _subscription_values(key: ConfigKey, given: Mapping[str, str]) -> list[Value]:

@@ -1,7 +1,7 @@
 """DescribeGroups (15), versions 0 to 6.
 
 Version notes: 3 authorized operations; 4 instance ids; 6 GROUP_ID_NOT_FOUND with a message for a group that is not there
-(before: state Dead and no error).
+(before: state Dead and no error), or is one of KIP-848.
 Behaviour: a group is shown once, however often it is named: what it shows may be thousands of times as long as its name.
 Errors: GROUP_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND; each group has its
 own.
@@ -41,13 +41,15 @@ def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
             groups.append(Response.DescribedGroup(group_id=id, error_code=group))
         elif group is None:
             missing = call.api_version >= NOT_FOUND_VERSION
+            other = context.groups.machine.consumer_group(id) is not None
+            text = f"Group {id} is not a classic group." if other else f"Group {id} not found."
             groups.append(
                 Response.DescribedGroup(
                     group_id=id,
                     group_state="Dead",
                     authorized_operations=operations,
                     error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-                    error_message=f"Group {id} not found." if missing else None,
+                    error_message=text if missing else None,
                 )
             )
         else:

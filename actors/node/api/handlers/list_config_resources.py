@@ -1,8 +1,7 @@
 """ListConfigResources (74), versions 0 and 1: what could be asked for its settings.
 
-Behaviour: every topic, every broker with its logger, every subscription to clients' metrics; no list of types means all.
-There are no resources of the type group, and version 0 asks for client metrics only. A broker shows what it knows from its
-own replay.
+Behaviour: every topic, every broker with its logger, every subscription to clients' metrics, every group with settings; no
+list of types means all. Version 0 asks for client metrics only. A broker shows what it knows from its own replay.
 
 Errors: UNSUPPORTED_VERSION (a type that nobody knows).
 """
@@ -31,8 +30,8 @@ def list_config_resources(context: BrokerContext, request: Any, call: Call) -> A
     image = context.cache.image
     brokers = [str(broker.id) for broker in image.brokers()]  # fenced ones too: they have settings, and will be back
     names = {BROKER: brokers, BROKER_LOGGER: brokers, TOPIC: [image.topic_name(row) for row in image.topics()]}
-    if CLIENT_METRICS in wanted:
-        names[CLIENT_METRICS] = [name for (type, name), set in image.configs.items() if type == CLIENT_METRICS and set]
+    for named in {CLIENT_METRICS, GROUP} & wanted:
+        names[named] = [name for (type, name), set in image.configs.items() if type == named and set]
     return Done(
         kind(
             config_resources=[

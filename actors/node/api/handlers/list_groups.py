@@ -1,13 +1,14 @@
 """ListGroups (16), versions 0 to 5: the groups that this broker coordinates.
 
 Behaviour: who may not describe the cluster sees the groups that it may describe.
-Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848); all are `classic` here.
+Version notes: 4 filter by state (KIP-518); 5 filter by type (KIP-848): classic, or consumer.
 Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 """
 
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.consumer import state as consumer
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -16,7 +17,7 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-TYPE = "classic"
+CLASSIC = "classic"
 
 
 @rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
@@ -31,17 +32,19 @@ def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     authorizer = context.authorizer
     whole = authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER)
     pace = Pace()
-    for group in machine.groups():
-        if not (whole or authorizer.shown(call, Operation.DESCRIBE, Resource.GROUP, group.id)):
+    classic = machine.groups() if not types or CLASSIC in types else []
+    rows = [(group.id, group.protocol_type or "", group.state.value, CLASSIC) for group in classic]
+    consumers = machine.consumer_groups() if not types or consumer.TYPE in types else []
+    for one in consumers:
+        rows.append((one.id, consumer.TYPE, one.state(), consumer.TYPE))
+        if pace.over(1 + len(one.members)):
+            yield
+    for id, protocol_type, state, type in rows:
+        if not (whole or authorizer.shown(call, Operation.DESCRIBE, Resource.GROUP, id)):
             pass
-        elif (not states or group.state.value.lower() in states) and (not types or TYPE in types):
+        elif not states or state.lower() in states:
             reply.groups.append(
-                Response.ListedGroup(
-                    group_id=group.id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=TYPE,
-                )
+                Response.ListedGroup(group_id=id, protocol_type=protocol_type, group_state=state, group_type=type)
             )
         if pace.over():
             yield

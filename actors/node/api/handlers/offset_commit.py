@@ -1,12 +1,16 @@
 """OffsetCommit (8), versions 2 to 10.
 
 Version notes: 2 to 4 carry a retention that nobody uses; 6 leader epoch; 7 static members; 9 a member of an unknown group
-hears so; 10 topic ids.
+hears so, and members of KIP-848 commit; 10 topic ids.
+Behaviour: a member of KIP-848 may commit in an earlier epoch for partitions that it has held since (KIP-1251); if one
+partition is not, nothing is committed.
 Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
-COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS,
-FENCED_INSTANCE_ID, OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; each partition has its own.
+COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH,
+UNSUPPORTED_VERSION (a member of KIP-848 before version 9), REBALANCE_IN_PROGRESS, FENCED_INSTANCE_ID,
+OFFSET_METADATA_TOO_LARGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; each partition has its own.
 """
 
+from collections.abc import Generator
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
@@ -34,6 +38,10 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
     portion = _Portion()
     writes: list[tuple[_Portion, Answer]] = []
     pace = Pace()
+    late = False
+    if error is ErrorCode.STALE_MEMBER_EPOCH:
+        error = yield from _earlier_epoch_error(context, request, version)
+        late = error is ErrorCode.NONE
     for topic in request.topics:
         name = _name(context, topic, version)
         if version >= TOPIC_IDS:
@@ -71,10 +79,10 @@ def offset_commit(context: BrokerContext, request: Any, call: Call) -> Steps:
                     writes.append((portion, _write(context, request.group_id, portion)))
                     portion = _Portion()
                 yield
-                error = _error(context, request, call)
+                error = _again(context, request, call, late)
         if pace.over():
             yield
-            error = _error(context, request, call)
+            error = _again(context, request, call, late)
     if portion.offsets:
         writes.append((portion, _write(context, request.group_id, portion)))
 
@@ -100,9 +108,36 @@ def _error(context: BrokerContext, request: Any, call: Call) -> ErrorCode:
         request.generation_id_or_member_epoch,
         context.runtime.now,
     )
+    if version < NOT_FOUND_FROM and error in (ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH) and request.member_id:
+        group = machine.consumer_group(request.group_id)
+        if group is not None and request.member_id in group.members:
+            return ErrorCode.UNSUPPORTED_VERSION
     if error is ErrorCode.ILLEGAL_GENERATION and version >= NOT_FOUND_FROM and machine.group(request.group_id) is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return error
+
+
+def _again(context: BrokerContext, request: Any, call: Call, late: bool) -> ErrorCode:
+    """What is wrong after a pause. `late`: the member commits in an earlier epoch, and may."""
+    error = _error(context, request, call)
+    return ErrorCode.NONE if late and error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+
+def _earlier_epoch_error(context: BrokerContext, request: Any, version: int) -> Generator[None, None, ErrorCode]:
+    """NONE: the member has held all these partitions since the epoch in which it commits."""
+    machine, pace = context.groups.machine, Pace()
+    for topic in request.topics:
+        name = _name(context, topic, version)
+        for one in topic.partitions:
+            group = machine.consumer_group(request.group_id)
+            epoch = request.generation_id_or_member_epoch
+            if group is None or not machine.consumers.held_since(
+                group, request.member_id, epoch, name or "", one.partition_index
+            ):
+                return ErrorCode.STALE_MEMBER_EPOCH
+            if pace.over():
+                yield
+    return ErrorCode.NONE
 
 
 class _Portion:

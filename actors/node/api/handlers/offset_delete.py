@@ -7,9 +7,11 @@ GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group that is no consumer group and has m
 TOPIC_AUTHORIZATION_FAILED, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.state import Group, GroupState
 from actors.broker.groups.subscriptions import CONSUMER, subscribed
 from actors.node.api.contexts import BrokerContext
@@ -30,20 +32,19 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     group = _group(context, request.group_id)
     if isinstance(group, ErrorCode):
         return Done(Response(error_code=group))
-    topics, offsets = subscribed(group), groups.machine.fetch(request.group_id)
+    taken, offsets = _taken(group), groups.machine.fetch(request.group_id)
     codes: dict[tuple[str, int], ErrorCode] = {}
     doomed = []
     for topic in request.topics:
         row = image.topic(topic.name)
         allowed = context.authorizer.allowed(call, Operation.READ, Resource.TOPIC, topic.name)
-        taken = topic.name in topics if topics is not None else group.protocol_type == CONSUMER
         for partition in topic.partitions:
             key = (topic.name, partition.partition_index)
             if not allowed:
                 codes[key] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             elif row < 0 or image.partition(row, partition.partition_index) < 0:
                 codes[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif taken:
+            elif taken(topic.name):
                 codes[key] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif isinstance(offsets, ErrorCode) or key not in offsets:
                 codes[key] = ErrorCode.NONE
@@ -72,10 +73,23 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     return groups.commit(lambda then: groups.machine.delete_offsets(request.group_id, doomed, then), reply)
 
 
-def _group(context: BrokerContext, id: str) -> Group | ErrorCode:
+def _taken(group: Group | ConsumerGroup) -> Callable[[str], bool]:
+    """Whether a member may subscribe to a topic."""
+    if isinstance(group, ConsumerGroup):
+        return group.subscribes
+    topics = subscribed(group)
+    if topics is None:
+        return lambda topic: group.protocol_type == CONSUMER
+    return lambda topic: topic in topics
+
+
+def _group(context: BrokerContext, id: str) -> Group | ConsumerGroup | ErrorCode:
     """The group, if offsets may be deleted from it."""
     if not id:
         return ErrorCode.INVALID_GROUP_ID
+    consumers = context.groups.machine.consumer_group(id)
+    if consumers is not None and not consumers.gone:
+        return consumers
     group = context.groups.machine.group(id)
     if isinstance(group, ErrorCode):
         return group

@@ -6,7 +6,8 @@ Behaviour: a group, and a topic of a group, is answered once, however often it i
 thousands of times as long as its name. Of all topics only those are shown that the principal may describe. Topic ids that
 nobody knows stand behind all others.
 
-Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+Errors: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (members of KIP-848), GROUP_AUTHORIZATION_FAILED,
+TOPIC_AUTHORIZATION_FAILED, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
 UNSTABLE_OFFSET_COMMIT; a partition without a committed offset says -1 and no error.
 """
 
@@ -24,7 +25,7 @@ from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 
-STABLE, GROUPS, TOPIC_IDS = 7, 8, 10
+STABLE, GROUPS, MEMBERS, TOPIC_IDS = 7, 8, 9, 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
 UNSTABLE = CommittedOffset(-1, -1, "", -2)
 """In place of an offset that an open transaction may replace."""
@@ -49,7 +50,11 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
         )
         return Done(Response(topics=topics, error_code=error))
     groups = []
+    stale = _stale(context, call, request) if version >= MEMBERS else {}
     for group_id, wanted in _by_group(request).items():
+        if group_id in stale:
+            groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=[], error_code=stale[group_id]))
+            continue
         error, topics = yield from _group(
             context,
             call,
@@ -62,6 +67,22 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
         )
         groups.append(Response.OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error))
     return Done(Response(groups=groups))
+
+
+def _stale(context: BrokerContext, call: Call, request: Any) -> dict[str, ErrorCode]:
+    """Groups of KIP-848 of which the one that asks is no member, or not in that epoch."""
+    found = {}
+    for asked in request.groups:
+        group = context.groups.machine.consumer_group(asked.group_id)
+        if group is None or (asked.member_id is None and asked.member_epoch < 0):
+            continue
+        if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, asked.group_id):
+            member = group.members.get(asked.member_id or "")
+            if member is None:
+                found[asked.group_id] = ErrorCode.UNKNOWN_MEMBER_ID
+            elif member.current.epoch != asked.member_epoch:
+                found[asked.group_id] = ErrorCode.STALE_MEMBER_EPOCH
+    return found
 
 
 def _by_group(request: Any) -> dict[str, list[Any] | None]:

@@ -104,6 +104,7 @@ class MetadataApplier:
             self._configure(kind, name)
         waiting = self._runtime.waiting
         if delta.topics_changed:
+            self._groups.topics_changed()
             waiting.signal(TOPICS_KEY)
         if delta.leaders_changed:
             waiting.signal(LEADERS_KEY)
@@ -112,6 +113,7 @@ class MetadataApplier:
 
     def _apply_whole(self, whole: MetadataDelta) -> None:
         replicas = self._replicas
+        self._groups.topics_changed()
         replicas.cluster.unfenced.clear()
         registrations = dict(whole.brokers)
         for id in set(registrations).union(self._recently_fenced.present):

@@ -1,19 +1,28 @@
-"""The group coordinator in its host: its settings, and when it looks for offsets that have expired.
+"""The group coordinator in its host: its settings, when it looks for offsets that have expired, and its jobs outside the
+loop.
 
-The rules of groups are in `broker/groups/`.
+The rules of groups are in `broker/groups/`. This file alone decides whether members of KIP-848 are served (the finalized
+`group.version`, and `group.coordinator.rebalance.protocols`), and which of a group's own settings hold.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Policy
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
+from actors.config import GROUP_RESOURCE, NodeConfig, group_settings
+from actors.metadata.features import GROUP_VERSION
 from actors.metadata.topic_names import OFFSETS_TOPIC
 from actors.node.net.request_channel import RequestChannel
 from actors.node.roles.broker.appends import Appends
 from actors.node.roles.broker.coordinator_host import CoordinatorHost
+from actors.node.roles.broker.group_topics import GroupTopics
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.runtime.runtime import Runtime
-from actors.ports import Now
+from actors.ports import Now, WorkKind
 
 
 class GroupCoordinator(CoordinatorHost[Coordinator]):
@@ -28,6 +37,7 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
         appends: Appends,
     ) -> None:
         value = runtime.config.value
+        self.topics = GroupTopics(cache)
         machine = Coordinator(
             Settings(
                 partitions=value("offsets.topic.num.partitions"),
@@ -36,11 +46,23 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
                 session_ms_max=value("group.max.session.timeout.ms"),
                 metadata_bytes_max=value("offset.metadata.max.bytes"),
                 retention_ms=value("offsets.retention.minutes") * 60_000,
-            )
+                consumer=consumer.Settings(
+                    size_max=value("group.consumer.max.size"),
+                    assignors=value("group.consumer.assignors"),
+                    regex_refresh_ms=value("group.consumer.regex.refresh.interval.ms"),
+                    pace=_pace(runtime.config, cache),
+                ),
+            ),
+            self.topics,
         )
         super().__init__(runtime, requests, cache, replicas, appends, OFFSETS_TOPIC, machine)
         self._check_interval_ms = value("offsets.retention.check.interval.ms")
         self._check_ms = 0
+        self._consumers_served = "consumer" in value("group.coordinator.rebalance.protocols")
+
+    def serves_consumers(self) -> bool:
+        """Whether members of KIP-848 are served."""
+        return self._consumers_served and self._cache.image.feature(GROUP_VERSION) > 0
 
     # ---- hooks of the broker
 
@@ -57,21 +79,45 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
 
     def tick(self, now: Now) -> None:
         """Time."""
-        machine, deadlines = self.machine, self.machine.deadlines
-        if deadlines and deadlines[0][0] <= now.mono_ms:
+        machine, deadlines, watched = self.machine, self.machine.deadlines, self.machine.consumers.watched
+        if (deadlines and deadlines[0][0] <= now.mono_ms) or (watched and watched[0][0] <= now.mono_ms):
             machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._check_interval_ms
             machine.expire_offsets(now, self._exists)
-        if machine.answers or machine.writes:
+        if machine.answers or machine.writes or machine.consumers.jobs:
             self.drain()
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        deadlines = self.machine.deadlines
-        return min(deadlines[0][0], self._check_ms) if deadlines else self._check_ms
+        deadlines, watched = self.machine.deadlines, self.machine.consumers.watched
+        due_ms = min(deadlines[0][0], self._check_ms) if deadlines else self._check_ms
+        return min(watched[0][0], due_ms) if watched else due_ms
+
+    def topics_changed(self) -> None:
+        """A topic came, went or got partitions."""
+        self.topics.version += 1
 
     # ---- what it does besides
+
+    def carry_out(self) -> bool:
+        """Run the jobs of consumer groups outside the loop."""
+        consumers = self.machine.consumers
+        if not consumers.jobs:
+            return False
+        jobs, consumers.jobs = consumers.jobs, []
+        for job in jobs:
+            self._runtime.work(job.run, self._then(job.then), WorkKind.RECORDS)
+        return True
+
+    def _then(self, then: Callable[[Any, Now], None]) -> Callable[[Any], None]:
+        def ended(result: Any) -> None:
+            if isinstance(result, Exception):
+                self._runtime.log.warning(f"a job for a consumer group failed: {result!r}")
+            then(result, self._runtime.now)
+            self.drain()
+
+        return ended
 
     def loaded(self, partition: Partition, epoch: int) -> None:
         """All that the log says is in the machine."""
@@ -81,3 +127,14 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
 
     def _exists(self, topic: str) -> bool:
         return self._cache.image.topic(topic) >= 0
+
+
+def _pace(config: NodeConfig, cache: MetadataCache) -> Callable[[str], consumer.Pace]:
+    """How fast things go in a group: as it was set for the group, else for this node."""
+    usual = consumer.Pace(*group_settings(config, {}))
+
+    def pace(group: str) -> consumer.Pace:
+        given = cache.image.config(GROUP_RESOURCE, group)
+        return consumer.Pace(*group_settings(config, given)) if given else usual
+
+    return pace

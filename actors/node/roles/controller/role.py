@@ -31,7 +31,7 @@ from actors.controller.unregistration import turn_ended
 from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
-from actors.metadata.features import TRANSACTION_VERSION
+from actors.metadata.features import GROUP_VERSION, TRANSACTION_VERSION
 from actors.metadata.image import Image
 from actors.metadata.ops import ConfigSet, FeatureSet, Op
 from actors.node.net.channels import Channels
@@ -69,7 +69,10 @@ class ControllerRole:
         self._channels = channels
         self._quorum = quorum
         self._format_level = storage.format_level
-        self._transaction_version = storage.transaction_version
+        self._first_levels = {
+            TRANSACTION_VERSION: storage.transaction_version,
+            GROUP_VERSION: storage.group_version,
+        }
         self._bootstrap = storage.bootstrap
         self.image = Image()
         """Active: at the log end. Standby: at the high watermark."""
@@ -167,8 +170,7 @@ class ControllerRole:
         self._schedule_sweep(epoch)
         if self.image.feature(METADATA_FORMAT) == 0:
             first: list[Op] = [FeatureSet(METADATA_FORMAT, level)]
-            if self._transaction_version:
-                first.append(FeatureSet(TRANSACTION_VERSION, self._transaction_version))
+            first += [FeatureSet(name, level) for name, level in self._first_levels.items() if level]
             self._apply(Result([*first, *bootstrap.decode(self._bootstrap)], None))
         self._runtime.log.info(f"controller {self.me} is active in epoch {epoch}")
         silent_ms = self.options.heartbeat_ms(level) + SILENT_MS

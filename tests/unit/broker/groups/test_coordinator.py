@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from actors.broker.coordination import Record
+from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.coordinator import Coordinator, Settings
 from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
 from actors.broker.groups.records import (
@@ -25,13 +26,29 @@ from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
 RANGE = [("range", b"\x00\x01range")]
+CONSUMER = consumer.Settings(10, ("uniform",), 600_000, lambda group: consumer.Pace(45_000, 5_000, 0))
+
+
+class NoTopics:
+    """A cluster without topics."""
+
+    version = 0
+
+    def named(self, name: str) -> None:
+        return None
+
+    def name(self, topic_id: bytes) -> None:
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
 
 
 class World:
     """One coordinator, a clock, and a log that commits at once unless it is held."""
 
     def __init__(self, delay_ms: int = 0) -> None:
-        self.machine = Coordinator(Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000))
+        self.machine = Coordinator(Settings(1, Policy(delay_ms, 10), 100, 60_000, 64, 1_000_000, CONSUMER), NoTopics())
         self.now = Now(1, 1_000_000)
         self.log: list[Record] = []
         self.held = False
@@ -812,7 +829,7 @@ def test_java_hash_places_groups_as_kafka_does() -> None:
     assert java_hash("a") == 97
     assert java_hash("console-consumer-12345") == java_reference("console-consumer-12345")
     assert java_hash("polygenelubricants") == -(1 << 31)
-    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0))
+    machine = Coordinator(Settings(50, Policy(0, 1), 0, 1, 0, 0, CONSUMER), NoTopics())
     assert machine.partition_of("polygenelubricants") == 0
 
 

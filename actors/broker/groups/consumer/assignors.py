@@ -1,0 +1,178 @@
+"""Who gets which partition: the assignors of the coordinator, by Kafka's names (KIP-848).
+
+This file alone decides the target assignment of a group. An assignor is a function of an `Order` and may run anywhere: it
+changes nothing. Racks are not looked at, as in Apache Kafka since 4.0. Rules:
+
+- `uniform`: each member that subscribes to the same topics as all others gets as many partitions as the others, or one more,
+  and keeps what it has where that allows it. Where members subscribe to different topics, no partition can go to a member
+  with at least two fewer.
+- `range`: of each topic its subscribers get ranges that follow each other, in the order of instance ids, then of member ids.
+"""
+
+import heapq
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from actors.broker.groups.consumer.state import Target
+
+Targets = dict[str, Target]
+MOVES_MAX = 1_000_000
+"""A bound on the work of balancing a group whose members subscribe to different topics."""
+
+
+class Wish(NamedTuple):
+    """What an assignor knows of a member. `topics`: ids of those that exist."""
+
+    instance_id: str | None
+    topics: frozenset[bytes]
+
+
+class Order(NamedTuple):
+    """What is to be assigned. `sizes`: topic id -> partitions. `before`: the present target assignment."""
+
+    members: Mapping[str, Wish]
+    sizes: Mapping[bytes, int]
+    before: Mapping[str, Target]
+
+
+def uniform(order: Order) -> Targets:
+    """Alike many partitions for each, and as few moves as that allows."""
+    wishes = {wish.topics for wish in order.members.values()}
+    if len(wishes) == 1:
+        return _uniform_alike(order, wishes.pop())
+    return _uniform_mixed(order)
+
+
+def range_(order: Order) -> Targets:
+    """Ranges of each topic."""
+    found: dict[str, dict[bytes, frozenset[int]]] = {id: {} for id in order.members}
+    subscribers: dict[bytes, list[str]] = {}
+    for id in sorted(order.members, key=lambda id: _rank(order.members[id].instance_id, id)):
+        for topic in order.members[id].topics:
+            subscribers.setdefault(topic, []).append(id)
+    for topic in sorted(subscribers):
+        ids = subscribers[topic]
+        least, more = divmod(order.sizes[topic], len(ids))
+        start = 0
+        for place, id in enumerate(ids):
+            end = start + least + (place < more)
+            if end > start:
+                found[id][topic] = frozenset(range(start, end))
+            start = end
+    return dict(found)
+
+
+ASSIGNORS: Mapping[str, Callable[[Order], Targets]] = {"uniform": uniform, "range": range_}
+"""By the names that clients and `group.consumer.assignors` use."""
+
+
+def _rank(instance_id: str | None, id: str) -> tuple[bool, str]:
+    return (instance_id is None, id if instance_id is None else instance_id)
+
+
+def _uniform_alike(order: Order, topics: frozenset[bytes]) -> Targets:
+    """All members subscribe to the same topics."""
+    total = sum(order.sizes[topic] for topic in topics)
+    least, more = divmod(total, len(order.members))
+    found: dict[str, dict[bytes, frozenset[int]]] = {}
+    taken: dict[bytes, set[int]] = {topic: set() for topic in topics}
+    room: list[tuple[str, int]] = []
+    left_over = more
+    # Who has one more already keeps it, so that a new member costs as few moves as may be.
+    had = {id: _kept(order, id, topics) for id in order.members}
+    for id in sorted(had, key=lambda id: -sum(map(len, had[id].values()))):
+        quota = least + (left_over > 0)
+        left_over -= left_over > 0
+        mine: dict[bytes, frozenset[int]] = {}
+        for topic, partitions in had[id].items():
+            kept = partitions - taken[topic]
+            if len(kept) > quota:
+                kept = frozenset(sorted(kept)[:quota])
+            quota -= len(kept)
+            if kept:
+                mine[topic] = kept
+                taken[topic] |= kept
+        found[id] = mine
+        if quota:
+            room.append((id, quota))
+    free = iter([(topic, n) for topic in sorted(topics) for n in range(order.sizes[topic]) if n not in taken[topic]])
+    for id, quota in room:
+        given: dict[bytes, set[int]] = {}
+        for _, (topic, partition) in zip(range(quota), free, strict=False):
+            given.setdefault(topic, set()).add(partition)
+        for topic, more_partitions in given.items():
+            found[id][topic] = found[id].get(topic, frozenset()) | more_partitions
+    return dict(found)
+
+
+def _kept(order: Order, id: str, topics: frozenset[bytes]) -> dict[bytes, frozenset[int]]:
+    """What a member has of the target assignment before, as far as it still exists and is subscribed to."""
+    kept = {}
+    for topic, partitions in order.before.get(id, {}).items():
+        if topic in topics:
+            size = order.sizes[topic]
+            kept[topic] = (
+                partitions if max(partitions, default=0) < size else frozenset(n for n in partitions if n < size)
+            )
+    return kept
+
+
+def _uniform_mixed(order: Order) -> Targets:
+    """Members subscribe to different topics: what is free goes to whoever has least, then what moves improve is moved."""
+    subscribers: dict[bytes, list[str]] = {}
+    for id, wish in order.members.items():
+        for topic in wish.topics:
+            subscribers.setdefault(topic, []).append(id)
+    owner: dict[tuple[bytes, int], str] = {}
+    load = dict.fromkeys(order.members, 0)
+    for id, wish in order.members.items():
+        for topic, partitions in _kept(order, id, wish.topics).items():
+            for partition in partitions:
+                if owner.setdefault((topic, partition), id) == id:
+                    load[id] += 1
+    ranked = sorted(subscribers, key=lambda topic: (len(subscribers[topic]), topic))
+    for topic in ranked:
+        heap = [(load[id], id) for id in subscribers[topic]]
+        heapq.heapify(heap)
+        for partition in range(order.sizes[topic]):
+            if (topic, partition) not in owner:
+                _, id = heap[0]
+                owner[topic, partition] = id
+                load[id] += 1
+                heapq.heapreplace(heap, (load[id], id))
+    _balance(ranked, order.sizes, subscribers, owner, load)
+    found: dict[str, dict[bytes, set[int]]] = {id: {} for id in order.members}
+    for (topic, partition), id in owner.items():
+        found[id].setdefault(topic, set()).add(partition)
+    return {id: {topic: frozenset(partitions) for topic, partitions in mine.items()} for id, mine in found.items()}
+
+
+def _balance(
+    topics: list[bytes],
+    sizes: Mapping[bytes, int],
+    subscribers: Mapping[bytes, list[str]],
+    owner: dict[tuple[bytes, int], str],
+    load: dict[str, int],
+) -> None:
+    """Move partitions to subscribers with at least two fewer, until there is none to move. Each move makes the sum of the
+    squares of all loads smaller, so it ends."""
+    moves = MOVES_MAX
+    moved = True
+    while moved and moves > 0:
+        moved = False
+        for topic in topics:
+            heap = [(load[id], id) for id in subscribers[topic]]
+            heapq.heapify(heap)
+            for partition in range(sizes[topic]):
+                present = owner[topic, partition]
+                while heap[0][0] != load[heap[0][1]]:
+                    heapq.heapreplace(heap, (load[heap[0][1]], heap[0][1]))
+                least, id = heap[0]
+                if load[present] - least >= 2:
+                    owner[topic, partition] = id
+                    load[present] -= 1
+                    load[id] += 1
+                    heapq.heapreplace(heap, (load[id], id))
+                    heapq.heappush(heap, (load[present], present))
+                    moved = True
+                    moves -= 1

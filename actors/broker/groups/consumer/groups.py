@@ -1,0 +1,747 @@
+"""What becomes of the requests of a consumer group's members: heartbeats, leaves, and silence (KIP-848).
+
+This file alone decides the order of each change: the group is changed, the records that this touches are written, and the
+member is answered when they are committed. Rules:
+
+1. A change of a group names the keys of the records that it touches; what they say is the group's state when they are
+   written. Keys whose write has failed are written again with the next change, and nobody is answered with what depended on
+   them.
+2. An ordinary heartbeat costs the same in a group of one and of a thousand members.
+3. A new target assignment is made outside the loop, when the group's epoch is above that of the present one and the last is
+   `group.consumer.assignment.interval.ms` old. Who caused it, or joins meanwhile, is answered when it is there.
+4. Regular expressions are matched outside the loop as well. A member gets the topics of a new one with a later heartbeat.
+5. A member that is not heard of for its session, or does not let go of partitions within its rebalance timeout, is removed.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from actors.broker.coordination import Record, Then
+from actors.broker.groups.consumer import records as kinds
+from actors.broker.groups.consumer.assignors import ASSIGNORS, Order, Targets, Wish
+from actors.broker.groups.consumer.reconciliation import Fenced, Owned, Question, reconcile
+from actors.broker.groups.consumer.records import Key
+from actors.broker.groups.consumer.requests import Beat, Refused, Request, check
+from actors.broker.groups.consumer.state import (
+    AWAY,
+    FAR_MS,
+    NOTHING,
+    ConsumerGroup,
+    Current,
+    Held,
+    Member,
+    MemberState,
+    Resolved,
+    Subscription,
+)
+from actors.broker.groups.consumer.topics import Topics, metadata_hash
+from actors.broker.groups.shard import Shard
+from actors.broker.groups.state import GroupState
+from actors.broker.patterns import Pattern
+from actors.broker.patterns import Refused as PatternRefused
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+WRITE_BYTES_MAX = 1 << 18
+"""Of the records of one write. Many are written as several, of which a part makes sense to the next coordinator."""
+REGEX_LEAST_INTERVAL_MS = 10_000
+"""How often regular expressions are matched anew while topics come and go."""
+Visible = Callable[[str], bool]
+"""Whether the member's client may know of a topic."""
+
+
+class Pace(NamedTuple):
+    """How fast things go in a group."""
+
+    session_ms: int
+    heartbeat_ms: int
+    assignment_interval_ms: int
+
+
+class Settings(NamedTuple):
+    """The broker's `group.consumer.*`. `pace`: of a group, by its name, as its own settings have it."""
+
+    size_max: int
+    assignors: Sequence[str]
+    regex_refresh_ms: int
+    pace: Callable[[str], Pace]
+
+
+class Job(NamedTuple):
+    """Work outside the loop. `run` gives what `then` is called with, or an exception."""
+
+    run: Callable[[], Any]
+    then: Callable[[Any, Now], None]
+
+
+class Waiting(NamedTuple):
+    """A heartbeat that waits for a target assignment. `before`: what the member had. `changed`: its subscription has."""
+
+    ticket: int
+    member_id: str
+    request: Request
+    before: Held
+    changed: bool
+
+
+class Flight:
+    """A write that is under way. `spoiled`: an earlier one of the group has failed."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self.keys = keys
+        self.thens: list[Callable[[ErrorCode], None]] = []
+        self.spoiled = False
+
+
+class Way:
+    """What is under way for a group, and forgotten with the leadership.
+
+    `behind`: keys of which the log may have another value than the group. `assigning`: a target assignment is being made.
+    `assign_due_ms`: when the next may be. `seen_version`: of the metadata that `metadata_hash` is of."""
+
+    def __init__(self) -> None:
+        self.behind: dict[Key, None] = {}
+        self.flights: dict[int, Flight] = {}
+        self.waiting: list[Waiting] = []
+        self.assigning = False
+        self.assign_due_ms = FAR_MS
+        self.seen_version = -1
+        self.resolving = False
+        self.resolved_version = -1
+        self.resolved_ms = -FAR_MS
+
+
+class ConsumerGroups:
+    """The consumer groups of one broker. It writes and answers through its coordinator."""
+
+    def __init__(
+        self,
+        shard_of: Callable[[str], Shard | ErrorCode],
+        write: Callable[[Shard, str, Sequence[Record], Then], int],
+        answer: Callable[[int, Beat], None],
+        settings: Settings,
+        topics: Topics,
+    ) -> None:
+        self._shard_of = shard_of
+        self._write = write
+        self._answer = answer
+        self.settings = settings
+        self.topics = topics
+        self.jobs: list[Job] = []
+        """To be taken and run."""
+        self.watched: list[tuple[int, str, str]] = []
+        """(when, group, member): looks that are planned; a member "" stands for the next target assignment."""
+
+    # ---- requests
+
+    def heartbeat(self, ticket: int, request: Request, visible: Visible, now: Now) -> None:
+        """ConsumerGroupHeartbeat. The answer comes under the ticket."""
+        try:
+            check(request, self.settings.assignors)
+            shard = self._shard(request.group_id)
+            if request.leaves:
+                self._leave(shard, ticket, request, now)
+            else:
+                self._beat(shard, ticket, request, visible, now)
+        except Refused as refused:
+            self._answer(ticket, refused.beat())
+
+    def remove_members(
+        self, shard: Shard, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], now: Now
+    ) -> list[ErrorCode]:
+        """LeaveGroup: an administrator takes members out, by member or instance id. A code for each."""
+        codes, touched = [], dict[Key, None]()
+        for member_id, instance_id in members:
+            id = member_id if instance_id is None else group.static.get(instance_id, "")
+            member = group.members.get(id)
+            if member is None or group.gone:
+                codes.append(ErrorCode.UNKNOWN_MEMBER_ID)
+            elif member_id and member_id != id:
+                codes.append(ErrorCode.FENCED_INSTANCE_ID)
+            else:
+                codes.append(ErrorCode.NONE)
+                touched |= self._remove(group, member)
+        if touched:
+            self._commit(shard, group, touched, _ignore)
+            self._want_assignment(shard, group, now)
+        return codes
+
+    # ---- loading and the end
+
+    def loaded(self, shard: Shard, now: Now) -> None:
+        """The log of a shard was read: sessions begin now."""
+        for group in shard.consumers.values():
+            group.way = Way()
+            group.way.behind.update((Key(kinds.CURRENT, id), None) for id in group.index())
+            for member in group.members.values():
+                self._touch(group, member, now)
+                self._time_revocation(group, member, now)
+
+    def unload(self, shard: Shard) -> None:
+        """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
+        for group in shard.consumers.values():
+            if group.way is None:
+                continue  # the log was still being read
+            waiting, group.way.waiting = group.way.waiting, []
+            for one in waiting:
+                self._answer(one.ticket, Beat(ErrorCode.NOT_COORDINATOR))
+
+    # ---- time
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do."""
+        return self.watched[0][0] if self.watched else FAR_MS
+
+    def tick(self, now: Now) -> None:
+        """Remove members that are late, and make target assignments that are due."""
+        due = []
+        while self.watched and self.watched[0][0] <= now.mono_ms:
+            due.append(heapq.heappop(self.watched))
+        for due_ms, group_id, member_id in due:
+            shard = self._shard_of(group_id)
+            group = None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
+            if isinstance(shard, ErrorCode) or group is None or group.gone:
+                continue
+            if not member_id:
+                if group.way.assign_due_ms == due_ms:
+                    group.way.assign_due_ms = FAR_MS
+                    self._want_assignment(shard, group, now)
+                continue
+            member = group.members.get(member_id)
+            if member is None or member.watched_ms != due_ms:
+                continue
+            member.watched_ms = FAR_MS
+            if member.due_ms() > now.mono_ms:
+                self._watch(group, member)
+            else:
+                self._commit(shard, group, self._remove(group, member), _ignore)
+                self._want_assignment(shard, group, now)
+
+    # ---- who may commit and read offsets
+
+    def commit_error(
+        self, group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+    ) -> ErrorCode:
+        """Whether a member may commit in that epoch; STALE_MEMBER_EPOCH for an older one, in which it may still commit for
+        what it has held since (`held_since`)."""
+        if group.gone:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if epoch < 0 and not group.members:
+            return ErrorCode.NONE
+        if transactional and epoch == -1 and not member_id and instance_id is None:
+            return ErrorCode.NONE
+        member = group.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+    def held_since(self, group: ConsumerGroup, member_id: str, epoch: int, topic: str, partition: int) -> bool:
+        """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
+        member, named = group.members.get(member_id), self.topics.named(topic)
+        if member is None or named is None or epoch > member.current.epoch:
+            return False
+        for held in (member.current.assigned, member.current.revoking):
+            since = held.get(named[0], {}).get(partition)
+            if since is not None:
+                return since <= epoch
+        return False
+
+    # ---- removal of a group
+
+    def removal(self, group: ConsumerGroup) -> list[Record]:
+        """The records that remove a group, which is gone from now on."""
+        group.gone = True
+        keys = dict.fromkeys((*group.way.behind, *kinds.keys(group)))
+        return [kinds.record(group, key) for key in keys]
+
+    def revive(self, group: ConsumerGroup) -> None:
+        """The removal could not be written: the log may have it or not, so all is written with the next change."""
+        group.gone = False
+        group.way.behind.update(dict.fromkeys(kinds.keys(group)))
+
+    # ---- heartbeats
+
+    def _shard(self, group_id: str) -> Shard:
+        shard = self._shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            raise Refused(shard)
+        if group_id in shard.foreign:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+        return shard
+
+    def _beat(self, shard: Shard, ticket: int, request: Request, visible: Visible, now: Now) -> None:
+        group, touched = self._group(shard, request)
+        id = request.member_id or request.fresh_id
+        if len(group.members) >= self.settings.size_max and id not in group.members:
+            raise Refused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {self.settings.size_max} members.",
+            )
+        member, replaced = _member(group, request, id)
+        told = _told(request, (replaced or member).subscription)
+        _check_regex(told.regex, member.subscription.regex)
+        # Nothing is refused from here on.
+        if shard.consumers.get(group.id) is not group:
+            shard.consumers[group.id] = group
+            shard.groups.pop(group.id, None)
+        if replaced is not None:
+            touched |= _replace(group, replaced, member)
+        known = member.subscription
+        before = (replaced or member).current.assigned
+        if told != known or member.id not in group.members:
+            regex_before = known.regex if member.id in group.members else ""
+            group.subscribe(member, told)
+            touched[Key(kinds.MEMBER, member.id)] = None
+            touched |= _forget_regex(group, regex_before)
+        changed = (told.topics, told.regex) != (known.topics, known.regex)
+        self._bump(group, told, known, touched)
+        self._touch(group, member, now)
+        self._resolve(shard, group, member, visible, now)
+        waits = group.way.assigning and request.epoch == 0
+        if self._want_assignment(shard, group, now) or waits:
+            group.way.waiting.append(Waiting(ticket, member.id, request, before, changed))
+            if touched:
+                self._commit(shard, group, touched, _ignore)
+            return
+        self._finish(shard, group, Waiting(ticket, member.id, request, before, changed), touched, now)
+
+    def _group(self, shard: Shard, request: Request) -> tuple[ConsumerGroup, dict[Key, None]]:
+        """The group of a request, perhaps a new one, which is not known yet; and what that touches."""
+        group = shard.consumers.get(request.group_id)
+        if group is not None:
+            if group.gone:
+                raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return group, {}
+        classic = shard.groups.get(request.group_id)
+        empty = classic is None or (classic.state is GroupState.EMPTY and not classic.pending)
+        if classic is not None and not (request.epoch == 0 and empty):
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+        if request.epoch != 0:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        group = ConsumerGroup(request.group_id)
+        group.way = Way()
+        return group, {Key(kinds.CLASSIC): None} if classic is not None and classic.recorded else {}
+
+    def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
+        """Raise the group's epoch where its members' subscriptions, or what is known of their topics, ask for it."""
+        resolved = told.regex != known.regex and (not told.regex or told.regex in group.resolved)
+        bump = told.topics != known.topics or resolved
+        if bump or group.way.seen_version != self.topics.version:
+            found = self._hash(group)
+            if bump or found != group.metadata_hash:
+                self._raise_epoch(group, found, touched)
+
+    def _raise_epoch(self, group: ConsumerGroup, hash: int, touched: dict[Key, None]) -> None:
+        group.epoch += 1
+        group.metadata_hash = hash
+        if group.has_partition_metadata:
+            group.has_partition_metadata = False
+            touched[Key(kinds.PARTITIONS)] = None
+        touched[Key(kinds.GROUP)] = None
+
+    def _hash(self, group: ConsumerGroup) -> int:
+        group.way.seen_version = self.topics.version
+        return metadata_hash(self.topics, _topics(group))
+
+    def _finish(self, shard: Shard, group: ConsumerGroup, waiting: Waiting, touched: dict[Key, None], now: Now) -> None:
+        """Bring the member nearer to its target, and answer when that is written."""
+        ticket, request, member = waiting.ticket, waiting.request, group.members.get(waiting.member_id)
+        if member is None:
+            self._answer(ticket, _unknown(group.id, waiting.member_id).beat())
+            return
+        if waiting.changed or not member.settled(group.target_epoch):
+            try:
+                current = reconcile(self._question(group, member, request.owned, waiting.changed))
+            except Fenced:
+                self._commit(shard, group, touched, _ignore)
+                text = (
+                    "The member's state is of a later version. The member must abandon all its partitions and rejoin."
+                )
+                self._answer(ticket, Beat(ErrorCode.FENCED_MEMBER_EPOCH, text))
+                return
+            if current != member.current:
+                group.move(member, current)
+                touched[Key(kinds.CURRENT, member.id)] = None
+                self._time_revocation(group, member, now)
+        current = member.current
+        moved = request.full or (
+            current.assigned is not waiting.before and _numbers(current.assigned) != _numbers(waiting.before)
+        )
+        interval_ms = self.settings.pace(group.id).heartbeat_ms
+        beat = Beat(ErrorCode.NONE, None, member.id, current.epoch, interval_ms, current.assigned if moved else None)
+        self._commit(
+            shard,
+            group,
+            touched,
+            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
+        )
+
+    def _question(self, group: ConsumerGroup, member: Member, owned: Owned | None, changed: bool) -> Question:
+        subscribed = group.subscribed(member.subscription)
+        return Question(
+            member.current,
+            group.target_epoch,
+            group.targets.get(member.id, {}),
+            owned,
+            lambda topic_id, partition: group.holder(topic_id, partition) in (None, member.id),
+            lambda topic_id: self.topics.name(topic_id) in subscribed,
+            changed,
+        )
+
+    def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
+        group = shard.consumers.get(request.group_id)
+        if group is None or group.gone:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        member = _known(group, request)
+        if request.epoch == AWAY:
+            current = member.current.at(AWAY)._replace(previous_epoch=member.current.previous_epoch, revoking=NOTHING)
+            group.move(member, current)
+            member.rebalance_due_ms = FAR_MS
+            touched: dict[Key, None] = {Key(kinds.CURRENT, member.id): None}
+        else:
+            touched = self._remove(group, member)
+        beat = Beat(ErrorCode.NONE, None, request.member_id, request.epoch)
+        self._commit(
+            shard,
+            group,
+            touched,
+            lambda error: self._answer(ticket, beat if error is ErrorCode.NONE else Beat(error)),
+        )
+        self._want_assignment(shard, group, now)
+
+    def _remove(self, group: ConsumerGroup, member: Member) -> dict[Key, None]:
+        touched = {Key(kind, member.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
+        regexes = list(group.resolved)
+        group.remove(member.id)
+        touched |= {Key(kinds.REGEX, regex): None for regex in regexes if regex not in group.resolved}
+        self._raise_epoch(group, self._hash(group), touched)
+        return touched
+
+    # ---- target assignments
+
+    def _want_assignment(self, shard: Shard, group: ConsumerGroup, now: Now) -> bool:
+        """Have a target assignment made if one is needed, now or when it is time; whether now."""
+        way = group.way
+        if way.assigning or not group.members or group.epoch <= group.target_epoch:
+            return False
+        interval_ms = self.settings.pace(group.id).assignment_interval_ms
+        left_ms = group.target_wall_ms + interval_ms - now.wall_ms if group.target_wall_ms and interval_ms else 0
+        if left_ms > 0:
+            due_ms = now.mono_ms + min(left_ms, interval_ms)
+            if way.assign_due_ms > due_ms:
+                way.assign_due_ms = due_ms
+                heapq.heappush(self.watched, (due_ms, group.id, ""))
+            return False
+        way.assigning, way.assign_due_ms = True, FAR_MS
+        epoch, order = group.epoch, self._order(group)
+        assign = ASSIGNORS[group.assignor(self.settings.assignors[0])]
+        self.jobs.append(
+            Job(lambda: assign(order), lambda result, now: self._assigned(shard, group, epoch, order, result, now))
+        )
+        return True
+
+    def _order(self, group: ConsumerGroup) -> Order:
+        sizes: dict[bytes, int] = {}
+        topics: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
+        members: dict[str, Wish] = {}
+        for member in group.members.values():
+            told = member.subscription
+            wished = topics.get((told.topics, told.regex))
+            if wished is None:
+                found = [topic for name in group.subscribed(told) if (topic := self.topics.named(name)) is not None]
+                sizes.update(found)
+                wished = topics[told.topics, told.regex] = frozenset(topic_id for topic_id, _ in found)
+            members[member.id] = Wish(told.instance_id, wished)
+        return Order(members, sizes, dict(group.targets))
+
+    def _assigned(
+        self, shard: Shard, group: ConsumerGroup, epoch: int, order: Order, result: Targets | Exception, now: Now
+    ) -> None:
+        """A target assignment was made: it holds for all who are still there."""
+        way = group.way
+        way.assigning = False
+        waiting, way.waiting = way.waiting, []
+        if self._shard_of(group.id) is not shard or shard.consumers.get(group.id) is not group:
+            for one in waiting:
+                self._answer(one.ticket, _unknown(group.id, one.member_id).beat())
+            return
+        touched: dict[Key, None] = {}
+        if isinstance(result, Exception):
+            group.target_wall_ms = now.wall_ms
+            for one in waiting:
+                self._answer(
+                    one.ticket, Beat(ErrorCode.UNKNOWN_SERVER_ERROR, f"No assignment could be made: {result!r}")
+                )
+        else:
+            for id, target in result.items():
+                if id not in group.members:
+                    # A static member may have come back under another id meanwhile.
+                    instance = order.members[id].instance_id
+                    id = group.static.get(instance, "") if instance is not None else ""
+                if id and group.targets.get(id) != target:
+                    group.targets[id] = target
+                    touched[Key(kinds.TARGET, id)] = None
+            group.target_epoch, group.target_wall_ms = epoch, now.wall_ms
+            touched[Key(kinds.TARGET_EPOCH)] = None
+            self._commit(shard, group, touched, _ignore)
+            for one in waiting:
+                self._finish(shard, group, one, {}, now)
+        self._want_assignment(shard, group, now)
+
+    # ---- regular expressions
+
+    def _resolve(self, shard: Shard, group: ConsumerGroup, member: Member, visible: Visible, now: Now) -> None:
+        """Match the members' regular expressions with the topics, where one is new, or the topics or time have gone on."""
+        way = group.way
+        if not group.regexes or way.resolving:
+            return
+        age_ms = now.mono_ms - way.resolved_ms
+        new = any(regex not in group.resolved for regex in group.regexes) if member.subscription.regex else False
+        late = way.resolved_version != self.topics.version and age_ms >= REGEX_LEAST_INTERVAL_MS
+        if not (new or late or age_ms >= self.settings.regex_refresh_ms):
+            return
+        way.resolving = True
+        version, regexes, names = self.topics.version, list(group.regexes), list(self.topics.names())
+
+        def match() -> dict[str, list[str]]:
+            return {regex: list(filter(Pattern(regex).fullmatch, names)) for regex in regexes}
+
+        def then(result: dict[str, list[str]] | Exception, now: Now) -> None:
+            self._matched(shard, group, version, visible, result, now)
+
+        self.jobs.append(Job(match, then))
+
+    def _matched(
+        self,
+        shard: Shard,
+        group: ConsumerGroup,
+        version: int,
+        visible: Visible,
+        result: dict[str, list[str]] | Exception,
+        now: Now,
+    ) -> None:
+        if self._shard_of(group.id) is not shard or shard.consumers.get(group.id) is not group or group.gone:
+            return
+        way = group.way
+        way.resolving, way.resolved_version, way.resolved_ms = False, version, now.mono_ms
+        if isinstance(result, Exception):
+            return
+        touched: dict[Key, None] = {}
+        moved = False
+        for regex, names in result.items():
+            if regex not in group.regexes:
+                continue
+            topics = frozenset(filter(visible, names))
+            present = group.resolved.get(regex)
+            if present is None or present.topics != topics:
+                group.resolved[regex] = Resolved(topics, version, now.wall_ms)
+                touched[Key(kinds.REGEX, regex)] = None
+                moved = moved or topics != (frozenset() if present is None else present.topics)
+        if moved:
+            self._raise_epoch(group, self._hash(group), touched)
+        if touched:
+            self._commit(shard, group, touched, _ignore)
+            self._want_assignment(shard, group, now)
+
+    # ---- timers
+
+    def _touch(self, group: ConsumerGroup, member: Member, now: Now) -> None:
+        classic = member.subscription.classic
+        session_ms = classic.session_timeout_ms if classic else self.settings.pace(group.id).session_ms
+        member.session_due_ms = now.mono_ms + session_ms
+        self._watch(group, member)
+
+    def _time_revocation(self, group: ConsumerGroup, member: Member, now: Now) -> None:
+        member.rebalance_due_ms = FAR_MS
+        if member.current.state is MemberState.UNREVOKED_PARTITIONS and member.current.epoch != AWAY:
+            member.rebalance_due_ms = now.mono_ms + max(0, member.subscription.rebalance_timeout_ms)
+            self._watch(group, member)
+
+    def _watch(self, group: ConsumerGroup, member: Member) -> None:
+        due_ms = member.due_ms()
+        if member.watched_ms > due_ms:
+            member.watched_ms = due_ms
+            heapq.heappush(self.watched, (due_ms, group.id, member.id))
+
+    # ---- writes
+
+    def _commit(
+        self, shard: Shard, group: ConsumerGroup, touched: Mapping[Key, None], then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Write what is touched; `then` when it is committed, and all that was under way before."""
+        way = group.way
+        keys = {**way.behind, **touched}
+        way.behind.clear()
+        if not keys:
+            if way.flights:
+                way.flights[next(reversed(way.flights))].thens.append(then)
+            else:
+                then(ErrorCode.NONE)
+            return
+        flight = Flight([])
+        for part, records in _portions(group, keys):
+            flight = Flight(part)
+            token = self._write(shard, group.id, records, self._ended(group, flight))
+            way.flights[token] = flight
+        flight.thens.append(then)
+
+    def _ended(self, group: ConsumerGroup, flight: Flight) -> Then:
+        way = group.way
+
+        def ended(error: ErrorCode, now: Now) -> None:
+            for token in [token for token, one in way.flights.items() if one is flight]:
+                del way.flights[token]
+            if error is not ErrorCode.NONE:
+                way.behind.update(dict.fromkeys(flight.keys))
+                for other in way.flights.values():
+                    other.spoiled = True
+            elif flight.spoiled:
+                error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            for then in flight.thens:
+                then(error)
+
+        return ended
+
+
+# ---- inside
+
+
+def _ignore(error: ErrorCode) -> None:
+    """Nobody waits for this write."""
+
+
+def _portions(group: ConsumerGroup, keys: Iterable[Key]) -> list[tuple[list[Key], list[Record]]]:
+    """The records of these keys, in writes of a bounded size."""
+    portions: list[tuple[list[Key], list[Record]]] = []
+    left = 0
+    for key in keys:
+        record = kinds.record(group, key)
+        size = len(record[0]) + len(record[1] or b"")
+        if not portions or size > left:
+            portions.append(([], []))
+            left = WRITE_BYTES_MAX
+        left -= size
+        portions[-1][0].append(key)
+        portions[-1][1].append(record)
+    return portions
+
+
+def _topics(group: ConsumerGroup) -> set[str]:
+    """All topics to which the group subscribes."""
+    found = set(group.topics)
+    for regex in group.regexes:
+        if regex in group.resolved:
+            found |= group.resolved[regex].topics
+    return found
+
+
+def _numbers(held: Held) -> dict[bytes, frozenset[int]]:
+    return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}
+
+
+def _unknown(group_id: str, member_id: str) -> Refused:
+    return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
+
+
+def _member(group: ConsumerGroup, request: Request, id: str) -> tuple[Member, Member | None]:
+    """The member that speaks, perhaps a new one; and the static member whose place it takes. Raises Refused."""
+    if request.epoch != 0:
+        member = _known(group, request)
+        _check_epoch(member, request)
+        return member, None
+    known = group.static.get(request.instance_id) if request.instance_id is not None else None
+    if known is not None and known != id:
+        old = group.members[known]
+        if old.current.epoch != AWAY:
+            raise Refused(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {id} with instance id {request.instance_id} cannot join the group because the instance id "
+                f"is owned by {known} member.",
+            )
+        return Member(id, old.subscription, old.current._replace(epoch=0, previous_epoch=0)), old
+    return group.members.get(id) or Member(id), None
+
+
+def _known(group: ConsumerGroup, request: Request) -> Member:
+    """The member that speaks, which must be there."""
+    if request.instance_id is not None:
+        id = group.static.get(request.instance_id)
+        if id is None:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+        if id != request.member_id:
+            raise Refused(
+                ErrorCode.FENCED_INSTANCE_ID,
+                f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member {id}.",
+            )
+    member = group.members.get(request.member_id)
+    if member is None:
+        raise _unknown(group.id, request.member_id)
+    return member
+
+
+def _check_epoch(member: Member, request: Request) -> None:
+    """A member may be one epoch behind, since the answer may have been lost, if it has nothing that it was not given."""
+    current = member.current
+    if request.epoch == current.epoch:
+        return
+    size = "greater" if request.epoch > current.epoch else "smaller"
+    repeats = size == "smaller" and request.epoch == current.previous_epoch and _within(request.owned, current)
+    if not repeats:
+        raise Refused(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a {size} member epoch ({request.epoch}) than the one known by the group "
+            f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+
+
+def _within(owned: Owned | None, current: Current) -> bool:
+    if owned is None:
+        return False
+    return all(partitions <= current.assigned.get(topic, {}).keys() for topic, partitions in owned.items())
+
+
+def _told(request: Request, known: Subscription) -> Subscription:
+    """What the member has told of itself, with what it says now."""
+    return Subscription(
+        request.instance_id if request.instance_id is not None else known.instance_id,
+        request.rack_id if request.rack_id is not None else known.rack_id,
+        request.client_id,
+        request.client_host,
+        tuple(sorted(set(request.topics))) if request.topics is not None else known.topics,
+        request.regex if request.regex is not None else known.regex,
+        request.rebalance_timeout_ms if request.rebalance_timeout_ms != -1 else known.rebalance_timeout_ms,
+        request.assignor if request.assignor is not None else known.assignor,
+    )
+
+
+def _check_regex(regex: str, known: str) -> None:
+    if regex and regex != known:
+        try:
+            Pattern(regex)
+        except PatternRefused as refused:
+            raise Refused(
+                ErrorCode.INVALID_REGULAR_EXPRESSION,
+                f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {refused}.",
+            ) from None
+
+
+def _forget_regex(group: ConsumerGroup, regex: str) -> dict[Key, None]:
+    """Nobody may name it any more."""
+    if regex and regex not in group.regexes and group.resolved.pop(regex, None) is not None:
+        return {Key(kinds.REGEX, regex): None}
+    return {}
+
+
+def _replace(group: ConsumerGroup, old: Member, new: Member) -> dict[Key, None]:
+    """A static member has come back under another id: it has what the old one had."""
+    touched = {Key(kind, old.id): None for kind in (kinds.CURRENT, kinds.TARGET, kinds.MEMBER)}
+    target = group.targets.get(old.id)
+    resolved = dict(group.resolved)
+    group.remove(old.id)
+    group.resolved = resolved
+    group.subscribe(new, new.subscription)
+    group.move(new, new.current)
+    if target is not None:
+        group.targets[new.id] = target
+    return touched | {Key(kind, new.id): None for kind in (kinds.MEMBER, kinds.TARGET, kinds.CURRENT)}

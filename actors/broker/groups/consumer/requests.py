@@ -1,0 +1,135 @@
+"""ConsumerGroupHeartbeat as a value, and what is wrong with one whatever the group looks like (KIP-848).
+
+This file alone decides which request is malformed: INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR, with a sentence for the user.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from actors.broker.groups.consumer.reconciliation import Owned
+from actors.broker.groups.consumer.state import AWAY, LEFT, Held
+from actors.wire.errors import ErrorCode
+
+MEMBER_ID_FROM = 1
+"""First version in which the client makes its member id."""
+TEXT_CHARACTERS_MAX = 1024
+"""Of ids, racks and names of clients: each is written to the log and kept in memory for each member."""
+TOPIC_CHARACTERS_MAX = 249
+SUBSCRIPTION_CHARACTERS_MAX = 1 << 18
+"""Of the topics that one member names. It is one record of the log, so it is well below max.message.bytes."""
+
+
+class Request(NamedTuple):
+    """One heartbeat. `topics`, `regex`, `assignor`, `owned`: None: the same as before. `rebalance_timeout_ms`: -1: the same.
+    `fresh_id`: the id that a member which brings none gets."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout_ms: int
+    topics: Sequence[str] | None
+    regex: str | None
+    assignor: str | None
+    owned: Owned | None
+    client_id: str
+    client_host: str
+    fresh_id: str
+    version: int
+
+    @property
+    def leaves(self) -> bool:
+        """It is the member's last one, for now."""
+        return self.epoch in (LEFT, AWAY)
+
+    @property
+    def full(self) -> bool:
+        """The member says all that there is to say: it has joined, or is not sure what the coordinator knows."""
+        told = self.topics is not None or self.regex is not None
+        return self.epoch == 0 or (self.rebalance_timeout_ms != -1 and told and self.owned is not None)
+
+
+class Beat(NamedTuple):
+    """The answer. `assigned`: None: nothing new."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    interval_ms: int = 0
+    assigned: Held | None = None
+
+
+class Refused(Exception):
+    """The request is refused: error code, and a sentence."""
+
+    def __init__(self, code: ErrorCode, text: str | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+    def beat(self) -> Beat:
+        """As an answer."""
+        return Beat(self.code, self.text)
+
+
+def check(request: Request, assignors: Sequence[str]) -> None:
+    """Raises Refused. `assignors`: those that this broker offers."""
+    for text, name in (
+        (request.group_id, "GroupId"),
+        (request.instance_id, "InstanceId"),
+        (request.rack_id, "RackId"),
+    ):
+        if text == "":
+            _refuse(f"{name} can't be empty.")
+    needs_id = request.version >= MEMBER_ID_FROM or request.epoch > 0 or request.epoch in (LEFT, AWAY)
+    if needs_id and not request.member_id:
+        _refuse("MemberId can't be empty.")
+    if request.epoch == 0:
+        _check_first(request)
+    elif request.epoch == AWAY and request.instance_id is None:
+        _refuse("InstanceId can't be null.")
+    elif request.epoch < AWAY:
+        _refuse("MemberEpoch is invalid.")
+    if request.assignor is not None and request.assignor not in assignors:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+    for text, name in (
+        (request.member_id, "MemberId"),
+        (request.instance_id, "InstanceId"),
+        (request.rack_id, "RackId"),
+        (request.client_id, "The client id"),
+        (request.regex, "SubscribedTopicRegex"),
+    ):
+        if text is not None and len(text) > TEXT_CHARACTERS_MAX:
+            _refuse(f"{name} has more than {TEXT_CHARACTERS_MAX} characters.")
+    if request.topics:
+        _check_topics(request.topics)
+
+
+def _check_topics(topics: Sequence[str]) -> None:
+    left = SUBSCRIPTION_CHARACTERS_MAX
+    for topic in topics:
+        left -= len(topic)
+        if len(topic) > TOPIC_CHARACTERS_MAX:
+            _refuse(
+                f"SubscribedTopicNames has a name of more than {TOPIC_CHARACTERS_MAX} characters, which no topic has."
+            )
+    if left < 0:
+        _refuse(f"SubscribedTopicNames has more than {SUBSCRIPTION_CHARACTERS_MAX} characters together.")
+
+
+def _check_first(request: Request) -> None:
+    if request.rebalance_timeout_ms == -1:
+        _refuse("RebalanceTimeoutMs must be provided in first request.")
+    if request.owned is None or request.owned:
+        _refuse("TopicPartitions must be empty when (re-)joining.")
+    if request.topics is None and request.regex is None:
+        _refuse("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def _refuse(text: str) -> None:
+    raise Refused(ErrorCode.INVALID_REQUEST, text)

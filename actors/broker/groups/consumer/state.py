@@ -1,0 +1,294 @@
+"""The state of a consumer group in which the coordinator assigns (KIP-848): members, epochs, who holds what.
+
+This file alone decides what a group remembers, and what it derives from that. Rules:
+
+1. Three epochs, each of which only grows: the group's, with each change that asks for another assignment; that of the
+   target assignment, which follows; and each member's, which follows the target's when the member has let go of what it
+   has to.
+2. A partition has one holder at a time. Whoever has been asked to let go of it holds it until it says that it has.
+3. What is derived (holders, subscriptions, static members) follows from what is remembered: `index` derives it anew after
+   the log was read.
+
+Times are monotonic milliseconds, except `target_wall_ms`, which is written to the log.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Target = Mapping[bytes, frozenset[int]]
+"""Topic id -> partitions."""
+Held = Mapping[bytes, Mapping[int, int]]
+"""Topic id -> partition -> the member's epoch when it was given the partition."""
+NOTHING: dict[bytes, dict[int, int]] = {}
+FIRST_EPOCH = 1
+"""Of a group for which nothing was assigned yet, as of Kafka 4.3. No member that has joined is in epoch 0."""
+LEFT, AWAY = -1, -2
+"""Member epochs: it leaves, and a static member that leaves to come back."""
+TYPE = "consumer"
+FAR_MS = 1 << 62
+
+
+class MemberState(enum.IntEnum):
+    """How far a member is on the way to its target assignment, by Kafka's numbers."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+    """Written by a later version."""
+
+
+class ClassicMember(NamedTuple):
+    """What is known beside of a member that speaks the classic protocol."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+
+
+class Subscription(NamedTuple):
+    """What a member has told of itself. `topics`: sorted. `regex`: "" for none. `assignor`: None: any will do."""
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    topics: tuple[str, ...]
+    regex: str
+    rebalance_timeout_ms: int
+    assignor: str | None
+    classic: ClassicMember | None = None
+
+
+class Current(NamedTuple):
+    """Where a member is. `assigned`: what it may use; `revoking`: what it was asked to let go of, and holds."""
+
+    epoch: int
+    previous_epoch: int
+    state: MemberState
+    assigned: Held
+    revoking: Held
+
+    def at(self, epoch: int) -> "Current":
+        """The same in another epoch. The present one becomes the previous one."""
+        return self._replace(epoch=epoch, previous_epoch=self.epoch)
+
+
+NEW = Current(0, 0, MemberState.STABLE, NOTHING, NOTHING)
+SILENT = Subscription(None, None, "", "", (), "", -1, None)
+"""Of a member of which the log has no more than an assignment."""
+
+
+class Resolved(NamedTuple):
+    """The topics that a regular expression matches. `version`: of the metadata in which they were looked up."""
+
+    topics: frozenset[str]
+    version: int
+    wall_ms: int
+
+
+class Member:
+    """One member. `session_due_ms`, `rebalance_due_ms`: when it is removed unless it is heard of, or has let go, before."""
+
+    __slots__ = ("current", "id", "rebalance_due_ms", "session_due_ms", "subscription", "watched_ms")
+
+    def __init__(self, id: str, subscription: Subscription = SILENT, current: Current = NEW) -> None:
+        self.id = id
+        self.subscription = subscription
+        self.current = current
+        self.session_due_ms = FAR_MS
+        self.rebalance_due_ms = FAR_MS
+        self.watched_ms = FAR_MS
+        """When a look at these two is planned; FAR_MS: none is."""
+
+    def due_ms(self) -> int:
+        """When it is removed, as far as is known now."""
+        return min(self.session_due_ms, self.rebalance_due_ms)
+
+    def settled(self, target_epoch: int) -> bool:
+        """Whether it has all of the target assignment of that epoch, and nothing else."""
+        return self.current.state is MemberState.STABLE and self.current.epoch == target_epoch
+
+
+class ConsumerGroup:
+    """One group. `gone`: its removal is being written."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.way: Any = None
+        """What is on its way for the group; see `groups.py`. It is not remembered; None: the log is still being read."""
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_wall_ms = 0
+        """When the target assignment was made; 0: never, or before Kafka wrote it down."""
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Target] = {}
+        self.resolved: dict[str, Resolved] = {}
+        self.has_partition_metadata = False
+        """The log has a record of topics' sizes, which Kafka wrote before 4.1."""
+        self.gone = False
+        # ---- derived
+        self.static: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.holders: dict[bytes, dict[int, str]] = {}
+        """Topic id -> partition -> member that holds it. Invariant: no inner one is empty."""
+        self.topics: Counter[str] = Counter()
+        """Topic -> members that name it."""
+        self.regexes: Counter[str] = Counter()
+        """Regular expression -> members that name it."""
+        self.assignors: Counter[str] = Counter()
+        """Assignor -> members that ask for it."""
+
+    # ---- what it shows
+
+    def state(self) -> str:
+        """Its state by Kafka's name."""
+        if self.gone:
+            return "Dead"
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        settled = all(member.settled(self.target_epoch) for member in self.members.values())
+        return "Stable" if settled else "Reconciling"
+
+    def subscribes(self, topic: str) -> bool:
+        """Whether some member does, by name or by a regular expression."""
+        return topic in self.topics or any(
+            topic in self.resolved[one].topics for one in self.regexes if one in self.resolved
+        )
+
+    def subscribed(self, subscription: Subscription) -> frozenset[str]:
+        """All topics to which one subscribes. A regular expression that is not resolved yet matches none."""
+        names = frozenset(subscription.topics)
+        found = self.resolved.get(subscription.regex) if subscription.regex else None
+        return names if found is None else names | found.topics
+
+    def assignor(self, default: str) -> str:
+        """The assignor for which most members ask; among equals the last by name, so that the choice is stable."""
+        return max(self.assignors, key=lambda name: (self.assignors[name], name), default=default)
+
+    def holder(self, topic_id: bytes, partition: int) -> str | None:
+        """The member that holds a partition."""
+        return self.holders.get(topic_id, {}).get(partition)
+
+    # ---- changes
+
+    def subscribe(self, member: Member, subscription: Subscription) -> None:
+        """A member, new or known, tells of itself."""
+        if self.members.get(member.id) is member:
+            self._count(member, -1)
+        self.members[member.id] = member
+        member.subscription = subscription
+        self._count(member, 1)
+        if subscription.instance_id is not None:
+            self.static[subscription.instance_id] = member.id
+
+    def move(self, member: Member, current: Current) -> None:
+        """A member is somewhere else now."""
+        self._release(member)
+        member.current = current
+        self._hold(member)
+
+    def remove(self, id: str) -> None:
+        """A member is no longer there, and holds nothing."""
+        member = self.members.pop(id)
+        self._release(member)
+        self._count(member, -1)
+        self.targets.pop(id, None)
+        instance = member.subscription.instance_id
+        if instance is not None and self.static.get(instance) == id:
+            del self.static[instance]
+        for regex in [one for one in self.resolved if one not in self.regexes]:
+            del self.resolved[regex]
+
+    def index(self) -> list[str]:
+        """Derive what is derived. The log may have stopped between two records that belong together: no epoch is behind one
+        that was given out, and of two members that hold a partition the one that was given it later keeps it. Members of
+        which the log says otherwise are returned."""
+        self.static.clear()
+        self.holders.clear()
+        for counted in (self.topics, self.regexes, self.assignors):
+            counted.clear()
+        for member in self.members.values():
+            self._count(member, 1)
+            if member.subscription.instance_id is not None:
+                self.static[member.subscription.instance_id] = member.id
+        self.targets = {id: target for id, target in self.targets.items() if id in self.members}
+        self.epoch = max([self.epoch, self.target_epoch, *(member.current.epoch for member in self.members.values())])
+        corrected = self._one_holder_each()
+        for member in self.members.values():
+            self._hold(member)
+        return corrected
+
+    def _one_holder_each(self) -> list[str]:
+        best: dict[tuple[bytes, int], tuple[int, str]] = {}
+        for member in self.members.values():
+            for held in (member.current.assigned, member.current.revoking):
+                for topic_id, partitions in held.items():
+                    for partition, epoch in partitions.items():
+                        claim = (epoch, member.id)
+                        if claim > best.get((topic_id, partition), (-1, "")):
+                            best[topic_id, partition] = claim
+        corrected = []
+        for member in self.members.values():
+            current = member.current
+            mine = [
+                {
+                    topic_id: kept
+                    for topic_id, partitions in held.items()
+                    if (kept := {n: epoch for n, epoch in partitions.items() if best[topic_id, n][1] == member.id})
+                }
+                for held in (current.assigned, current.revoking)
+            ]
+            if mine != [current.assigned, current.revoking]:
+                member.current = current._replace(assigned=mine[0], revoking=mine[1])
+                corrected.append(member.id)
+        return corrected
+
+    def _hold(self, member: Member) -> None:
+        for held in (member.current.assigned, member.current.revoking):
+            for topic_id, partitions in held.items():
+                self.holders.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.id))
+
+    def _release(self, member: Member) -> None:
+        for held in (member.current.assigned, member.current.revoking):
+            for topic_id, partitions in held.items():
+                holders = self.holders.get(topic_id, {})
+                for partition in partitions:
+                    if holders.get(partition) == member.id:
+                        del holders[partition]
+                if not holders:
+                    self.holders.pop(topic_id, None)
+
+    def _count(self, member: Member, change: int) -> None:
+        told = member.subscription
+        for counted, names in (
+            (self.topics, told.topics),
+            (self.regexes, (told.regex,) if told.regex else ()),
+            (self.assignors, (told.assignor,) if told.assignor is not None else ()),
+        ):
+            for name in names:
+                counted[name] += change
+                if not counted[name]:
+                    del counted[name]
+
+    def check(self) -> None:
+        """Assert the invariants; called after each step in tests."""
+        assert self.target_epoch <= self.epoch
+        held: dict[tuple[bytes, int], str] = {}
+        for member in self.members.values():
+            assert member.current.epoch <= self.epoch
+            assert member.current.revoking == NOTHING or member.current.state is MemberState.UNREVOKED_PARTITIONS
+            for one in (member.current.assigned, member.current.revoking):
+                for topic_id, partitions in one.items():
+                    assert partitions, "no topic without a partition"
+                    for partition in partitions:
+                        assert held.setdefault((topic_id, partition), member.id) == member.id, "one holder at a time"
+        flat = {(topic_id, n): id for topic_id, inner in self.holders.items() for n, id in inner.items()}
+        assert flat == held
+        assert all(self.members[id].subscription.instance_id == name for name, id in self.static.items())
+        assert self.targets.keys() <= self.members.keys()
+        assert all(self.topics.values())

@@ -1,0 +1,89 @@
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: a member of a consumer group joins, goes on, or leaves (KIP-848).
+
+Version notes: 1 regular expressions, and member ids that clients make.
+Behaviour: an answer waits for all that it depends on, and for the target assignment that the member has caused.
+Errors: UNSUPPORTED_VERSION (the cluster's group.version is 0), GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
+INVALID_REQUEST, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, GROUP_ID_NOT_FOUND,
+UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, UNSUPPORTED_ASSIGNOR,
+GROUP_MAX_SIZE_REACHED, INVALID_REGULAR_EXPRESSION.
+"""
+
+import base64
+from typing import Any
+
+from actors.authorization.resources import Operation, Resource
+from actors.broker.groups.consumer.requests import Beat
+from actors.broker.groups.consumer.requests import Request as Heartbeat
+from actors.node.api.contexts import BrokerContext
+from actors.node.api.table import rpc
+from actors.node.runtime.answers import Answer, Done
+from actors.node.runtime.calls import Call, Listener
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+
+@rpc(68, "ConsumerGroupHeartbeat", range(0, 2), listeners=(Listener.CLIENT,))
+def consumer_group_heartbeat(context: BrokerContext, request: Any, call: Call) -> Answer:
+    """Hand it to the coordinator, and wait for its verdict."""
+    kind = message("ConsumerGroupHeartbeatResponse")
+    groups, may = context.groups, context.authorizer
+    if not groups.serves_consumers():
+        return Done(kind(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    if not may.allowed(call, Operation.READ, Resource.GROUP, request.group_id):
+        return Done(kind(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    for topic in request.subscribed_topic_names or ():
+        if not may.allowed(call, Operation.DESCRIBE, Resource.TOPIC, topic):
+            return Done(kind(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    heartbeat = Heartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if request.topic_partitions is None
+        else {one.topic_id: frozenset(one.partitions) for one in request.topic_partitions},
+        client_id=call.client_id or "",
+        client_host=f"/{call.client_host}",
+        fresh_id="" if request.member_id else _fresh(context),
+        version=call.api_version,
+    )
+    return groups.ask(
+        call.connection,
+        lambda ticket: groups.machine.consumers.heartbeat(
+            ticket,
+            heartbeat,
+            lambda topic: may.shown(call, Operation.DESCRIBE, Resource.TOPIC, topic),
+            context.runtime.now,
+        ),
+        _reply,
+    )
+
+
+def _fresh(context: BrokerContext) -> str:
+    """A member id, as Kafka writes its random ids."""
+    return base64.urlsafe_b64encode(context.runtime.random.uuid()).decode().rstrip("=")
+
+
+def _reply(beat: Beat) -> Any:
+    kind = message("ConsumerGroupHeartbeatResponse")
+    assignment = None
+    if beat.assigned is not None:
+        assignment = kind.Assignment(
+            topic_partitions=[
+                kind.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in sorted(beat.assigned.items())
+            ]
+        )
+    return kind(
+        error_code=beat.error,
+        error_message=beat.message,
+        member_id=beat.member_id,
+        member_epoch=beat.epoch,
+        heartbeat_interval_ms=beat.interval_ms,
+        assignment=assignment,
+    )

@@ -1,0 +1,39 @@
+"""A partition of a consumer group has one owner at a time (KIP-848).
+
+A member owns a partition from when it was told so until it has let go of it, or its session may be over: a member that was
+not answered for that long must expect that others have taken its place.
+"""
+
+from tests.simulator.checkers.hooks import Violation
+
+Partition = tuple[str, str, int]
+
+
+class OneOwner:
+    name = "one_owner_at_a_time"
+
+    def __init__(self) -> None:
+        self._owners: dict[Partition, str] = {}
+        self._alive_us: dict[tuple[str, str, str], int] = {}
+
+    def owns(self, group: str, topic: str, partition: int, member: str, time_us: int) -> None:
+        """Nobody else may own it."""
+        key = group, topic, partition
+        owner = self._owners.get(key, member)
+        if owner != member and time_us < self._alive_us.get((group, topic, owner), 0):
+            raise Violation(self.name, f"{member} of {group} is given {topic}-{partition}, which {owner} still uses")
+        self._owners[key] = member
+
+    def released(self, group: str, topic: str, partition: int, member: str) -> None:
+        """It may be given to others."""
+        if self._owners.get((group, topic, partition)) == member:
+            del self._owners[group, topic, partition]
+
+    def left(self, group: str, topic: str, member: str) -> None:
+        """So may all that the member owned."""
+        for key in [key for key, owner in self._owners.items() if (*key[:2], owner) == (group, topic, member)]:
+            del self._owners[key]
+
+    def alive(self, group: str, topic: str, member: str, until_us: int) -> None:
+        """Until then its partitions are its own."""
+        self._alive_us[group, topic, member] = until_us

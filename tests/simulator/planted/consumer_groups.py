@@ -1,0 +1,50 @@
+"""Mistakes of consumer groups in which the coordinator assigns (KIP-848)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actors.broker.groups.consumer import groups, reconciliation, records
+from actors.broker.groups.consumer.state import ConsumerGroup, Member
+from tests.simulator.planted.registry import Patch, instead, mistake
+
+
+@mistake("consumers")
+def partitions_given_before_they_are_let_go() -> Sequence[Patch]:
+    """Two members read a partition."""
+    return [instead(ConsumerGroup, "holder", lambda self, topic_id, partition: None)]
+
+
+@mistake("consumers")
+def held_partitions_forgotten_by_a_new_coordinator() -> Sequence[Patch]:
+    """It gives away what members still use."""
+    replay = records.replay
+
+    def forgetful(group: ConsumerGroup, key: Any, data: Any) -> None:
+        if key.kind == records.CURRENT and data is not None:
+            data.assigned_partitions = []
+        replay(group, key, data)
+
+    return [instead(records, "replay", forgetful)]
+
+
+@mistake("consumers")
+def members_that_are_asked_to_let_go_hold_nothing() -> Sequence[Patch]:
+    """What is to be given up counts as given up."""
+
+    def _hold(self: ConsumerGroup, member: Member) -> None:
+        for topic_id, partitions in member.current.assigned.items():
+            self.holders.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member.id))
+
+    return [instead(ConsumerGroup, "_hold", _hold)]
+
+
+@mistake("consumers")
+def silent_members_of_consumer_groups_stay() -> Sequence[Patch]:
+    """A partition is read by nobody, since its member does not come back."""
+    return [instead(Member, "due_ms", lambda self: groups.FAR_MS)]
+
+
+@mistake("consumers")
+def members_let_go_without_saying_so() -> Sequence[Patch]:
+    """A member that says nothing of what it has counts as one that has nothing."""
+    return [instead(reconciliation, "_owns", lambda question, held: False)]

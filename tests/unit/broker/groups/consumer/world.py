@@ -1,0 +1,182 @@
+"""A coordinator of consumer groups with a clock, a log and topics that a test moves."""
+
+from collections.abc import Iterator
+
+from actors.broker.coordination import Record
+from actors.broker.groups.consumer import groups as consumer
+from actors.broker.groups.consumer.requests import Beat, Request
+from actors.broker.groups.consumer.state import ConsumerGroup
+from actors.broker.groups.coordinator import Coordinator, Settings
+from actors.broker.groups.rebalance import Joined, JoinRequest, Policy
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+SESSION_MS, HEARTBEAT_MS = 45_000, 5_000
+Owned = dict[str, tuple[int, ...]]
+
+
+class Topics:
+    """Topics by name: how many partitions they have. Their ids follow from name and incarnation."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.version = 1
+        self.sizes: dict[str, int] = dict(sizes)
+        self.made: dict[str, int] = {}
+
+    def set(self, name: str, size: int) -> None:
+        """It comes, grows, or goes (0)."""
+        self.version += 1
+        if size:
+            self.sizes[name] = size
+        else:
+            del self.sizes[name]
+            self.made[name] = self.made.get(name, 0) + 1
+
+    def id(self, name: str) -> bytes:
+        return f"{name}/{self.made.get(name, 0)}".encode().ljust(16, b".")
+
+    def named(self, name: str) -> tuple[bytes, int] | None:
+        return (self.id(name), self.sizes[name]) if name in self.sizes else None
+
+    def name(self, topic_id: bytes) -> str | None:
+        return next((name for name in self.sizes if self.id(name) == topic_id), None)
+
+    def names(self) -> Iterator[str]:
+        return iter(self.sizes)
+
+
+class World:
+    """One coordinator with one shard. `held`: writes wait. `idle`: jobs wait."""
+
+    def __init__(self, interval_ms: int = 0, size_max: int = 1_000, **sizes: int) -> None:
+        self.topics = Topics(**sizes)
+        pace = consumer.Pace(SESSION_MS, HEARTBEAT_MS, interval_ms)
+        self.settings = Settings(
+            1, Policy(0, 10), 100, 60_000, 64, 1_000_000,
+            consumer.Settings(size_max, ("uniform", "range"), 600_000, lambda group: pace),
+        )  # fmt: skip
+        self.machine = Coordinator(self.settings, self.topics)
+        self.now = Now(1, 1_000_000)
+        self.log: list[Record] = []
+        self.written: list[Record] = []
+        """What was written since a test has looked."""
+        self.held = self.idle = False
+        self.answers: dict[int, Beat | Joined] = {}
+        self.visible = {"*"}
+        self._ticket = 0
+        self.machine.gained(0, 1)
+        self.machine.loaded(0, 1, self.now)
+
+    # ---- requests
+
+    def beat(
+        self,
+        member: str,
+        epoch: int,
+        owned: Owned | None = None,
+        topics: tuple[str, ...] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+        rebalance_ms: int = -1,
+        version: int = 1,
+        rack: str | None = None,
+    ) -> int:
+        """A heartbeat; its ticket."""
+        self._ticket += 1
+        request = Request(
+            group, member, epoch, instance, rack, rebalance_ms, topics, regex, assignor,
+            None if owned is None else {self.topics.id(name): frozenset(part) for name, part in owned.items()},
+            "client", "/127.0.0.1", f"fresh{self._ticket}", version,
+        )  # fmt: skip
+        visible = self.visible
+        self.machine.consumers.heartbeat(
+            self._ticket, request, lambda topic: "*" in visible or topic in visible, self.now
+        )
+        self.drain()
+        return self._ticket
+
+    def join(self, member: str, *topics: str, **more: object) -> Beat:
+        """A member's first heartbeat, and its answer."""
+        ticket = self.beat(member, 0, {}, topics, **{"rebalance_ms": 60_000, **more})  # type: ignore[arg-type]
+        return self.answer(ticket)
+
+    def answer(self, ticket: int) -> Beat:
+        found = self.answers[ticket]
+        assert isinstance(found, Beat)
+        return found
+
+    def assigned(self, beat: Beat) -> Owned | None:
+        """What an answer gives, by name."""
+        if beat.assigned is None:
+            return None
+        names = {topic_id: self.topics.name(topic_id) or "?" for topic_id in beat.assigned}
+        return {names[topic_id]: tuple(sorted(part)) for topic_id, part in sorted(beat.assigned.items())}
+
+    def join_classic(self, member: str = "") -> Joined:
+        self._ticket += 1
+        request = JoinRequest(
+            3, member, None, "client", "/127.0.0.1", 1_000, 1_000, "consumer", [("range", b"")], f"c{self._ticket}"
+        )
+        self.machine.join("g", self._ticket, request, self.now)
+        self.drain()
+        found = self.answers[self._ticket]
+        assert isinstance(found, Joined)
+        return found
+
+    # ---- the world
+
+    def drain(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Carry out what the machine has decided. `error`: how its writes end."""
+        machine = self.machine
+        while machine.answers or (machine.writes and not self.held) or (machine.consumers.jobs and not self.idle):
+            for ticket, verdict in machine.answers:
+                assert ticket not in self.answers, "a request is answered once"
+                self.answers[ticket] = verdict  # type: ignore[assignment]
+            machine.answers.clear()
+            if not self.held:
+                writes, machine.writes = machine.writes, []
+                for write in writes:
+                    if error is ErrorCode.NONE:
+                        self.log.extend(write.records)
+                        self.written.extend(write.records)
+                    machine.written(write.token, error, self.now)
+            if not self.idle:
+                jobs, machine.consumers.jobs = machine.consumers.jobs, []
+                for job in jobs:
+                    try:
+                        result = job.run()
+                    except Exception as failed:
+                        result = failed
+                    job.then(result, self.now)
+        for group in machine.consumer_groups():
+            group.check()
+
+    def pass_ms(self, ms: int) -> None:
+        self.now = Now(self.now.mono_ms + ms, self.now.wall_ms + ms)
+        self.machine.tick(self.now)
+        self.drain()
+
+    def group(self, id: str = "g") -> ConsumerGroup:
+        found = self.machine.consumer_group(id)
+        assert found is not None
+        return found
+
+    def kinds(self) -> list[int]:
+        """Kinds of the records that were written since the last look; removals as negative numbers."""
+        written, self.written = self.written, []
+        return [int.from_bytes(key[:2], "big") * (1 if value is not None else -1) for key, value in written]
+
+    def heir(self) -> "World":
+        """Another coordinator that has read the same log."""
+        other = World()
+        other.topics, other.now = self.topics, self.now
+        other.machine = Coordinator(self.settings, self.topics)
+        other.log = list(self.log)
+        other.machine.gained(0, 2)
+        assert other.machine.load(0, 2, self.log) == []
+        other.machine.loaded(0, 2, self.now)
+        other.drain()
+        return other
