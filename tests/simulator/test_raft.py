@@ -49,7 +49,7 @@ def test_planted_mistake_is_caught(name: str) -> None:
     """The recorded seed and checker catch it, and nothing is caught without the mistake."""
     recorded = raft_planted.recorded()[name]
     assert raft_planted.caught(name, recorded["seed"]) == recorded["checker"]
-    run(recorded["seed"])
+    raft_planted.clean(name, recorded["seed"])
 
 
 def test_a_seed_replays_exactly() -> None:
