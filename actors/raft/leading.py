@@ -246,8 +246,9 @@ def _change_committed(core: Core, leading: Leading) -> None:
     if change is not None and 0 <= change.offset < core.high_watermark:
         leading.change = None
         core.say(change.source, ChangeResponse(change.request.serial, Error.NONE, core.me.id, core.epoch))
-    if not core.is_voter and core.history.newest_offset < core.high_watermark:
-        resign(core)
+    if not core.is_voter and core.history.newest_offset < core.high_watermark and not leading.leaving:
+        leading.leaving = True
+        core.patience_ms = core.now_ms + 1  # the answer leaves while this replica still leads
 
 
 def recount(core: Core) -> None:
@@ -268,6 +269,8 @@ def watch_quorum(core: Core) -> None:
     """Set the leader's patience to end when a majority (itself included) has been silent for the check-quorum time."""
     leading = core.leading
     assert leading is not None
+    if leading.leaving:
+        return
     if leading.voters and core.limits.check_quorum_ms:
         seen = [progress.fetch_ms for progress in leading.voters.values()]
         if core.is_voter:

@@ -190,7 +190,7 @@ class Change:
 class Leading:
     """The record of a leader. Invariant: `epoch_start_offset` is the base offset of its LeaderChange."""
 
-    __slots__ = ("change", "committed", "epoch_start_offset", "next_offset", "observers", "parked", "voters")
+    __slots__ = ("change", "committed", "epoch_start_offset", "leaving", "next_offset", "observers", "parked", "voters")
 
     def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
         self.epoch_start_offset = epoch_start_offset
@@ -199,6 +199,8 @@ class Leading:
         self.committed = False
         """Whether the high watermark has passed its LeaderChange. Until then the leader tells nobody a high
         watermark."""
+        self.leaving = False
+        """Its removal is committed, and it resigns in a moment."""
         self.voters = {key: Progress(now_ms) for key in others}
         self.observers: dict[ReplicaKey, Progress] = {}
         """The observer that has been silent for longest comes first."""

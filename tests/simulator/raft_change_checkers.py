@@ -24,6 +24,8 @@ CAUGHT_UP_MS = 4500
 """A new voter had everything within a fetch timeout before its record was written, and what it had then was known to be
 committed a fetch before. The rest is room for slow disks."""
 ALIVE_MS = 4500
+LEAVES_MS = 6000
+"""A removed leader may be frozen for five seconds before it resigns."""
 
 
 class ChangeCheckers:
@@ -33,6 +35,8 @@ class ChangeCheckers:
         self.world = world
         self.written: dict[int, tuple[int, int]] = {}
         """Replica -> (epoch, offset) of the newest record of voters that was seen in its log while it led."""
+        self.removed: dict[int, int] = {}
+        """Replica that leads -> since when it has known that its removal is committed."""
         self.grown: list[tuple[int, int]] = [(0, 0)]
         """(time, end of what is committed), both rising."""
         self.sizes: set[int] = set()
@@ -51,9 +55,14 @@ class ChangeCheckers:
         if raft.voters != history.newest:
             raise Violation("VotersFollowLog", f"{replica.key.id} counts {raft.voters}, its log says {history.newest}")
         if raft.role is not Role.LEADER:
+            self.removed.pop(replica.key.id, None)
             self.written.pop(replica.key.id, None)
             return
-        if replica.key not in raft.voters and raft.voters_offset < raft.high_watermark:
+        removed = replica.key not in raft.voters and raft.voters_offset < raft.high_watermark
+        since_ms = self.removed.setdefault(replica.key.id, self.world.now.mono_ms) if removed else None
+        if since_ms is None:
+            self.removed.pop(replica.key.id, None)
+        elif self.world.now.mono_ms - since_ms > LEAVES_MS:
             raise Violation("RemovedLeaderLeaves", f"{replica.key.id} leads {raft.epoch} and votes no more")
         now = (raft.epoch, raft.voters_offset)
         before = self.written.get(replica.key.id)

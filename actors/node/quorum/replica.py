@@ -23,10 +23,11 @@ from actors.node.quorum.stored_snapshots import StoredSnapshots
 from actors.node.quorum.syncs import FULL_RETRY_MS, Syncs
 from actors.node.quorum.transport import Transport
 from actors.node.quorum.upkeep import Upkeep
+from actors.node.quorum.voters import record, voters_in
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
-from actors.raft import EPOCH_MAX, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voters
+from actors.raft import EPOCH_MAX, Control, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voters
 
 
 class Quorum:
@@ -62,7 +63,7 @@ class Quorum:
             config.value("metadata.log.segment.ms"),
         )
         self._limits = _limits(config.value)
-        self._replay = Replay(runtime, self.store, self.identity.voters)
+        self._replay = Replay(runtime, self.store)
         self._unwritten: Ready | None = None
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
@@ -86,17 +87,18 @@ class Quorum:
         for sentence in found.notices:
             runtime.log.warning(sentence)
         me = self.identity.me
-        self.identity.voters.adopt(found.voters)
-        voters = self.identity.voters.voters
+        voters = found.voters.newest
+        self.identity.voters.adopt(voters)
         if me in voters and max(found.hard.epoch, found.table.last_epoch) >= EPOCH_MAX:
             raise files.DamagedFile(self._last_epoch())
-        self._check_connect(voters)
+        if found.table.end_offset == 0:
+            self._check_connect(voters)
         if found.latest.end_offset > 0:
             self._replay.load(found.latest)
         self._replay.applied = found.latest.end_offset
         self.raft = raft = Raft(
             me,
-            voters if self._controls or found.voters else Voters(),
+            found.voters,
             found.hard,
             found.table,
             self.store,
@@ -106,6 +108,8 @@ class Quorum:
             now,
             latest=found.latest,
             bootstrap=self.identity.addresses.bootstrap,
+            voters_in=voters_in,
+            elects=self._controls,
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
@@ -118,7 +122,8 @@ class Quorum:
         return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)
 
     def _check_connect(self, voters: Voters) -> None:
-        """controller.connect may name the voters, but who votes stands on the disk (A11)."""
+        """controller.connect may name the voters, but who votes stands on the disk (A11). Once the log has begun they change,
+        and the setting is where to ask first."""
         given = self.identity.addresses.given_ids
         if self._controls and len(voters) and given and given != {key.id for key in voters.keys}:
             raise files.DamagedFile(
@@ -154,11 +159,28 @@ class Quorum:
         """When the next turn is due; 0: at once."""
         if self._unwritten is not None:
             return self._again_ms
-        return 0 if self._replay.behind else self.raft.deadline_ms()
+        if self._replay.behind or (self._replay.leads and self.raft.change_due):
+            return 0
+        return self.raft.deadline_ms()
 
     def append(self, batch: Batch) -> None:
         """The leader's own batch, at the log's end. Raises NotLeader."""
         self.raft.append(batch)
+
+    def write_change(self) -> bool:
+        """Write the change of the voters that is due, at the end of the log. False: none is, or the roles, which say where the
+        log ends, do not know yet that this node leads."""
+        if not (self.raft.change_due and self._replay.leads):
+            return False
+        self.raft.write_change()
+        self.identity.voters.adopt(self.raft.voters)
+        self._runtime.log.info(f"the voters are {self.identity.voters.ids()}, from offset {self.raft.voters_offset} on")
+        return True
+
+    def voters_at(self, end_offset: int) -> batches.Voters | None:
+        """Who votes according to the records below `end_offset`, as a snapshot names them."""
+        found = self.raft.voters_at(end_offset)
+        return None if found is None else record(found)
 
     def snapshot(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
         """Store a checkpoint that a role has written, whole or in parts. It gets its name once everything below
@@ -202,6 +224,8 @@ class Quorum:
         if ready.lost:
             self._replay.lost(self.raft.epoch)
         now_ms = self._runtime.now.mono_ms
+        if self.raft.voters is not self.identity.voters.voters:
+            self.identity.voters.adopt(self.raft.voters)
         if ready.load_snapshot is not None:
             self.store.adopt(ready.load_snapshot, now_ms)
             self._replay.load(ready.load_snapshot)
@@ -250,14 +274,15 @@ class Quorum:
         if ready.gained is not None:
             self._replay.pending = ready.gained
 
-    def _control_batch(self, change: LeaderChange, offset: int, epoch: int, now: Now) -> Batch:
-        controls: list[batches.Control] = [
-            batches.LeaderChange(
-                change.leader_id, tuple(key.id for key in change.voters), tuple(key.id for key in change.granting)
-            )
-        ]
-        if change.first:
-            controls += [batches.KRaftVersion(1), batches.Voters(tuple(self.identity.voters.records))]
+    def _control_batch(self, change: Control, offset: int, epoch: int, now: Now) -> Batch:
+        controls: list[batches.Control]
+        if isinstance(change, LeaderChange):
+            voters, granting = tuple(key.id for key in change.voters), tuple(key.id for key in change.granting)
+            controls = [batches.LeaderChange(change.leader_id, voters, granting)]
+            if change.record is not None:
+                controls += [batches.KRaftVersion(1), record(change.record)]
+        else:
+            controls = [record(change.voters)]
         return batches.control_batch(offset, epoch, now.wall_ms, controls)
 
 

@@ -130,7 +130,8 @@ class Replica(Process):
 class Cluster:
     """Nodes by id. What brokers are given to connect to names no ids: they learn who leads."""
 
-    def __init__(self, controllers: int = 3, brokers: int = 0) -> None:
+    def __init__(self, controllers: int = 3, brokers: int = 0, spare: int = 0) -> None:
+        """`spare`: more controllers, formatted without voters; they learn who leads."""
         self.world = World(7, keep_log=True)
         self.nodes: dict[int, Replica] = {}
         ids = range(1, controllers + 1)
@@ -144,6 +145,13 @@ class Cluster:
                 "controller.listeners": "CONTROLLER",
                 "listeners": f"CONTROLLER://{HOST}:{PORT + id}",
             } | named)  # fmt: skip
+        for id in range(1 + controllers, 1 + controllers + spare):
+            self._add(id, {
+                "process.roles": "controller",
+                "controller.id": str(id),
+                "controller.listeners": "CONTROLLER",
+                "listeners": f"CONTROLLER://{HOST}:{PORT + id}",
+            } | unnamed)  # fmt: skip
         for id in range(101, 101 + brokers):
             self._add(id, {
                 "process.roles": "broker",

@@ -22,7 +22,13 @@ from actors.wire.messages import message
 KEY = 18
 NAMED_FROM = 3
 TELEMETRY = 71, 72
-FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS))
+KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
+"""Of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
+FEATURES = (
+    (KRAFT_VERSION, *KRAFT_VERSIONS),
+    ("metadata.format", 1, 2),
+    (TRANSACTION_VERSION, *TRANSACTION_VERSIONS),
+)
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

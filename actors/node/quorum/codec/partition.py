@@ -45,12 +45,14 @@ def own_endpoints(own: Identity, cls: type[Any]) -> list[Any]:
 
 
 def learn(own: Identity, reply: Any) -> None:
-    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes."""
+    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes. Of others
+    remember the last: the voters may have changed."""
     known = {key.id for key in own.voters.voters.keys}
     for endpoint in (reply.node_endpoints or ())[:ENDPOINTS_MAX]:
         if known and endpoint.node_id not in known:
-            continue
-        own.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
+            own.addresses.learn_stranger(endpoint.node_id, endpoint.host, endpoint.port)
+        else:
+            own.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
 
 
 def error(code: int) -> Error | None:

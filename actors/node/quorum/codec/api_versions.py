@@ -1,0 +1,28 @@
+"""ApiVersions (18) as a leader asks it of a controller that is to be a voter: does it support kraft.version 1 (KIP-853)?"""
+
+from typing import Any
+
+from actors.node.quorum.identity import Identity
+from actors.raft.messages import ProbeRequest, ProbeResponse
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+NAME = "ApiVersions"
+PURPOSE = "voters"
+FEATURE = "kraft.version"
+
+
+def write_request(own: Identity, request: ProbeRequest) -> Any:
+    """The request as it travels."""
+    return message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
+
+
+def read_reply(own: Identity, request: ProbeRequest, reply: Any) -> ProbeResponse:
+    """The answer to `request`."""
+    if reply.error_code != ErrorCode.NONE:
+        known = reply.error_code in ErrorCode._value2member_map_
+        return ProbeResponse(request.serial, None, ErrorCode(reply.error_code).name if known else str(reply.error_code))
+    for feature in reply.supported_features:
+        if feature.name == FEATURE:
+            return ProbeResponse(request.serial, (feature.min_version, feature.max_version))
+    return ProbeResponse(request.serial, None)
