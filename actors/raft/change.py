@@ -239,6 +239,20 @@ def update(core: Core, source: int, request: UpdateVoterRequest) -> None:
         _answer(core, source, request, refusal)
 
 
+def may_correct_own(core: Core) -> bool:
+    """Whether a leader can write its own entry anew: nothing speaks against a change now."""
+    if core.own is None or not core.is_voter or core.leading is None:
+        return False
+    return objection(core, UpdateVoterRequest(0, core.epoch, core.own)) is None
+
+
+def correct_own(core: Core) -> None:
+    """A leader writes where it is reached now itself."""
+    assert core.own is not None
+    request = UpdateVoterRequest(0, core.epoch, core.own)
+    _begin(core, None, request).wanted = core.voters.with_voter(core.own)
+
+
 def write(core: Core) -> None:
     """Append the record that is wanted, at the end of the log. Its voters count from now on."""
     assert core.leading is not None
@@ -263,12 +277,14 @@ def expire(core: Core) -> None:
         _answer(core, change.source, change.request, Refusal(Error.REQUEST_TIMED_OUT))
 
 
-def _begin(core: Core, source: int, request: VoterRequest) -> Change:
+def _begin(core: Core, source: int | None, request: VoterRequest) -> Change:
     assert core.leading is not None
     change = core.leading.change = Change(source, request, core.now_ms + core.limits.request_timeout_ms)
     return change
 
 
-def _answer(core: Core, source: int, request: VoterRequest, refusal: Refusal | None) -> None:
+def _answer(core: Core, source: int | None, request: VoterRequest, refusal: Refusal | None) -> None:
+    if source is None:
+        return
     error, reason = (Error.NONE, None) if refusal is None else refusal
     core.say(source, ChangeResponse(request.serial, error, core.told_leader, core.epoch, reason))

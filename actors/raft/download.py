@@ -62,7 +62,7 @@ def received(core: Core, snapshot: SnapshotId, valid: bool, voters: Voters | Non
     if valid:
         core.log.restart_at(snapshot)
         core.history.restart_at(snapshot.end_offset, voters)
-        core.is_voter = core.me in core.voters
+        core.count_voters()
         core.out.load_snapshot = snapshot
         core.raise_high_watermark(snapshot.end_offset)
 

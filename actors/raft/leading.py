@@ -245,7 +245,8 @@ def _change_committed(core: Core, leading: Leading) -> None:
     change = leading.change
     if change is not None and 0 <= change.offset < core.high_watermark:
         leading.change = None
-        core.say(change.source, ChangeResponse(change.request.serial, Error.NONE, core.me.id, core.epoch))
+        if change.source is not None:
+            core.say(change.source, ChangeResponse(change.request.serial, Error.NONE, core.me.id, core.epoch))
     if not core.is_voter and core.history.newest_offset < core.high_watermark and not leading.leaving:
         leading.leaving = True
         core.patience_ms = core.now_ms + 1  # the answer leaves while this replica still leads

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.ports import Batch, Now, Random
-from actors.raft import belief, change, download, election, following, leading, roles
+from actors.raft import belief, change, download, election, entry, following, leading, roles
 from actors.raft.describe import Description, describe
 from actors.raft.limits import Limits
 from actors.raft.log import EpochTable, Log, LogReader
@@ -23,6 +23,7 @@ from actors.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    ChangeResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     Failed,
@@ -37,6 +38,7 @@ from actors.raft.messages import (
     ReplicaKey,
     SnapshotId,
     UpdateVoterRequest,
+    Voter,
     VoteRequest,
     VoteResponse,
 )
@@ -68,6 +70,7 @@ HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
     ProbeResponse: change.probed,
     RemoveVoterRequest: change.remove,
     UpdateVoterRequest: change.update,
+    ChangeResponse: _nothing_more,
 }
 
 TEACHES = frozenset(
@@ -104,11 +107,14 @@ class Raft:
         bootstrap: Sequence[int] = (),
         voters_in: VotersIn = lambda batch: None,
         elects: bool = True,
+        own: Voter | None = None,
+        auto_join: bool = False,
     ) -> None:
         """`voters`: those that never change (kraft.version 0), or what the log says of them. `latest` is the newest snapshot
         on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer may ask
         beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and may become a
-        voter. `hard` and `epochs` need not be durable yet: the first Ready syncs them."""
+        voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to be a voter by
+        itself. `hard` and `epochs` need not be durable yet: the first Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
@@ -121,6 +127,8 @@ class Raft:
             control_batch,
             voters_in,
             elects,
+            own,
+            auto_join,
             bootstrap,
             now,
         )
@@ -180,6 +188,7 @@ class Raft:
         if core.leading is not None:
             leading.announce(core)
             change.expire(core)
+        entry.tell(core)
         return True
 
     def append(self, batch: Batch) -> None:
@@ -366,4 +375,6 @@ class Raft:
                 deadline = min(deadline, parked.deadline_ms)
             if core.leading.change is not None:
                 deadline = min(deadline, core.leading.change.deadline_ms)
+        if core.entry_wrong:
+            deadline = min(deadline, entry.due_ms(core))
         return min(deadline, NEVER_MS)

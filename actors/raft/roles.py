@@ -52,6 +52,7 @@ def resume(core: Core) -> None:
     """Fetch from the leader, with a fresh timeout."""
     core.fetching = Fetching(core.now_ms)
     core.fetching.target = core.leader_id
+    core.fetching.entry_ms = core.now_ms + core.limits.fetch_timeout_ms
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 

@@ -40,6 +40,7 @@ from actors.raft.messages import (
     Message,
     ReplicaKey,
     SnapshotId,
+    Voter,
     VoterRequest,
 )
 from actors.raft.ready import HardState, Outbox
@@ -111,9 +112,11 @@ class Ballot:
 class Fetching:
     """The fetches of a follower, or of an observer in search of a leader."""
 
-    __slots__ = ("due_ms", "expires_ms", "fruitful", "heard", "serial", "target")
+    __slots__ = ("due_ms", "entry_ms", "expires_ms", "fruitful", "heard", "serial", "target")
 
     def __init__(self, due_ms: int) -> None:
+        self.entry_ms = 0
+        """When this replica asks its leader next to put its entry among the voters right."""
         self.due_ms = due_ms
         """When the next request may leave; has no meaning while one is in flight."""
         self.serial = 0
@@ -175,8 +178,9 @@ class Change:
 
     __slots__ = ("deadline_ms", "offset", "probe", "request", "source", "wanted")
 
-    def __init__(self, source: int, request: VoterRequest, deadline_ms: int) -> None:
+    def __init__(self, source: int | None, request: VoterRequest, deadline_ms: int) -> None:
         self.source = source
+        """Where the answer goes; None: the leader asked itself."""
         self.request = request
         self.deadline_ms = deadline_ms
         self.probe = 0
@@ -228,12 +232,17 @@ class Core:
         control_batch: ControlBatch,
         voters_in: VotersIn,
         elects: bool,
+        own: Voter | None,
+        auto_join: bool,
         bootstrap: Sequence[int],
         now: Now,
     ) -> None:
         self.me = me
         self.history = history
-        self.is_voter = me in history.newest
+        self.own = own
+        """What the log should say of this replica if it is a voter; None: whatever it says is right."""
+        self.auto_join = auto_join
+        self.count_voters()
         self.elects = elects
         """Whether this replica may become a voter: it is a controller."""
         self.heard_ms = now.mono_ms
@@ -313,19 +322,28 @@ class Core:
         leads may know already."""
         return self.is_voter or (self.elects and self.history.recorded)
 
+    def count_voters(self) -> None:
+        """Look anew at who votes."""
+        self.is_voter = self.me in self.voters
+        self.entry_wrong = False
+        """Whether this replica wants its entry among the voters to be another one (`entry`)."""
+        if self.own is not None and self.history.recorded:
+            entry = self.voters.member(self.me)
+            self.entry_wrong = self.auto_join if entry is None else entry != self.own
+
     def append(self, batch: Batch) -> None:
         """Append a batch that may name voters. They count from now on."""
         self.log.append(batch)
         found = self.voters_in(batch)
         if found is not None:
             self.history.append(*found)
-            self.is_voter = self.me in self.voters
+            self.count_voters()
 
     def truncate(self, end_offset: int) -> None:
         """Cut the log, and undo the changes of the voters in what is cut."""
         self.log.truncate(end_offset)
         self.history.truncate(end_offset)
-        self.is_voter = self.me in self.voters
+        self.count_voters()
 
     def next_serial(self) -> int:
         self._serial += 1
@@ -390,7 +408,7 @@ class Core:
 
     def _refuse_change(self, leading: Leading) -> None:
         change = leading.change
-        if change is not None:
+        if change is not None and change.source is not None:
             error = Error.NOT_LEADER_OR_FOLLOWER
             self.say(change.source, ChangeResponse(change.request.serial, error, NO_LEADER, self.epoch))
 

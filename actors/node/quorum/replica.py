@@ -27,7 +27,7 @@ from actors.node.quorum.voters import record, voters_in
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
-from actors.raft import EPOCH_MAX, Control, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voters
+from actors.raft import EPOCH_MAX, Control, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voter, Voters
 
 
 class Quorum:
@@ -63,6 +63,7 @@ class Quorum:
             config.value("metadata.log.segment.ms"),
         )
         self._limits = _limits(config.value)
+        self._auto_join = self._controls and config.value("controller.quorum.auto.join.enable")
         self._replay = Replay(runtime, self.store)
         self._unwritten: Ready | None = None
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
@@ -110,6 +111,8 @@ class Quorum:
             bootstrap=self.identity.addresses.bootstrap,
             voters_in=voters_in,
             elects=self._controls,
+            own=self._own_voter(),
+            auto_join=self._auto_join,
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
@@ -117,6 +120,15 @@ class Quorum:
         self._upkeep = Upkeep(runtime, self.store, raft)
         self._say_where(found)
         self.advance()
+
+    def _own_voter(self) -> Voter | None:
+        """This node as the log should have it, if it votes; None where nobody can know its port."""
+        address = self.identity.addresses.own
+        if address is None or address[1] <= 0:
+            return None
+        others = self._runtime.config.controller_endpoints[1:]
+        further = tuple((one.name, one.host, one.port) for one in others if one.port > 0)
+        return Voter(self.identity.me, ((self.identity.listener_name, *address), *further))
 
     def _last_epoch(self) -> str:
         return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)

@@ -160,3 +160,48 @@ def test_an_update_says_where_a_voter_is_and_names_the_leader() -> None:
     assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.INVALID_REQUEST
     request.current_leader_epoch = 0
     assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_controller_joins_by_itself_and_so_does_one_that_was_formatted_anew() -> None:
+    cluster = Cluster(controllers=3, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, lambda: all(voters(node) == [1, 2, 3, 4] for node in cluster.nodes.values()))
+    cluster.append("with four")
+    assert cluster.run(5000, cluster.settled)
+    lost = next(node for node in cluster.nodes.values() if node is not cluster.elect())
+    lost.replace_disk(_uuid(77))
+    lost.start()
+    back = lost.quorum.identity.me
+    assert back.directory_id == _uuid(77)
+    assert cluster.run(10_000, lambda: all(back in node.quorum.raft.voters for node in cluster.nodes.values()))
+    assert [voters(node) for node in cluster.nodes.values()] == [[1, 2, 3, 4]] * 4
+
+
+def test_nobody_joins_unasked() -> None:
+    cluster = quorum(1, 2)
+    cluster.run(20_000)
+    assert voters(cluster.elect()) == [1]
+
+
+def test_a_voter_that_moved_says_so_as_follower_and_as_leader() -> None:
+    cluster = quorum(3, 3)
+    moved = {id: f"CONTROLLER://{HOST}:{PORT + 50 + id}" for id in cluster.nodes}
+    for id, node in cluster.nodes.items():
+        node.crash()
+        places = cluster.world.addresses
+        places[HOST, PORT + 50 + id] = places.pop((HOST, PORT + id))
+        node.settings |= {
+            "listeners": moved[id],
+            "controller.connect": ",".join(f"{HOST}:{PORT + 50 + id}" for id in cluster.nodes),
+        }
+        node.start()
+        cluster.run(4000)
+
+    def known() -> bool:
+        leader = cluster.leader()
+        if leader is None:
+            return False
+        return [one.endpoints[0][2] for one in leader.quorum.raft.voters.members] == [PORT + 51, PORT + 52, PORT + 53]
+
+    assert cluster.run(20_000, known)
