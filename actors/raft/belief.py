@@ -35,7 +35,9 @@ ANSWER_EPOCH_MAX = 1 << 30
 
 def lost(core: Core) -> bool:
     """Whether this replica has heard from no leader for so long that others may vote by now (rule 6)."""
-    return core.history.recorded and core.leading is None and core.now_ms - core.heard_ms >= core.limits.fetch_timeout_ms
+    return (
+        core.history.recorded and core.leading is None and core.now_ms - core.heard_ms >= core.limits.fetch_timeout_ms
+    )
 
 
 def may_lead(core: Core, leader_id: int) -> bool:

@@ -42,7 +42,9 @@ def begin(core: Core, granting: Sequence[ReplicaKey]) -> None:
     """Elected: append the LeaderChange and announce the epoch."""
     start = core.log.end_offset
     record = core.voters if start == 0 and core.history.recorded else None
-    batch = core.control_batch(LeaderChange(core.me.id, core.voters.keys, granting, record), start, core.epoch, core.now)
+    batch = core.control_batch(
+        LeaderChange(core.me.id, core.voters.keys, granting, record), start, core.epoch, core.now
+    )
     core.become(Role.LEADER, core.hard._replace(leader_id=core.me.id))
     core.hurry = False
     core.append(batch)

@@ -20,7 +20,7 @@ def _counted_from_the_commit() -> Any:
     """A set of voters counts once its record is committed."""
 
     def committed(core: Core) -> Any:
-        return core.history.at(core.high_watermark) or core.history.newest
+        return core.history.at(getattr(core, "high_watermark", 0)) or core.history.newest
 
     return patch.object(Core, "voters", property(committed))
 

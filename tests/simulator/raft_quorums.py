@@ -98,10 +98,7 @@ def _ask(world: World, replica: Replica, request: AddVoterRequest | RemoveVoterR
 def _lose_disk(world: World) -> None:
     """A disk is lost if every set of voters that a replica counts keeps a majority of disks."""
     replica = world.random.choice(list(world.replicas.values()))
-    sets = [
-        one.raft.voters if one.raft is not None else one.history().newest
-        for one in world.replicas.values()
-    ]
+    sets = [one.raft.voters if one.raft is not None else one.history().newest for one in world.replicas.values()]
     sets += [one.history().before for one in world.replicas.values()]
     for voters in sets:
         if replica.key in voters:

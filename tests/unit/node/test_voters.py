@@ -205,3 +205,52 @@ def test_a_voter_that_moved_says_so_as_follower_and_as_leader() -> None:
         return [one.endpoints[0][2] for one in leader.quorum.raft.voters.members] == [PORT + 51, PORT + 52, PORT + 53]
 
     assert cluster.run(20_000, known)
+
+
+def replaced() -> Cluster:
+    """Controllers 1, 2 and 3, of which 3 was replaced by 4 while two brokers followed; these were told of 1, 2 and 3."""
+    cluster = Cluster(controllers=3, brokers=2, spare=1)
+    cluster.start()
+    cluster.elect()
+    cluster.append("before")
+    assert cluster.run(5000, cluster.settled)
+    assert add(cluster, 4).error_code == 0
+    assert remove(cluster, 3).error_code == 0
+    cluster.elect()
+    cluster.nodes[3].crash()
+    cluster.append("after")
+    assert cluster.run(5000, cluster.settled)
+    return cluster
+
+
+def test_r631_214_a_controller_is_replaced_and_the_brokers_follow() -> None:
+    cluster = replaced()
+    assert [voters(node) for node in cluster.nodes.values() if node.alive] == [[1, 2, 4]] * 5
+
+
+def test_r631_039_r631_216_brokers_follow_to_members_that_their_list_never_named() -> None:
+    """Broker 102 is restarted with the new list, broker 101 goes on with the old one. Then all that the old one names go."""
+    cluster = replaced()
+    second = cluster.nodes[102]
+    second.crash()
+    second.settings["controller.connect"] = ",".join(f"{HOST}:{PORT + id}" for id in (1, 2, 4))
+    second.start()
+    for id in (1, 2):
+        assert remove(cluster, id).error_code == 0
+        assert cluster.run(5000, lambda: (leader := cluster.leader()) is not None and leader.id != id)
+        cluster.nodes[id].crash()
+        cluster.append(f"without {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert cluster.elect().id == 4
+    assert [voters(cluster.nodes[id]) for id in (101, 102)] == [[4]] * 2
+
+
+def test_r631_215_a_broker_is_restarted_with_the_new_list() -> None:
+    cluster = replaced()
+    for id in (101, 102):
+        broker = cluster.nodes[id]
+        broker.crash()
+        broker.settings["controller.connect"] = f"{HOST}:{PORT + 4}"
+        broker.start()
+        cluster.append(f"restarted {id}")
+        assert cluster.run(5000, cluster.settled)
