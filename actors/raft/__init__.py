@@ -1,6 +1,7 @@
-"""The quorum: KIP-595 pull replication with KIP-630 snapshots and KIP-996 pre-votes, without IO.
+"""The quorum: KIP-595 pull replication with KIP-630 snapshots, KIP-853 voters and KIP-996 pre-votes, without IO.
 
-Read in this order: `messages`, `state`, `belief`, `roles`, `election`, `following`, `leading`, `change`, `entry`, `download`, `ready`, `raft`.
+Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `election`, `following`, `leading`, `change`, `entry`,
+`download`, `ready`, `raft`.
 """
 
 from actors.raft.describe import Description, ReplicaState

@@ -259,8 +259,9 @@ def recount(core: Core) -> None:
     leading = core.leading
     assert leading is not None
     known = leading.voters | leading.observers
-    leading.voters = {key: known.pop(key, None) or Progress(core.now_ms) for key in core.voters.others(core.me)}
-    leading.observers = known
+    others = core.voters.others(core.me)
+    leading.voters = {key: known.get(key) or Progress(core.now_ms) for key in others}
+    leading.observers = {key: progress for key, progress in known.items() if key not in leading.voters}
     watch_quorum(core)
     advance(core)
 

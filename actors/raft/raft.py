@@ -32,7 +32,6 @@ from actors.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     Message,
-    ProbeRequest,
     ProbeResponse,
     RemoveVoterRequest,
     ReplicaKey,

@@ -19,10 +19,10 @@ from actors.raft import LogDiverged, Role, election, following, leading
 from actors.raft.messages import FetchRequest, VoteResponse
 from actors.raft.ready import Leadership
 from actors.raft.state import Core, Leading
-from tests.simulator.raft_violation import Violation
 from tests.simulator import raft_quorums
 from tests.simulator.raft_change_planted import CHANGES
 from tests.simulator.raft_seeds import run
+from tests.simulator.raft_violation import Violation
 
 RECORDED = Path(__file__).with_suffix(".json")
 SEEDS_MAX = 2000

@@ -50,6 +50,7 @@ ADDED = {
     "R467": 3,
     "R112": 3,
     "R858": 2,
+    "R853": 11,
 }
 """KIPs of which the project chose what matters to a user, in the order of the page -> how many rows there are."""
 THEMES = ("done", "push mode", "security", "reconfiguration", "scale", "not planned", "open")

@@ -134,8 +134,8 @@ class Quorum:
         return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)
 
     def _check_connect(self, voters: Voters) -> None:
-        """controller.connect may name the voters, but who votes stands on the disk (A11). Once the log has begun they change,
-        and the setting is where to ask first."""
+        """controller.connect may name the voters, but who votes stands on the disk (A11). Once the log has begun they may
+        change, and the setting is where to ask first."""
         given = self.identity.addresses.given_ids
         if self._controls and len(voters) and given and given != {key.id for key in voters.keys}:
             raise files.DamagedFile(
@@ -180,8 +180,8 @@ class Quorum:
         self.raft.append(batch)
 
     def write_change(self) -> bool:
-        """Write the change of the voters that is due, at the end of the log. False: none is, or the roles, which say where the
-        log ends, do not know yet that this node leads."""
+        """Write the change of the voters that is due, at the end of the log. False: none is, or the roles, which say where
+        the log ends, do not know yet that this node leads."""
         if not (self.raft.change_due and self._replay.leads):
             return False
         self.raft.write_change()

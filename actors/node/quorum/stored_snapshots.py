@@ -13,7 +13,6 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer, DiskFull
 from actors.raft import Raft, SnapshotId
 
-
 HEAD_BYTES = 1 << 20
 """What is read of a checkpoint to see its first batch, which names the voters."""
 

@@ -171,7 +171,7 @@ def _made(admin: AdminClient, topic: str) -> bool:
 
 @pytest.mark.timeout(240)
 def test_a_controller_that_lost_its_disk_votes_again(java: Any, nodes: Nodes) -> None:
-    """Its directory is formatted anew, it is started, and one setting brings it back: `controller.quorum.auto.join.enable`."""
+    """Its directory is formatted anew, and with `controller.quorum.auto.join.enable` its start brings it back."""
     nodes.make(1003, [1001, 1002], "--no-initial-controllers", controller_quorum_auto_join_enable="true")
     nodes.start(1003)
     until(lambda: voters(nodes, 1001) == [1001, 1003])

@@ -1,5 +1,6 @@
 """A quorum of real nodes whose voters change (KIP-853)."""
 
+from functools import partial
 from typing import Any
 
 from actors.metadata import batches
@@ -41,6 +42,12 @@ def voters(node: Replica) -> list[int]:
     return list(node.quorum.identity.voters.ids())
 
 
+def another_leads(cluster: Cluster, id: int) -> bool:
+    """Whether there is a leader, and it is not `id`."""
+    leader = cluster.leader()
+    return leader is not None and leader.id != id
+
+
 def quorum(initial: int, controllers: int) -> Cluster:
     """A quorum of the first `initial` controllers; the others were formatted without voters."""
     cluster = Cluster(controllers=initial, spare=controllers - initial)
@@ -60,7 +67,7 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks_to_another_one() -> None:
     first = cluster.elect()
     for id in (1, 2):
         assert remove(cluster, id).error_code == 0
-        assert cluster.run(5000, lambda: (leader := cluster.leader()) is not None and leader.id != id)
+        assert cluster.run(5000, partial(another_leads, cluster, id))
         cluster.append(f"without {id}")
         assert cluster.run(5000, cluster.settled)
     assert first.id == 1
@@ -237,7 +244,7 @@ def test_r631_039_r631_216_brokers_follow_to_members_that_their_list_never_named
     second.start()
     for id in (1, 2):
         assert remove(cluster, id).error_code == 0
-        assert cluster.run(5000, lambda: (leader := cluster.leader()) is not None and leader.id != id)
+        assert cluster.run(5000, partial(another_leads, cluster, id))
         cluster.nodes[id].crash()
         cluster.append(f"without {id}")
         assert cluster.run(5000, cluster.settled)
@@ -254,3 +261,23 @@ def test_r631_215_a_broker_is_restarted_with_the_new_list() -> None:
         broker.start()
         cluster.append(f"restarted {id}")
         assert cluster.run(5000, cluster.settled)
+
+
+def test_r631_039_r631_216_a_broker_that_slept_while_all_changed_finds_who_leads() -> None:
+    """It asks those that its list names, who vote no more, and follows the leader that they name."""
+    cluster = Cluster(controllers=3, brokers=2, spare=1)
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, cluster.settled)
+    asleep = cluster.nodes[101]
+    asleep.crash()
+    assert add(cluster, 4).error_code == 0
+    for id in (1, 2, 3):
+        assert remove(cluster, id).error_code == 0
+        assert cluster.run(5000, partial(another_leads, cluster, id))
+        cluster.append(f"without {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert cluster.elect().id == 4
+    asleep.start()
+    assert cluster.run(1000, cluster.settled)
+    assert voters(asleep) == [4]

@@ -20,8 +20,8 @@ def write_request(own: Identity, request: ProbeRequest) -> Any:
 def read_reply(own: Identity, request: ProbeRequest, reply: Any) -> ProbeResponse:
     """The answer to `request`."""
     if reply.error_code != ErrorCode.NONE:
-        known = reply.error_code in ErrorCode._value2member_map_
-        return ProbeResponse(request.serial, None, ErrorCode(reply.error_code).name if known else str(reply.error_code))
+        known = {code.value: code.name for code in ErrorCode}
+        return ProbeResponse(request.serial, None, known.get(reply.error_code, str(reply.error_code)))
     for feature in reply.supported_features:
         if feature.name == FEATURE:
             return ProbeResponse(request.serial, (feature.min_version, feature.max_version))

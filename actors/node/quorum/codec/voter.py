@@ -1,10 +1,10 @@
-"""What the RPCs that change the voters share on the wire (KIP-853): a voter with its listeners, and the sentence of an answer."""
+"""What the RPCs that change the voters share on the wire (KIP-853): a voter with its listeners, the sentence of an answer."""
 
 from typing import Any
 
 from actors.raft import Error, Voter
 from actors.raft.messages import ChangeResponse
-from actors.wire.errors import ErrorCode, text
+from actors.wire.errors import text
 
 LISTENERS_MAX = 16
 """Listeners of a voter; all of them are written into the log."""
@@ -36,4 +36,4 @@ def sentence(response: ChangeResponse) -> str | None:
     """Why a change was not made; Apache Kafka's own sentence for the code where raft has none."""
     if response.error is Error.NONE:
         return None
-    return response.reason or text(ErrorCode(response.error))
+    return response.reason or text(response.error)
