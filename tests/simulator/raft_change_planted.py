@@ -1,4 +1,4 @@
-"""Mistakes in changing the voters (KIP-853), each planted for the length of a run. `raft_planted` searches and records them."""
+"""Mistakes in changing the voters (KIP-853), each planted for the length of a run. `raft_planted` searches them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -18,8 +18,8 @@
                                  leads or asks (default: 77, no voter; DISK own: with the disk of that id); shows the answer
     answer A EPOCH ID            a replica answers A that ID (-1: unknown) leads EPOCH
     epoch N EPOCH                N, which is not running, has EPOCH in its quorum-state, without a vote
-    add A N [now | lost]         A is asked to add N, as it is now, to the voters (now: do not wait for the commit; lost: once
-                                 N has said what it supports, nothing gets from A to anybody)
+    add A N [now | lost]         A is asked to add N, as it is now, to the voters (now: do not wait for the commit; lost:
+                                 once N has said what it supports, nothing gets from A to anybody)
     remove A N                   A is asked to remove the voter N; N' is the one that N was after its disk was replaced
     update A N PORT              A is asked, by N, to note that N has another port
     status                       one line for every replica; with the voters that it counts, where they can be changed

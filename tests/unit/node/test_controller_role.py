@@ -54,7 +54,10 @@ class Quorum:
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
 
-    identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003), record=lambda: None))
+    identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003)))
+
+    def voters_at(self, end_offset):
+        return None
 
     def snapshot(self, end_offset, epoch, data):
         self.snapshots.append((end_offset, epoch, data))

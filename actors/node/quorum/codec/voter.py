@@ -1,4 +1,4 @@
-"""What the RPCs that change the voters share on the wire (KIP-853): a voter with its listeners, the sentence of an answer."""
+"""What the RPCs that change the voters share on the wire (KIP-853): a voter with listeners, the sentence of an answer."""
 
 from typing import Any
 
