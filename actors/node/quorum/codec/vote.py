@@ -77,5 +77,5 @@ def read_reply(own: Identity, request: VoteRequest, reply: Any) -> VoteResponse 
     error = None if partition is None else metadata.error(partition.error_code)
     if reply.error_code or partition is None or error is None:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.leader_id)
     return VoteResponse(request.serial, error, partition.leader_id, partition.leader_epoch, partition.vote_granted)
