@@ -139,7 +139,7 @@ def vote(core: Core, source: int, request: VoteRequest) -> None:
     `belief.candidate`."""
     granted = False
     error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
-    if error is Error.NONE and core.claims and belief.may_stand(core, request.replica):
+    if error is Error.NONE and core.claims and belief.may_stand(core, request):
         if request.epoch > core.epoch:
             roles.unattach(core, request.epoch)
         granted = _may_grant(core, request)
@@ -205,7 +205,7 @@ def vote_failed(core: Core, serial: int) -> None:
 
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
     """The leader resigns. The first of its preferred voters stands at once, the second after one stagger, and so on."""
-    error = belief.announced(core, request.leader_id, request.epoch)
+    error = belief.announced(core, request.leader_id, request.epoch, False)
     if error is Error.NONE:
         roles.learn(core, request.epoch, request.leader_id)
         if core.leader_id == request.leader_id and core.epoch == request.epoch:

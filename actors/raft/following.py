@@ -37,7 +37,7 @@ def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest
     """A leader announces itself."""
     error = Error.INVALID_VOTER_KEY
     if request.voter == core.me:
-        error = belief.announced(core, request.leader_id, request.epoch)
+        error = belief.announced(core, request.leader_id, request.epoch, request.named)
     if error is Error.NONE:
         if core.role is Role.PROSPECTIVE and core.epoch == request.epoch and core.leader_id == request.leader_id:
             roles.follow(core, request.leader_id, request.epoch)

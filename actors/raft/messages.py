@@ -89,6 +89,8 @@ class VoteRequest(NamedTuple):
     last_epoch: int
     end_offset: int
     pre_vote: bool
+    named: bool = True
+    """Whether it came with the voter's key: earlier versions of the RPC do not have it."""
 
 
 class VoteResponse(NamedTuple):
@@ -106,6 +108,8 @@ class BeginQuorumEpochRequest(NamedTuple):
     voter: ReplicaKey
     leader_id: int
     epoch: int
+    named: bool = True
+    """As in a VoteRequest."""
 
 
 class BeginQuorumEpochResponse(NamedTuple):

@@ -316,9 +316,9 @@ class Raft:
         then."""
         return self._core.exhausted
 
-    def follows(self, voter: ReplicaKey, leader_id: int, epoch: int) -> bool:
-        """Whether an announcement to `voter` would name a leader that this replica has not heard from yet."""
-        return belief.follows(self._core, voter, leader_id, epoch)
+    def follows(self, told: BeginQuorumEpochRequest) -> bool:
+        """Whether an announcement names a leader that this replica has not heard from yet."""
+        return belief.follows(self._core, told)
 
     def overdue(self, now: Now) -> bool:
         """Whether this replica leads, and no majority has fetched in time, so that the next `tick` resigns."""

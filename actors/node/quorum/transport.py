@@ -109,7 +109,7 @@ class Transport:
 
     def hear_of_leader(self, told: BeginQuorumEpochRequest, endpoints: Sequence[Any]) -> None:
         """A leader that this replica would follow says where it is reached."""
-        if self._raft.follows(told.voter, told.leader_id, told.epoch):
+        if self._raft.follows(told):
             for endpoint in endpoints[:1]:
                 self._identity.addresses.learn(told.leader_id, endpoint.host, endpoint.port)
 

@@ -28,7 +28,7 @@ def read_request(own: Identity, request: Any, version: int) -> BeginQuorumEpochR
     if asked is None:
         return Refusal(message("BeginQuorumEpochResponse")(error_code=ErrorCode.INVALID_REQUEST))
     voter = own.me if request.voter_id < 0 else ReplicaKey(request.voter_id, asked.voter_directory_id)
-    return BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch)
+    return BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch, request.voter_id >= 0)
 
 
 def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> Any:

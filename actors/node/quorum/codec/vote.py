@@ -35,6 +35,7 @@ def read_request(own: Identity, request: Any, version: int) -> VoteRequest | Ref
         asked.last_offset_epoch,
         asked.last_offset,
         asked.pre_vote,
+        request.voter_id >= 0,
     )
 
 
