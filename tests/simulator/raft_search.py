@@ -8,9 +8,9 @@ from a leader, or cuts what the leader does not have; a leader changes the voter
 replica restarts. No message is lost or old in it: a vote that is not counted, and a fetch that does not come, are steps that
 are left out. Pre-votes and time are left out too, since they only make fewer elections.
 
-What decides is not modelled but called: `change.objection`, `Core.stands`, `Voters` and `VoterHistory`. So a mistake in these
-is found by its shortest way to a violation. Held are: one leader an epoch, a leader has what was committed, and what was
-committed stays.
+What decides is not modelled but called: `change.objection`, `Core.stands`, `Voters` and `VoterHistory`. So a mistake in
+these is found by its shortest way to a violation. Held are: one leader an epoch, a leader has what was committed, and what
+was committed stays.
 """
 
 import sys
