@@ -330,6 +330,11 @@ class Raft:
         return self._core.voters
 
     @property
+    def kraft_version(self) -> int:
+        """1: the log names the voters, and they can be changed; 0: it does not."""
+        return int(self._core.history.recorded)
+
+    @property
     def voters_offset(self) -> int:
         """The offset of the record that says who votes now; -1: there is none in the log."""
         return self._core.history.newest_offset

@@ -124,6 +124,10 @@ def test_controllers_are_added_and_removed_while_topics_are_made(java: Any, node
         "add-controller",
     )
     assert "Added controller 1002 with directory id" in added
+    features = java.run("org.apache.kafka.tools.FeatureCommand", *brokers, "describe")
+    assert re.search(
+        r"kraft.version\s+SupportedMinVersion: 0\s+SupportedMaxVersion: 1\s+FinalizedVersionLevel: 1", features
+    )
     status = java.run(TOOL, *brokers, "describe", "--status")
     assert re.search(r"LeaderId:\s+1001", status)
     for id in (1001, 1002):

@@ -50,7 +50,9 @@ class Quorum:
     """A log that commits when told to."""
 
     def __init__(self) -> None:
-        self.raft = SimpleNamespace(high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False)
+        self.raft = SimpleNamespace(
+            high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False, kraft_version=1
+        )
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
 

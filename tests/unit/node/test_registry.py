@@ -47,6 +47,7 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     if listener is not Listener.CONTROLLER:
         context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 16, telemetry)
     context.requests = requests
+    context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)

@@ -59,6 +59,9 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
         assert isinstance(context, BrokerContext)
         context.telemetry.introduced(call.connection, request.client_software_name, request.client_software_version)
     epoch, finalized = _finalized(context, call)
+    kraft_version = context.quorum.raft.kraft_version
+    if kraft_version:
+        finalized = finalized | {KRAFT_VERSION: kraft_version}
     return Done(
         response(
             api_keys=_served(context.family, call.listener, telemetry),
