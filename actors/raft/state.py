@@ -239,12 +239,12 @@ class Core:
     ) -> None:
         self.me = me
         self.history = history
+        self.elects = elects
+        """Whether this replica may be a voter: it is a controller."""
         self.own = own
         """What the log should say of this replica if it is a voter; None: whatever it says is right."""
         self.auto_join = auto_join
         self.count_voters()
-        self.elects = elects
-        """Whether this replica may become a voter: it is a controller."""
         self.heard_ms = now.mono_ms
         """When this process heard last from a leader, or began."""
         self.bootstrap = bootstrap
@@ -324,7 +324,7 @@ class Core:
 
     def count_voters(self) -> None:
         """Look anew at who votes."""
-        self.is_voter = self.me in self.voters
+        self.is_voter = self.elects and self.me in self.voters
         self.entry_wrong = False
         """Whether this replica wants its entry among the voters to be another one (`entry`)."""
         if self.own is not None and self.history.recorded:

@@ -4,6 +4,9 @@ from functools import partial
 from typing import Any
 
 from actors.metadata import batches
+from actors.node.quorum.codec import api_versions
+from actors.raft import ReplicaKey, Voter
+from actors.raft.messages import ProbeRequest, ProbeResponse
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
 from tests.unit.node.quorum_cluster import HOST, PORT, Cluster, Replica
@@ -101,6 +104,21 @@ def test_what_a_leader_objects_to_has_kafkas_codes_and_sentences() -> None:
     crowd = [many(name="CONTROLLER", host=HOST, port=1), *(many(name=f"L{one}", host="h", port=1) for one in range(40))]
     assert add(cluster, 2, listeners=crowd).error_code == ErrorCode.INVALID_REQUEST
     assert voters(cluster.elect()) == [1]
+
+
+def test_who_serves_no_vote_is_no_voter() -> None:
+    """A broker answers ApiVersions too. Named as a voter it would count, and never vote."""
+    cls = message("ApiVersionsResponse")
+    own: Any = None
+    asked = ProbeRequest(5, Voter(ReplicaKey(101)))
+    kraft = cls.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+    vote = cls.ApiVersion(api_key=52, min_version=0, max_version=2)
+    controller = cls(api_keys=[vote], supported_features=[kraft])
+    assert api_versions.read_reply(own, asked, controller) == ProbeResponse(5, (0, 1))
+    assert api_versions.read_reply(own, asked, cls(api_keys=[vote])) == ProbeResponse(5, None)
+    broker = api_versions.read_reply(own, asked, cls(supported_features=[kraft]))
+    assert broker.failed is not None
+    assert api_versions.read_reply(own, asked, cls(error_code=35)) == ProbeResponse(5, None, "UNSUPPORTED_VERSION")
 
 
 def test_no_removal_leaves_a_quorum_without_a_live_majority() -> None:

@@ -10,6 +10,8 @@ from actors.wire.messages import message
 NAME = "ApiVersions"
 PURPOSE = "voters"
 FEATURE = "kraft.version"
+VOTE = 52
+"""Only controllers' listeners serve it. A broker that was named as a voter would never vote."""
 
 
 def write_request(own: Identity, request: ProbeRequest) -> Any:
@@ -22,6 +24,8 @@ def read_reply(own: Identity, request: ProbeRequest, reply: Any) -> ProbeRespons
     if reply.error_code != ErrorCode.NONE:
         known = {code.value: code.name for code in ErrorCode}
         return ProbeResponse(request.serial, None, known.get(reply.error_code, str(reply.error_code)))
+    if all(api.api_key != VOTE for api in reply.api_keys):
+        return ProbeResponse(request.serial, None, "without Vote: it is no controller that answers there")
     for feature in reply.supported_features:
         if feature.name == FEATURE:
             return ProbeResponse(request.serial, (feature.min_version, feature.max_version))
