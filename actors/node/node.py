@@ -161,6 +161,8 @@ class Node:
         if self.controller is not None:
             for batch in self.controller.flush():
                 quorum.append(batch)
+            if quorum.write_change():
+                self.controller.passed(quorum.raft.log_end_offset)
         quorum.advance()
         if self.broker is not None:
             self.broker.append()

@@ -1,17 +1,18 @@
-"""The quorum: KIP-595 pull replication with KIP-630 snapshots and KIP-996 pre-votes, without IO.
+"""The quorum: KIP-595 pull replication with KIP-630 snapshots, KIP-853 voters and KIP-996 pre-votes, without IO.
 
-Read in this order: `messages`, `state`, `belief`, `roles`, `election`, `following`, `leading`, `download`, `ready`, `raft`.
+Read in this order: `messages`, `voters`, `state`, `belief`, `roles`, `election`, `following`, `leading`, `change`, `entry`,
+`download`, `ready`, `raft`.
 """
 
 from actors.raft.describe import Description, ReplicaState
 from actors.raft.following import LogDiverged
 from actors.raft.limits import Limits
 from actors.raft.log import EpochTable, LogReader, SnapshotSlice
-from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpoch, ReplicaKey, SnapshotId
+from actors.raft.messages import NO_LEADER, Error, Failed, Message, OffsetAndEpoch, ReplicaKey, SnapshotId, Voter
 from actors.raft.raft import NotLeader, Raft
 from actors.raft.ready import HardState, Leadership, Ready, SnapshotPart
-from actors.raft.state import EPOCH_MAX, Control, LeaderChange, Role
-from actors.raft.voters import Voters
+from actors.raft.state import EPOCH_MAX, Control, LeaderChange, Role, VotersChange
+from actors.raft.voters import VoterHistory, Voters
 
 __all__ = [
     "EPOCH_MAX",
@@ -38,5 +39,8 @@ __all__ = [
     "SnapshotId",
     "SnapshotPart",
     "SnapshotSlice",
+    "Voter",
+    "VoterHistory",
     "Voters",
+    "VotersChange",
 ]

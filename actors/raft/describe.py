@@ -32,11 +32,12 @@ def describe(core: Core) -> Description:
     if leading is None:
         return Description(core.leader_id, core.epoch, core.high_watermark, (), ())
     now_ms = core.now.wall_ms
-    voters = [ReplicaState(core.me, core.log.end_offset, now_ms, now_ms)]
-    voters += [_state(key, progress) for key, progress in leading.voters.items()]
+    own = ReplicaState(core.me, core.log.end_offset, now_ms, now_ms)
+    voters = [_state(key, progress) for key, progress in leading.voters.items()]
     observers = [_state(key, progress) for key, progress in sorted(leading.observers.items())]
+    (voters if core.is_voter else observers).append(own)
     told = core.high_watermark if leading.committed else -1
-    return Description(core.me.id, core.epoch, told, tuple(sorted(voters)), tuple(observers))
+    return Description(core.me.id, core.epoch, told, tuple(sorted(voters)), tuple(sorted(observers)))
 
 
 def _state(key: ReplicaKey, progress: Progress) -> ReplicaState:

@@ -12,6 +12,7 @@ Rules:
 from actors.raft.messages import Error, FetchSnapshotRequest, FetchSnapshotResponse, SnapshotId
 from actors.raft.ready import SnapshotPart
 from actors.raft.state import Core, Download
+from actors.raft.voters import Voters
 
 
 def begin(core: Core, snapshot: SnapshotId) -> None:
@@ -49,8 +50,9 @@ def take(core: Core, response: FetchSnapshotResponse) -> None:
     core.out.parts.append(SnapshotPart(download.snapshot, response.position, response.data, download.checking))
 
 
-def received(core: Core, snapshot: SnapshotId, valid: bool) -> None:
-    """The node has verified the whole file. A verdict on a transfer that was given up meanwhile is ignored."""
+def received(core: Core, snapshot: SnapshotId, valid: bool, voters: Voters | None) -> None:
+    """The node has verified the whole file, which names `voters`. A verdict on a transfer that was given up meanwhile is
+    ignored."""
     download = core.download
     if download is None or not download.checking or download.snapshot != snapshot:
         return
@@ -59,6 +61,8 @@ def received(core: Core, snapshot: SnapshotId, valid: bool) -> None:
     core.fetching.due_ms = core.now_ms + (0 if valid else core.limits.retry_backoff_ms)
     if valid:
         core.log.restart_at(snapshot)
+        core.history.restart_at(snapshot.end_offset, voters)
+        core.count_voters()
         core.out.load_snapshot = snapshot
         core.raise_high_watermark(snapshot.end_offset)
 

@@ -5,7 +5,8 @@ This file alone decides when a voter stands for election, whom it votes for, and
 Rules:
 
 1. A voter grants one vote an epoch, to a voter whose log is not behind its own, and only while the leader of that epoch
-   is unknown. The answer leaves after quorum-state is durable.
+   is unknown. The answer leaves after quorum-state is durable. With voters that change, a controller that knows of no
+   vote of its own grants too: who asks may have the record that made it a voter (KIP-853).
 2. A pre-vote changes no state and promises nothing. It is refused while this replica has recent word from a leader. So
    a voter that was cut off cannot disturb the others when it comes back.
 3. `Core.hurry` is set when the leader's listener refuses connections, when the leader has resigned, or when the process
@@ -20,6 +21,7 @@ from actors.raft.messages import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     Error,
+    ReplicaKey,
     VoteRequest,
     VoteResponse,
 )
@@ -31,17 +33,17 @@ BACKOFF_BASE_MS = 50
 
 def begin(core: Core) -> None:
     """First role of a process: see rule 3 of `state`."""
-    if core.hard.leader_id == core.me.id and core.is_voter:
+    if core.hard.leader_id == core.me.id and core.stands:
         core.role = Role.RESIGNED
     elif core.hard.leader_id != NO_LEADER and core.hard.leader_id != core.me.id:
         roles.follow(core, core.hard.leader_id, core.epoch)
         return
-    if not core.is_voter:
+    if not core.stands:
         roles.search(core)
         return
     core.hurry = True
     core.hurry_until_ms = core.now_ms + core.limits.election_timeout_ms
-    core.patience_ms = core.now_ms + (0 if len(core.voters) == 1 else core.hint_wait_ms())
+    core.patience_ms = core.now_ms + (0 if len(core.voters) == 1 and core.is_voter else core.hint_wait_ms())
 
 
 # -- asking
@@ -54,7 +56,7 @@ def stand(core: Core) -> None:
         return
     core.become(Role.PROSPECTIVE)
     core.patience_ms = core.now_ms + core.election_wait_ms()
-    ballot = core.ballot = Ballot(core.me)
+    ballot = core.ballot = Ballot([core.me] if core.is_voter else [])
     for request in _requests(core, ballot, pre_vote=True):
         core.say(request.voter.id, request)
     count(core)
@@ -64,7 +66,7 @@ def _run(core: Core) -> None:
     """Vote for itself in the next epoch, and ask for votes once that is durable."""
     core.become(Role.CANDIDATE, HardState(core.epoch + 1, core.me, NO_LEADER))
     core.patience_ms = core.now_ms + core.election_wait_ms()
-    ballot = core.ballot = Ballot(core.me)
+    ballot = core.ballot = Ballot([core.me] if core.is_voter else [])
     for request in _requests(core, ballot, pre_vote=False):
         core.claim(request.voter.id, request)
 
@@ -120,7 +122,7 @@ def _stand_down(core: Core, hurry_wait_ms: int) -> None:
 
 def patience_ended(core: Core) -> None:
     """A voter's wait is over: it has no leader, or has not heard from its leader in time."""
-    if not core.is_voter:
+    if not core.stands:
         roles.search(core)
     elif core.role is Role.PROSPECTIVE:
         core.hurry = core.hurry and core.now_ms < core.hurry_until_ms
@@ -137,20 +139,27 @@ def vote(core: Core, source: int, request: VoteRequest) -> None:
     `belief.candidate`."""
     granted = False
     error = belief.candidate(core, request) if request.voter == core.me else Error.INVALID_VOTER_KEY
-    if error is Error.NONE and core.is_voter and request.replica in core.voters:
+    if error is Error.NONE and core.claims and belief.may_stand(core, request):
         if request.epoch > core.epoch:
             roles.unattach(core, request.epoch)
         granted = _may_grant(core, request)
         if granted and request.pre_vote:
             _give_way(core)
         elif granted:
-            core.become(Role.UNATTACHED, HardState(core.epoch, request.replica, NO_LEADER))
-            core.patience_ms = core.now_ms + core.election_wait_ms()
+            _grant(core, request.replica)
     answer = VoteResponse(request.serial, error, core.told_leader, core.epoch, granted)
     if request.pre_vote and not core.out.hard_changed:
         core.say(source, answer)
     else:
         core.claim(source, answer)
+
+
+def _grant(core: Core, candidate: ReplicaKey) -> None:
+    core.become(Role.UNATTACHED, HardState(core.epoch, candidate, NO_LEADER))
+    if core.stands:
+        core.patience_ms = core.now_ms + core.election_wait_ms()
+    else:
+        roles.search(core)
 
 
 def _may_grant(core: Core, request: VoteRequest) -> bool:
@@ -196,7 +205,7 @@ def vote_failed(core: Core, serial: int) -> None:
 
 def end_quorum_epoch(core: Core, source: int, request: EndQuorumEpochRequest) -> None:
     """The leader resigns. The first of its preferred voters stands at once, the second after one stagger, and so on."""
-    error = belief.announced(core, request.leader_id, request.epoch)
+    error = belief.announced(core, request.leader_id, request.epoch, False)
     if error is Error.NONE:
         roles.learn(core, request.epoch, request.leader_id)
         if core.leader_id == request.leader_id and core.epoch == request.epoch:

@@ -4,8 +4,9 @@ This file alone decides which replica is fetched from, when, and what happens wi
 
 Rules:
 
-1. At most one fetch is in flight. A voter's fetch leaves only when all that it claims to hold is durable. An observer's
-   fetch does not count towards commit, so it does not wait for the disk.
+1. At most one fetch is in flight. A voter's fetch leaves only when all that it claims to hold is durable, and so does
+   that of a controller that may be a voter without knowing it yet. Another observer's fetch does not count towards commit,
+   so it does not wait for the disk.
 2. Nothing below the high watermark is ever truncated: if a leader asks for that, the leader or this disk is broken. The
    leader's high watermark is taken over only from an answer that found the two logs to agree up to the requested
    offset.
@@ -36,7 +37,7 @@ def begin_quorum_epoch(core: Core, source: int, request: BeginQuorumEpochRequest
     """A leader announces itself."""
     error = Error.INVALID_VOTER_KEY
     if request.voter == core.me:
-        error = belief.announced(core, request.leader_id, request.epoch)
+        error = belief.announced(core, request.leader_id, request.epoch, request.named)
     if error is Error.NONE:
         if core.role is Role.PROSPECTIVE and core.epoch == request.epoch and core.leader_id == request.leader_id:
             roles.follow(core, request.leader_id, request.epoch)
@@ -76,7 +77,7 @@ def send_due(core: Core) -> None:
             limits.fetch_max_wait_ms,
             limits.fetch_bytes_max,
         )
-        (core.claim if core.is_voter else core.say)(fetching.target, request)
+        (core.claim if core.claims else core.say)(fetching.target, request)
     fetching.serial = serial
     fetching.expires_ms = core.now_ms + core.limits.request_timeout_ms
 
@@ -103,7 +104,7 @@ def fetch_answered(core: Core, source: int, response: FetchResponse) -> None:
             if batch.base_offset != core.log.end_offset or not core.log.last_epoch <= batch.epoch <= core.epoch:
                 fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
                 break
-            core.log.append(batch)
+            core.append(batch)
         core.raise_high_watermark(response.high_watermark)
 
 
@@ -126,6 +127,7 @@ def _heard(core: Core) -> None:
     """The answer shows that the leader still leads."""
     assert core.fetching is not None
     core.fetching.heard = core.fetching.fruitful = True
+    core.heard_ms = core.now_ms
     core.hurry = False
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
@@ -135,7 +137,7 @@ def _rejected(core: Core, error: Error) -> None:
     assert core.fetching is not None
     core.fetching.due_ms = core.now_ms + core.limits.retry_backoff_ms
     if error is Error.NOT_LEADER_OR_FOLLOWER and core.role is Role.FOLLOWER:
-        if core.is_voter:
+        if core.stands:
             roles.hint(core)
         else:
             _search_later(core)
@@ -170,7 +172,7 @@ def link_lost(core: Core, peer: int, refused: bool) -> None:
     fetching.fruitful = False
     if core.role is Role.UNATTACHED:
         roles.next_target(core)
-    elif refused and core.is_voter:
+    elif refused and core.stands:
         roles.hint(core)
     elif refused:
         _search_later(core)
@@ -186,7 +188,7 @@ def _truncate(core: Core, diverging: OffsetAndEpoch) -> None:
             f"everything below {core.high_watermark} is committed"
         )
     if end_offset < core.log.end_offset:
-        core.log.truncate(end_offset)
+        core.truncate(end_offset)
         core.out.truncate_to = end_offset
     else:
         assert core.fetching is not None

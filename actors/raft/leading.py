@@ -5,7 +5,8 @@ This file alone decides when a record is committed and when a leader resigns.
 Rules:
 
 1. A voter counts with the offset of its last fetch, which it sends only when everything below is durable. The leader
-   counts itself with the offset that its finished syncs cover. It also serves records that are not yet durable.
+   counts itself with the offset that its finished syncs cover. It also serves records that are not yet durable. A leader
+   that is being removed counts the others alone, and resigns when its removal is committed (`change`).
 2. The high watermark moves only to an offset beyond the LeaderChange of this leader's epoch: records of older epochs
    are committed by lying below a committed record of this one. Until then the leader tells nobody a high watermark.
 3. A leader that no majority has fetched from for 1.5 fetch timeouts resigns (check-quorum), because another leader may
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from actors.raft import download
 from actors.raft.messages import (
     BeginQuorumEpochRequest,
+    ChangeResponse,
     EndQuorumEpochRequest,
     Error,
     FetchRequest,
@@ -39,11 +41,13 @@ OBSERVER_FORGOTTEN_MS = 300_000
 def begin(core: Core, granting: Sequence[ReplicaKey]) -> None:
     """Elected: append the LeaderChange and announce the epoch."""
     start = core.log.end_offset
-    change = LeaderChange(core.me.id, core.voters.keys, granting, first=start == 0)
-    batch = core.control_batch(change, start, core.epoch, core.now)
+    record = core.voters if start == 0 and core.history.recorded else None
+    batch = core.control_batch(
+        LeaderChange(core.me.id, core.voters.keys, granting, record), start, core.epoch, core.now
+    )
     core.become(Role.LEADER, core.hard._replace(leader_id=core.me.id))
     core.hurry = False
-    core.log.append(batch)
+    core.append(batch)
     core.leading = Leading(start, core.log.end_offset, core.voters.others(core.me), core.now_ms)
     watch_quorum(core)
     announce(core)
@@ -84,9 +88,9 @@ def fetch(core: Core, source: int, request: FetchRequest) -> None:
         return
     if progress is not None:
         _note(core, progress, request.offset)
+    leading.park(source, request, core.now_ms + min(request.max_wait_ms, core.limits.fetch_timeout_ms), cold=False)
     if request.replica in leading.voters:
         advance(core)
-    leading.park(source, request, core.now_ms + min(request.max_wait_ms, core.limits.fetch_timeout_ms), cold=False)
 
 
 def fetch_snapshot(core: Core, source: int, request: FetchSnapshotRequest) -> None:
@@ -165,6 +169,7 @@ def _note(core: Core, progress: Progress, offset: int) -> None:
     fetch (KIP-836)."""
     if offset >= core.log.end_offset or 0 <= progress.leader_end_offset <= offset:
         progress.caught_up_wall_ms = core.now.wall_ms
+        progress.caught_up_ms = core.now_ms
     progress.leader_end_offset = core.log.end_offset
     progress.end_offset = max(progress.end_offset, offset)
 
@@ -222,7 +227,9 @@ def advance(core: Core) -> None:
     leading = core.leading
     if leading is None:
         return
-    held = [core.log.durable_offset, *(progress.end_offset for progress in leading.voters.values())]
+    held = [progress.end_offset for progress in leading.voters.values()]
+    if core.is_voter:
+        held.append(core.log.durable_offset)
     agreed = core.voters.agreed(held)
     if agreed >= leading.next_offset:
         core.raise_high_watermark(agreed)
@@ -230,6 +237,33 @@ def advance(core: Core) -> None:
         if not leading.committed:
             leading.committed = True
             core.out.gained = Leadership(core.epoch, leading.next_offset)
+        if leading.change is not None or not core.is_voter:
+            _change_committed(core, leading)
+
+
+def _change_committed(core: Core, leading: Leading) -> None:
+    """The high watermark has moved, and a change of the voters may lie below it: tell who asked for it. A leader that votes
+    no more gives up its epoch."""
+    change = leading.change
+    if change is not None and 0 <= change.offset < core.high_watermark:
+        leading.change = None
+        if change.source is not None:
+            core.say(change.source, ChangeResponse(change.request.serial, Error.NONE, core.me.id, core.epoch))
+    if not core.is_voter and core.history.newest_offset < core.high_watermark and not leading.leaving:
+        leading.leaving = True
+        core.patience_ms = core.now_ms + 1  # the answer leaves while this replica still leads
+
+
+def recount(core: Core) -> None:
+    """Others vote from now on: what is known of a replica stays known, and counts or no longer counts."""
+    leading = core.leading
+    assert leading is not None
+    known = leading.voters | leading.observers
+    others = core.voters.others(core.me)
+    leading.voters = {key: known.get(key) or Progress(core.now_ms) for key in others}
+    leading.observers = {key: progress for key, progress in known.items() if key not in leading.voters}
+    watch_quorum(core)
+    advance(core)
 
 
 # -- keeping and giving up leadership
@@ -239,8 +273,12 @@ def watch_quorum(core: Core) -> None:
     """Set the leader's patience to end when a majority (itself included) has been silent for the check-quorum time."""
     leading = core.leading
     assert leading is not None
+    if leading.leaving:
+        return
     if leading.voters and core.limits.check_quorum_ms:
-        seen = [core.now_ms, *(progress.fetch_ms for progress in leading.voters.values())]
+        seen = [progress.fetch_ms for progress in leading.voters.values()]
+        if core.is_voter:
+            seen.append(core.now_ms)
         core.patience_ms = core.voters.agreed(seen) + core.limits.check_quorum_ms
     else:
         core.patience_ms = core.now_ms + (1 << 40)  # the only voter, or check-quorum is switched off: never resign

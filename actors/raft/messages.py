@@ -14,6 +14,7 @@ Rules:
 """
 
 import enum
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,12 +29,16 @@ class Error(enum.IntEnum):
 
     NONE = 0
     NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    UNSUPPORTED_VERSION = 35
     INVALID_REQUEST = 42
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
     INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
 
 
 class ReplicaKey(NamedTuple):
@@ -41,6 +46,23 @@ class ReplicaKey(NamedTuple):
 
     id: int
     directory_id: bytes = NO_DIRECTORY
+
+    def __str__(self) -> str:
+        """As Apache Kafka writes it into its sentences."""
+        directory = urlsafe_b64encode(self.directory_id).decode().rstrip("=")
+        directory = "<undefined>" if self.directory_id == NO_DIRECTORY else directory
+        return f"ReplicaKey(id={self.id}, directoryId={directory})"
+
+
+class Voter(NamedTuple):
+    """A voter as a Voters record has it (KIP-853). The machine copies what is beside the key, and reads only whether the
+    voter supports kraft.version 1."""
+
+    key: ReplicaKey
+    endpoints: tuple[tuple[str, str, int], ...] = ()
+    """(listener name, host, port)"""
+    kraft_versions: tuple[int, int] = (0, 1)
+    """lowest and highest kraft.version supported"""
 
 
 class SnapshotId(NamedTuple):
@@ -67,6 +89,8 @@ class VoteRequest(NamedTuple):
     last_epoch: int
     end_offset: int
     pre_vote: bool
+    named: bool = True
+    """Whether it came with the voter's key: earlier versions of the RPC do not have it."""
 
 
 class VoteResponse(NamedTuple):
@@ -84,6 +108,8 @@ class BeginQuorumEpochRequest(NamedTuple):
     voter: ReplicaKey
     leader_id: int
     epoch: int
+    named: bool = True
+    """As in a VoteRequest."""
 
 
 class BeginQuorumEpochResponse(NamedTuple):
@@ -165,15 +191,77 @@ class FetchSnapshotResponse(NamedTuple):
     data: Buffer = b""
 
 
+class AddVoterRequest(NamedTuple):
+    """KIP-853 AddRaftVoter. `wait`: answer when the change is committed, not when it is written."""
+
+    serial: int
+    voter: Voter
+    wait: bool
+
+
+class RemoveVoterRequest(NamedTuple):
+    """KIP-853 RemoveRaftVoter: the answer comes when the change is committed."""
+
+    serial: int
+    voter: ReplicaKey
+
+
+class UpdateVoterRequest(NamedTuple):
+    """KIP-853 UpdateRaftVoter: a voter has other endpoints, or other versions, than the log says. `epoch`: that of the
+    leader which it follows."""
+
+    serial: int
+    epoch: int
+    voter: Voter
+
+
+class ChangeResponse(NamedTuple):
+    """The answer to each of the three. `reason`: a sentence for whoever asked; None: the code says all."""
+
+    serial: int
+    error: Error
+    leader_id: int
+    epoch: int
+    reason: str | None = None
+
+
+class ProbeRequest(NamedTuple):
+    """ApiVersions to a replica that is to be a voter, at the first of its endpoints."""
+
+    serial: int
+    voter: Voter
+
+
+class ProbeResponse(NamedTuple):
+    """What it supports. `kraft_versions` None: it does not name the feature. `failed`: why there is no such answer."""
+
+    serial: int
+    kraft_versions: tuple[int, int] | None
+    failed: str | None = None
+
+
 class Failed(NamedTuple):
     """No answer will come to the request of this serial: the connection broke, or the time for it ran out."""
 
     serial: int
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
+VoterRequest = AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest
+Request = (
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest | VoterRequest
+    | ProbeRequest
+)  # fmt: skip
+Response = (
+    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse
+    | ChangeResponse | ProbeResponse
+)  # fmt: skip
 Message = Request | Response | Failed
 
-REQUESTS = (VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, FetchSnapshotRequest)
-RESPONSES = (VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse)
+CHANGES = (AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest)
+REQUESTS = (
+    VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest, FetchSnapshotRequest, *CHANGES, ProbeRequest,
+)  # fmt: skip
+RESPONSES = (
+    VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse, FetchResponse, FetchSnapshotResponse, ChangeResponse,
+    ProbeResponse,
+)  # fmt: skip

@@ -14,14 +14,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actors.ports import Batch, Now, Random
-from actors.raft import belief, download, election, following, leading, roles
+from actors.raft import belief, change, download, election, entry, following, leading, roles
 from actors.raft.describe import Description, describe
 from actors.raft.limits import Limits
 from actors.raft.log import EpochTable, Log, LogReader
 from actors.raft.messages import (
     NO_LEADER,
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    ChangeResponse,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     Failed,
@@ -30,14 +32,18 @@ from actors.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     Message,
+    ProbeResponse,
+    RemoveVoterRequest,
     ReplicaKey,
     SnapshotId,
+    UpdateVoterRequest,
+    Voter,
     VoteRequest,
     VoteResponse,
 )
 from actors.raft.ready import HardState, Ready
-from actors.raft.state import NEVER_MS, ControlBatch, Core, Role
-from actors.raft.voters import Voters
+from actors.raft.state import NEVER_MS, ControlBatch, Core, Role, VotersIn
+from actors.raft.voters import VoterHistory, Voters
 
 
 class NotLeader(Exception):
@@ -59,6 +65,11 @@ HANDLERS: dict[type, Callable[[Core, int, Any], None]] = {
     FetchResponse: following.fetch_answered,
     FetchSnapshotRequest: leading.fetch_snapshot,
     FetchSnapshotResponse: following.snapshot_answered,
+    AddVoterRequest: change.add,
+    ProbeResponse: change.probed,
+    RemoveVoterRequest: change.remove,
+    UpdateVoterRequest: change.update,
+    ChangeResponse: _nothing_more,
 }
 
 TEACHES = frozenset(
@@ -82,7 +93,7 @@ class Raft:
     def __init__(
         self,
         me: ReplicaKey,
-        voters: Voters,
+        voters: Voters | VoterHistory,
         hard: HardState,
         epochs: EpochTable,
         log: LogReader,
@@ -93,20 +104,30 @@ class Raft:
         *,
         latest: SnapshotId | None = None,
         bootstrap: Sequence[int] = (),
+        voters_in: VotersIn = lambda batch: None,
+        elects: bool = True,
+        own: Voter | None = None,
+        auto_join: bool = False,
     ) -> None:
-        """`latest` is the newest snapshot on the disk (default: the one at which the log starts). `bootstrap` names the
-        replicas that an observer may ask beside the voters. `hard` and `epochs` need not be durable yet: the first
-        Ready syncs them."""
+        """`voters`: those that never change (kraft.version 0), or what the log says of them. `latest` is the newest snapshot
+        on the disk (default: the one at which the log starts). `bootstrap` names the replicas that an observer may ask
+        beside the voters. `voters_in` finds the voters in a batch. `elects`: this replica is a controller, and may become a
+        voter. `own`: what the log should say of it then (None: whatever it says). `auto_join`: it asks to be a voter by
+        itself. `hard` and `epochs` need not be durable yet: the first Ready syncs them."""
         if epochs.last_epoch > hard.epoch:
             hard = HardState(epochs.last_epoch, None, NO_LEADER)
         core = Core(
             me,
-            voters,
+            voters if isinstance(voters, VoterHistory) else VoterHistory(voters),
             hard,
             Log(epochs, log, latest or epochs.start),
             random,
             limits,
             control_batch,
+            voters_in,
+            elects,
+            own,
+            auto_join,
             bootstrap,
             now,
         )
@@ -133,6 +154,7 @@ class Raft:
         if kind is Failed:
             election.vote_failed(core, message.serial)  # type: ignore[union-attr]
             following.fetch_failed(core, message.serial)  # type: ignore[union-attr]
+            change.probe_failed(core, message.serial)  # type: ignore[union-attr]
             return
         HANDLERS[kind](core, source, message)
 
@@ -164,6 +186,8 @@ class Raft:
             PATIENCE_ENDED[core.role](core)
         if core.leading is not None:
             leading.announce(core)
+            change.expire(core)
+        entry.tell(core)
         return True
 
     def append(self, batch: Batch) -> None:
@@ -174,6 +198,18 @@ class Raft:
         assert batch.epoch == core.epoch
         self._due_ms = None
         core.log.append(batch)
+
+    @property
+    def change_due(self) -> bool:
+        """Whether this leader has a change of the voters to write (`write_change`)."""
+        leading = self._core.leading
+        return leading is not None and leading.change is not None and leading.change.wanted is not None
+
+    def write_change(self) -> None:
+        """Append the record of the change that is due. The node says when, since it may have written, and not appended yet,
+        what belongs at the end of the log."""
+        self._due_ms = None
+        change.write(self._core)
 
     def synced(self, token: int) -> None:
         """The sync with that token is done."""
@@ -188,11 +224,11 @@ class Raft:
         self._due_ms = None
         leading.warmed(self._core)
 
-    def snapshot_received(self, snapshot: SnapshotId, valid: bool, now: Now) -> None:
-        """The node has verified the file whose last part came with `SnapshotPart.last`."""
+    def snapshot_received(self, snapshot: SnapshotId, valid: bool, now: Now, voters: Voters | None = None) -> None:
+        """The node has verified the file whose last part came with `SnapshotPart.last`. `voters`: those that it names."""
         self._due_ms = None
         self._core.now = now
-        download.received(self._core, snapshot, valid)
+        download.received(self._core, snapshot, valid, voters)
 
     def snapshot_taken(self, latest: SnapshotId, start: SnapshotId) -> None:
         """`latest`, a snapshot that this node took, is durable. The log now begins at `start`, which is a snapshot
@@ -203,6 +239,7 @@ class Raft:
         core.log.latest = latest
         if start.end_offset > core.log.start_offset:
             core.log.table.cut_front(start)
+            core.history.cut_front(start.end_offset)
 
     def resign(self, preferred: Sequence[ReplicaKey] | None = None) -> None:
         """Give up leadership, for a shutdown or a hand-over. Does nothing on a replica that does not lead."""
@@ -270,7 +307,7 @@ class Raft:
         if core.leading is None:
             return False
         since_ms = core.now_ms - core.limits.fetch_timeout_ms
-        live = 1 + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
+        live = core.is_voter + sum(progress.fetch_ms >= since_ms for progress in core.leading.voters.values())
         return live < len(core.voters) and live <= core.voters.majority
 
     @property
@@ -279,13 +316,32 @@ class Raft:
         then."""
         return self._core.exhausted
 
-    def follows(self, voter: ReplicaKey, leader_id: int, epoch: int) -> bool:
-        """Whether an announcement to `voter` would name a leader that this replica has not heard from yet."""
-        return belief.follows(self._core, voter, leader_id, epoch)
+    def follows(self, told: BeginQuorumEpochRequest) -> bool:
+        """Whether an announcement names a leader that this replica has not heard from yet."""
+        return belief.follows(self._core, told)
 
     def overdue(self, now: Now) -> bool:
         """Whether this replica leads, and no majority has fetched in time, so that the next `tick` resigns."""
         return self._core.role is Role.LEADER and self._core.patience_ms <= now.mono_ms
+
+    @property
+    def voters(self) -> Voters:
+        """Who votes now, by the newest record in the log, committed or not."""
+        return self._core.voters
+
+    @property
+    def kraft_version(self) -> int:
+        """1: the log names the voters, and they can be changed; 0: it does not."""
+        return int(self._core.history.recorded)
+
+    @property
+    def voters_offset(self) -> int:
+        """The offset of the record that says who votes now; -1: there is none in the log."""
+        return self._core.history.newest_offset
+
+    def voters_at(self, end_offset: int) -> Voters | None:
+        """Who votes according to the records below `end_offset`; None: they name nobody."""
+        return self._core.history.at(end_offset)
 
     @property
     def epochs(self) -> EpochTable:
@@ -321,4 +377,8 @@ class Raft:
                 deadline = min(deadline, progress.announced_ms)
             for parked in core.leading.parked.values():
                 deadline = min(deadline, parked.deadline_ms)
+            if core.leading.change is not None:
+                deadline = min(deadline, core.leading.change.deadline_ms)
+        if core.entry_wrong:
+            deadline = min(deadline, entry.due_ms(core))
         return min(deadline, NEVER_MS)

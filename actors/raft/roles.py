@@ -25,7 +25,7 @@ def learn(core: Core, epoch: int, leader_id: int) -> None:
         else:
             unattach(core, epoch)
     elif epoch == core.epoch and known and core.role not in (Role.FOLLOWER, Role.LEADER, Role.RESIGNED):
-        returning = core.leader_id == leader_id and not core.is_voter
+        returning = core.leader_id == leader_id and not core.stands
         if core.leader_id == NO_LEADER or returning:
             follow(core, leader_id, epoch)
 
@@ -33,7 +33,7 @@ def learn(core: Core, epoch: int, leader_id: int) -> None:
 def unattach(core: Core, epoch: int) -> None:
     """A higher epoch exists, and its leader is not known."""
     core.become(Role.UNATTACHED, HardState(epoch, None, NO_LEADER))
-    if core.is_voter:
+    if core.stands:
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if core.hurry else core.election_wait_ms())
     else:
         search(core)
@@ -52,6 +52,7 @@ def resume(core: Core) -> None:
     """Fetch from the leader, with a fresh timeout."""
     core.fetching = Fetching(core.now_ms)
     core.fetching.target = core.leader_id
+    core.fetching.entry_ms = core.now_ms + core.limits.fetch_timeout_ms
     core.patience_ms = core.now_ms + core.fetch_wait_ms()
 
 
@@ -68,7 +69,7 @@ def next_target(core: Core) -> None:
     fetching = core.fetching
     assert fetching is not None
     known = [key.id for key in core.voters.keys if key.id != core.me.id]
-    known += [replica for replica in core.bootstrap if replica not in known]
+    known += [replica for replica in core.bootstrap if replica not in known and replica != core.me.id]
     others = [replica for replica in known if replica != fetching.target] or known
     if others:
         fetching.target = others[core.random.below(len(others))]
@@ -77,7 +78,7 @@ def next_target(core: Core) -> None:
 def hint(core: Core, wait_ms: int | None = None) -> None:
     """The leader is certainly gone: grant pre-votes, and stand after a wait. Only the first hint counts, since each
     would start the wait anew."""
-    if core.is_voter and core.role is Role.FOLLOWER and not core.hurry:
+    if core.stands and core.role is Role.FOLLOWER and not core.hurry:
         core.hurry = True
         core.hurry_until_ms = core.now_ms + (1 << 40)  # no end: it is cleared when a leader is heard
         core.patience_ms = core.now_ms + (core.hint_wait_ms() if wait_ms is None else wait_ms)

@@ -31,6 +31,7 @@ from actors.raft.limits import Limits
 from actors.raft.log import Log
 from actors.raft.messages import (
     NO_LEADER,
+    ChangeResponse,
     Error,
     FetchRequest,
     FetchResponse,
@@ -39,9 +40,11 @@ from actors.raft.messages import (
     Message,
     ReplicaKey,
     SnapshotId,
+    Voter,
+    VoterRequest,
 )
 from actors.raft.ready import HardState, Outbox
-from actors.raft.voters import Voters
+from actors.raft.voters import VoterHistory, Voters
 
 NEVER_MS = (1 << 63) - 1
 EPOCH_MAX = (1 << 31) - 1
@@ -69,21 +72,29 @@ TRANSITIONS: dict[Role, frozenset[Role]] = {
 
 
 OBSERVERS = frozenset({Role.UNATTACHED, Role.FOLLOWER})
-"""What an observer may be."""
+"""What an observer may be. A leader whose removal is committed is RESIGNED before."""
 
 
 class LeaderChange(NamedTuple):
-    """The control batch that opens an epoch. `first`: the log is empty, so the voters are written too (KIP-853)."""
+    """The control batch that opens an epoch. `record`: the log is empty, so that these voters are written too (KIP-853)."""
 
     leader_id: int
     voters: Sequence[ReplicaKey]
     granting: Sequence[ReplicaKey]
-    first: bool
+    record: Voters | None
 
 
-Control = LeaderChange
+class VotersChange(NamedTuple):
+    """The control batch that says who votes from now on."""
+
+    voters: Voters
+
+
+Control = LeaderChange | VotersChange
 ControlBatch = Callable[[Control, int, int, Now], Batch]
-"""(LeaderChange, base offset, epoch, now) -> the control batch."""
+"""(what it says, base offset, epoch, now) -> the control batch."""
+VotersIn = Callable[[Batch], tuple[int, Voters] | None]
+"""A batch -> the offset of the record in it that names the voters, and these; None: there is none in it."""
 
 
 class Ballot:
@@ -91,8 +102,9 @@ class Ballot:
 
     __slots__ = ("awaited", "granted")
 
-    def __init__(self, me: ReplicaKey) -> None:
-        self.granted: set[ReplicaKey] = {me}
+    def __init__(self, own: Sequence[ReplicaKey]) -> None:
+        """`own`: this replica if it is a voter. One that is being removed asks for votes, and has none itself."""
+        self.granted: set[ReplicaKey] = set(own)
         self.awaited: dict[int, ReplicaKey] = {}
         """Serial -> the voter whose answer is awaited."""
 
@@ -100,9 +112,11 @@ class Ballot:
 class Fetching:
     """The fetches of a follower, or of an observer in search of a leader."""
 
-    __slots__ = ("due_ms", "expires_ms", "fruitful", "heard", "serial", "target")
+    __slots__ = ("due_ms", "entry_ms", "expires_ms", "fruitful", "heard", "serial", "target")
 
     def __init__(self, due_ms: int) -> None:
+        self.entry_ms = 0
+        """When this replica asks its leader next to put its entry among the voters right."""
         self.due_ms = due_ms
         """When the next request may leave; has no meaning while one is in flight."""
         self.serial = 0
@@ -131,7 +145,9 @@ class Download:
 class Progress:
     """What a leader knows of another replica."""
 
-    __slots__ = ("announced_ms", "caught_up_wall_ms", "end_offset", "fetch_ms", "fetch_wall_ms", "leader_end_offset")
+    __slots__ = (
+        "announced_ms", "caught_up_ms", "caught_up_wall_ms", "end_offset", "fetch_ms", "fetch_wall_ms", "leader_end_offset",
+    )  # fmt: skip
 
     def __init__(self, fetch_ms: int) -> None:
         self.end_offset = -1
@@ -142,6 +158,8 @@ class Progress:
         self.fetch_wall_ms = -1
         self.caught_up_wall_ms = -1
         """Last time of day when it was known to have all that the leader had (KIP-836)."""
+        self.caught_up_ms: int | None = None
+        """The same, monotonic."""
         self.leader_end_offset = -1
         """The leader's log end at its last fetch."""
         self.announced_ms = 0
@@ -155,10 +173,28 @@ class ParkedFetch(NamedTuple):
     """The fetch waits until the node has read the disk."""
 
 
+class Change:
+    """A change of the voters that a leader was asked for and has not answered yet."""
+
+    __slots__ = ("deadline_ms", "offset", "probe", "request", "source", "wanted")
+
+    def __init__(self, source: int | None, request: VoterRequest, deadline_ms: int) -> None:
+        self.source = source
+        """Where the answer goes; None: the leader asked itself."""
+        self.request = request
+        self.deadline_ms = deadline_ms
+        self.probe = 0
+        """Serial of the question to the new voter, 0 once it has answered."""
+        self.wanted: Voters | None = None
+        """What the record will say; it is written when the node has appended what it has written itself."""
+        self.offset = -1
+        """Of the record, -1 before it is written."""
+
+
 class Leading:
     """The record of a leader. Invariant: `epoch_start_offset` is the base offset of its LeaderChange."""
 
-    __slots__ = ("committed", "epoch_start_offset", "next_offset", "observers", "parked", "voters")
+    __slots__ = ("change", "committed", "epoch_start_offset", "leaving", "next_offset", "observers", "parked", "voters")
 
     def __init__(self, epoch_start_offset: int, next_offset: int, others: Sequence[ReplicaKey], now_ms: int) -> None:
         self.epoch_start_offset = epoch_start_offset
@@ -167,11 +203,14 @@ class Leading:
         self.committed = False
         """Whether the high watermark has passed its LeaderChange. Until then the leader tells nobody a high
         watermark."""
+        self.leaving = False
+        """Its removal is committed, and it resigns in a moment."""
         self.voters = {key: Progress(now_ms) for key in others}
         self.observers: dict[ReplicaKey, Progress] = {}
         """The observer that has been silent for longest comes first."""
         self.parked: dict[int, ParkedFetch] = {}
         """By the source to which the answer goes."""
+        self.change: Change | None = None
 
     def park(self, source: int, request: FetchRequest | FetchSnapshotRequest, deadline_ms: int, *, cold: bool) -> None:
         """Keep a request. `leading.answer_parked` looks at it before the next Ready."""
@@ -185,24 +224,36 @@ class Core:
     def __init__(
         self,
         me: ReplicaKey,
-        voters: Voters,
+        history: VoterHistory,
         hard: HardState,
         log: Log,
         random: Random,
         limits: Limits,
         control_batch: ControlBatch,
+        voters_in: VotersIn,
+        elects: bool,
+        own: Voter | None,
+        auto_join: bool,
         bootstrap: Sequence[int],
         now: Now,
     ) -> None:
         self.me = me
-        self.voters = voters
-        self.is_voter = me in voters
+        self.history = history
+        self.elects = elects
+        """Whether this replica may be a voter: it is a controller."""
+        self.own = own
+        """What the log should say of this replica if it is a voter; None: whatever it says is right."""
+        self.auto_join = auto_join
+        self.count_voters()
+        self.heard_ms = now.mono_ms
+        """When this process heard last from a leader, or began."""
         self.bootstrap = bootstrap
         """The replicas that an observer without a leader asks, beside the voters. An id below zero stands for a bare
         address."""
         self.random = random
         self.limits = limits
         self.control_batch = control_batch
+        self.voters_in = voters_in
         self.log = log
         self.out = Outbox()
         self.out.hard_changed = True
@@ -251,6 +302,49 @@ class Core:
         leader_id = self.hard.leader_id
         return NO_LEADER if leader_id == self.me.id and self.role is not Role.LEADER else leader_id
 
+    @property
+    def voters(self) -> Voters:
+        """Who votes now."""
+        return self.history.newest
+
+    @property
+    def stands(self) -> bool:
+        """Whether this replica stands for election: a voter does, and so does one whose removal may not be committed. It
+        may be the only one that has the record of its removal, and then nobody else can be elected."""
+        if self.is_voter:
+            return True
+        history = self.history
+        return self.elects and history.newest_offset >= self.high_watermark and self.me in history.before
+
+    @property
+    def claims(self) -> bool:
+        """Whether its fetches say what is durable here. Those of a controller do before it knows that it votes, for who
+        leads may know already."""
+        return self.is_voter or (self.elects and self.history.recorded)
+
+    def count_voters(self) -> None:
+        """Look anew at who votes."""
+        self.is_voter = self.elects and self.me in self.voters
+        self.entry_wrong = False
+        """Whether this replica wants its entry among the voters to be another one (`entry`)."""
+        if self.own is not None and self.history.recorded:
+            entry = self.voters.member(self.me)
+            self.entry_wrong = self.auto_join if entry is None else entry != self.own
+
+    def append(self, batch: Batch) -> None:
+        """Append a batch that may name voters. They count from now on."""
+        self.log.append(batch)
+        found = self.voters_in(batch)
+        if found is not None:
+            self.history.append(*found)
+            self.count_voters()
+
+    def truncate(self, end_offset: int) -> None:
+        """Cut the log, and undo the changes of the voters in what is cut."""
+        self.log.truncate(end_offset)
+        self.history.truncate(end_offset)
+        self.count_voters()
+
     def next_serial(self) -> int:
         self._serial += 1
         return self._serial
@@ -287,7 +381,7 @@ class Core:
     def become(self, role: Role, hard: HardState | None = None) -> None:
         """Enter a role, drop the records of the old role, and note a changed hard state."""
         assert role in TRANSITIONS[self.role], (self.role, role)
-        assert self.is_voter or role in OBSERVERS, role
+        assert self.stands or role in OBSERVERS or self.role is Role.LEADER, role
         if hard is not None and hard != self.hard:
             assert hard.epoch > self.hard.epoch or self._same_epoch(hard), (self.hard, hard)
             assert hard.epoch <= EPOCH_MAX, hard
@@ -298,6 +392,7 @@ class Core:
         self.role = role
         if self.leading is not None:
             self._refuse_parked(self.leading)
+            self._refuse_change(self.leading)
             self.out.lost = True
             self.out.gained = None
         self.ballot = self.fetching = self.download = self.leading = None
@@ -310,6 +405,12 @@ class Core:
                 self.say(source, FetchSnapshotResponse(request.serial, error, NO_LEADER, self.epoch, request.snapshot))
             else:
                 self.say(source, FetchResponse(request.serial, error, NO_LEADER, self.epoch))
+
+    def _refuse_change(self, leading: Leading) -> None:
+        change = leading.change
+        if change is not None and change.source is not None:
+            error = Error.NOT_LEADER_OR_FOLLOWER
+            self.say(change.source, ChangeResponse(change.request.serial, error, NO_LEADER, self.epoch))
 
     def _same_epoch(self, hard: HardState) -> bool:
         old = self.hard

@@ -3,6 +3,7 @@
 The names are those of Kafka's RaftEventSimulationTest where that has the same: SingleLeader, MonotonicEpoch,
 MonotonicHighWatermark,
 CommittedNeverChanges (ConsistentCommittedData), LeaderIsComplete, MajorityReachedHighWatermark, SnapshotAtLogStart.
+Where voters change, `raft_change_checkers.py` has more.
 """
 
 from bisect import bisect_left
@@ -10,17 +11,11 @@ from typing import TYPE_CHECKING
 
 from actors.ports import Batch
 from actors.raft import Role, SnapshotId
+from tests.simulator.raft_change_checkers import ChangeCheckers
+from tests.simulator.raft_violation import Violation
 
 if TYPE_CHECKING:
     from tests.simulator.raft_world import Replica, World
-
-
-class Violation(AssertionError):
-    """A property does not hold: the checker's name and what it saw."""
-
-    def __init__(self, checker: str, what: str) -> None:
-        super().__init__(f"{checker}: {what}")
-        self.checker = checker
 
 
 class Seen:
@@ -50,6 +45,7 @@ class Checkers:
         self.places: dict[int, int] = {}
         """Base offset -> index in `committed`."""
         self.seen: dict[int, Seen] = {}
+        self.changes = ChangeCheckers(world) if world.changing else None
 
     def started(self, replica: "Replica") -> None:
         raft = replica.raft
@@ -58,6 +54,8 @@ class Checkers:
         if raft.epoch < durable.hard.epoch:
             raise Violation("MonotonicEpoch", f"{replica.key.id} came back in {raft.epoch}, had {durable.hard}")
         self.seen[replica.key.id] = Seen(raft.epoch, raft.high_watermark)
+        if self.changes is not None:
+            self.changes.started(replica)
 
     def crashed(self, replica: "Replica") -> None:
         """A majority of the original voters still holds what is committed."""
@@ -82,6 +80,8 @@ class Checkers:
             seen.leads = False
         if raft.high_watermark != seen.high_watermark:
             self._high_watermark(replica, seen)
+        if self.changes is not None:
+            self.changes.look(replica, self.committed_end)
         start = replica.disk.page.start
         if start != seen.start:
             seen.start = start
@@ -96,7 +96,7 @@ class Checkers:
         first = self.leaders.setdefault(raft.epoch, replica.key.id)
         if first != replica.key.id:
             raise Violation("SingleLeader", f"{first} and {replica.key.id} lead epoch {raft.epoch}")
-        if replica.key not in self.world.voters:
+        if self.changes is None and replica.key not in self.world.voters:
             raise Violation("SingleLeader", f"{replica.key.id} leads and is no voter")
         if not seen.leads:
             seen.leads = True
@@ -146,20 +146,19 @@ class Checkers:
                 self.commit_epochs.append(max([raft.epoch, *self.commit_epochs[-1:]]))
                 self.committed_end = batch.last_offset + 1
                 grown = True
-        if grown:
+        if grown and self.changes is not None:
+            self.changes.committed(replica, self.committed[-1])
+        elif grown:
             self._majority_holds(f"when {replica.key.id} committed {new}")
 
     def _majority_holds(self, when: str) -> None:
-        if not self.committed:
+        if not self.committed or self.changes is not None:
             return
         last = self.committed[-1]
         world = self.world
         holding = 0
         for key in world.voters.keys:
             replica = world.replicas[key.id]
-            if replica.key == key:
-                durable = replica.disk.durable
-                kept = durable.at(last.base_offset)
-                holding += kept == last if kept is not None else durable.start.end_offset > last.last_offset
+            holding += replica.key == key and replica.disk.durable.has(last)
         if holding < world.voters.majority - world.disks_lost:
             raise Violation("MajorityReachedHighWatermark", f"{holding} voters hold {last} durably {when}")

@@ -48,6 +48,11 @@ class Contents:
         place = self.find(offset)
         return self.batches[place] if place < len(self.batches) and self.batches[place].base_offset <= offset else None
 
+    def has(self, batch: Batch) -> bool:
+        """Whether that batch, which is committed, is in the log or in the snapshot before it."""
+        kept = self.at(batch.base_offset)
+        return kept == batch if kept is not None else self.start.end_offset > batch.last_offset
+
     def truncate(self, end_offset: int) -> None:
         del self.batches[self.find(end_offset) :]
 

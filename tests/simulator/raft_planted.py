@@ -19,8 +19,10 @@ from actors.raft import LogDiverged, Role, election, following, leading
 from actors.raft.messages import FetchRequest, VoteResponse
 from actors.raft.ready import Leadership
 from actors.raft.state import Core, Leading
-from tests.simulator.raft_checkers import Violation
+from tests.simulator import raft_quorums
+from tests.simulator.raft_change_planted import CHANGES
 from tests.simulator.raft_seeds import run
+from tests.simulator.raft_violation import Violation
 
 RECORDED = Path(__file__).with_suffix(".json")
 SEEDS_MAX = 2000
@@ -140,14 +142,22 @@ PLANTED: dict[str, Callable[[], Any]] = {
     "hint without pre-vote": _hint_without_pre_vote,
     "high watermark of another log": _high_watermark_of_another_log,
     "stale candidate wins": _stale_candidate_wins,
-}
+} | CHANGES
+
+
+def clean(name: str, seed: int) -> None:
+    """Run the seed, in the kind of world in which the mistake is searched. Raises Violation."""
+    if name in CHANGES:
+        raft_quorums.run(seed)
+    else:
+        run(seed)
 
 
 def caught(name: str, seed: int) -> str | None:
     """The checker that catches the planted mistake with that seed; `assertion` for one of the machine's own."""
     with PLANTED[name]():
         try:
-            run(seed)
+            clean(name, seed)
         except Violation as violation:
             return violation.checker
         except LogDiverged:

@@ -9,12 +9,14 @@ leader and the epoch must stay.
 kill     the leader dies: another one must lead within a second, one epoch later (in 99 of 100 seeds).
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from actors.raft import Role
-from tests.simulator.raft_checkers import Violation
+from tests.simulator.raft_violation import Violation
 from tests.simulator.raft_world import Replica, World
 
+Act = Callable[[World], None]
 CHAOS_MS = 10_000
 PEACE_MS = 20_000
 
@@ -39,8 +41,11 @@ def run(seed: int, trace: bool = False) -> Outcome:
 
 
 def story(world: World) -> Outcome:
-    _chaos(world)
-    _peace(world)
+    chaos(world, (), FAULTS)
+    end_faults(world)
+    settle(world, "after the chaos")
+    world.propose(_leader(world))
+    settle(world, "after a last record")
     _cut_off(world)
     kill_epochs, kill_ms = _kill(world)
     return Outcome(world.seed, world.events, world.checkers.committed_end, kill_epochs, kill_ms)
@@ -49,7 +54,8 @@ def story(world: World) -> Outcome:
 # -- chaos
 
 
-def _chaos(world: World) -> None:
+def chaos(world: World, clients: Sequence[Act], faults: Sequence[Act]) -> None:
+    """Faults and clients. `clients`: others than those that propose records; `faults`: one of them is drawn each time."""
     random = world.random
     world.chaos = True
     world.loss = random.choice((0.0, 0.0, 0.01, 0.05, 0.15))
@@ -58,16 +64,22 @@ def _chaos(world: World) -> None:
     world.slow_sync = random.choice((0.0, 0.1, 0.4))
     for replica in world.replicas.values():
         world.after(random.randint(0, 300), replica.start)
-    for fault, mean_ms in ((_client, 120), (_fault, random.choice((400, 1000, 3000))), (_checkpoint, 1500)):
-        _repeat(world, fault, mean_ms)
+
+    def fault(world: World) -> None:
+        faults[world.random.randrange(len(faults))](world)
+
+    for act, mean_ms in ((_client, 120), (fault, random.choice((400, 1000, 3000))), (_checkpoint, 1500)):
+        _repeat(world, act, mean_ms)
+    for act in clients:
+        _repeat(world, act, 120)
     world.run_until(CHAOS_MS)
     world.chaos = False
 
 
-def _repeat(world: World, act: "type[None] | object", mean_ms: int) -> None:
+def _repeat(world: World, act: Act, mean_ms: int) -> None:
     def again() -> None:
         if world.chaos:
-            act(world)  # type: ignore[operator]
+            act(world)
             world.after(1 + world.random.randint(0, 2 * mean_ms), again)
 
     world.after(world.random.randint(0, 2 * mean_ms), again)
@@ -90,10 +102,6 @@ def _any(world: World) -> Replica:
     if leader is not None and world.random.random() < 0.4:
         return leader
     return world.random.choice(list(world.replicas.values()))
-
-
-def _fault(world: World) -> None:
-    FAULTS[world.random.randrange(len(FAULTS))](world)
 
 
 def _crash(world: World) -> None:
@@ -153,14 +161,15 @@ def _lose_disk(world: World) -> None:
         world.lose_disk(replica)
 
 
-FAULTS = (_crash, _crash, _crash, _crash_all, _freeze, _partition, _partition, _refuse, _resign, _lose_disk)
+COMMON_FAULTS = (_crash, _crash, _crash, _crash_all, _freeze, _partition, _partition, _refuse, _resign)
+FAULTS = (*COMMON_FAULTS, _lose_disk)
 
 
 # -- peace
 
 
-def _peace(world: World) -> None:
-    """All faults end. The quorum must reach one state."""
+def end_faults(world: World) -> None:
+    """All faults end."""
     world.note("peace")
     world.cut.clear()
     world.refusing.clear()
@@ -169,10 +178,6 @@ def _peace(world: World) -> None:
         if replica.frozen is not None:
             world.thaw(replica, replica.incarnation)
         world.restart(replica, replica.incarnation)
-    _settle(world, "after the chaos")
-    leader = _leader(world)
-    world.propose(leader)
-    _settle(world, "after a last record")
 
 
 def _leader(world: World) -> Replica:
@@ -197,7 +202,8 @@ def _settled(world: World) -> bool:
     )
 
 
-def _settle(world: World, when: str) -> None:
+def settle(world: World, when: str) -> None:
+    """The quorum must reach one state. Raises Violation."""
     if not world.run_until(world.now.mono_ms + PEACE_MS, lambda: _settled(world)):
         states = [
             (r.key.id, r.raft.role.value, r.raft.epoch, r.raft.leader_id, r.raft.high_watermark, r.raft.log_end_offset)
@@ -236,7 +242,7 @@ def _cut_off(world: World) -> None:
     world.run_until(world.now.mono_ms + 3000)
     if leader.raft is None or leader.raft.role is not Role.LEADER or leader.raft.epoch != epoch:
         raise Violation("StableLeadership", f"{lost} was cut off and {leader.key.id} no longer leads {epoch}")
-    _settle(world, "after a voter was cut off")
+    settle(world, "after a voter was cut off")
 
 
 def _kill(world: World) -> tuple[int, int]:
@@ -254,6 +260,6 @@ def _kill(world: World) -> tuple[int, int]:
     assert successor.raft is not None
     took_ms = world.now.mono_ms - began_ms
     world.propose(successor)
-    _settle(world, "after the leader was killed")
+    settle(world, "after the leader was killed")
     assert successor.raft is not None
     return successor.raft.epoch - epoch, took_ms

@@ -18,7 +18,6 @@ from random import Random
 from actors.ports import Batch, Now
 from actors.raft import (
     Failed,
-    LeaderChange,
     Leadership,
     Limits,
     Raft,
@@ -26,9 +25,12 @@ from actors.raft import (
     ReplicaKey,
     Role,
     SnapshotId,
+    VoterHistory,
     Voters,
+    VotersChange,
 )
-from actors.raft.messages import REQUESTS, Message
+from actors.raft.messages import REQUESTS, Message, ProbeRequest, ProbeResponse
+from actors.raft.state import Control
 from tests.simulator.raft_checkers import Checkers
 from tests.simulator.raft_disk import Disk
 
@@ -50,9 +52,30 @@ class Chance:
         return self._random.randbytes(16)
 
 
-def control_batch(change: LeaderChange, offset: int, epoch: int, now: Now) -> Batch:
-    """A batch with one record that names the leader."""
-    return Batch(offset, offset, epoch, b"leader %d of %d" % (change.leader_id, epoch))
+CLIENT = 0
+"""Who asks for changes of the voters: the answers go there."""
+VOTERS = b" voters "
+
+
+def control_batch(change: Control, offset: int, epoch: int, now: Now) -> Batch:
+    """A batch with one record that names the leader, or the voters, or both."""
+    if isinstance(change, VotersChange):
+        return Batch(offset, offset, epoch, b"change" + _voters_text(change.voters))
+    named = b"leader %d of %d" % (change.leader_id, epoch)
+    return Batch(offset, offset, epoch, named + (b"" if change.record is None else _voters_text(change.record)))
+
+
+def _voters_text(voters: Voters) -> bytes:
+    return VOTERS + b",".join(b"%d=%s" % (key.id, key.directory_id.hex().encode()) for key in voters.keys)
+
+
+def voters_in(batch: Batch) -> tuple[int, Voters] | None:
+    """The voters that a batch names, with the offset of the record."""
+    _, found, text = bytes(batch.data).partition(VOTERS)
+    if not found:
+        return None
+    pairs = (one.decode().split("=") for one in text.split(b","))
+    return batch.base_offset, Voters(ReplicaKey(int(id), bytes.fromhex(directory)) for id, directory in pairs)
 
 
 class Replica:
@@ -64,6 +87,9 @@ class Replica:
         self.disk = Disk()
         self.raft: Raft | None = None
         self.incarnation = 0
+        self.blank = False
+        """Whether its disk was lost: then it was formatted without voters."""
+        self.stopped_ms = -1
         self.frozen: list[tuple[Callable[..., None], tuple[object, ...]]] | None = None
         self.gained: Leadership | None = None
         self.wakeup_ms = -1
@@ -74,13 +100,24 @@ class Replica:
         self.parts = 0
         """Bytes of the snapshot in transfer."""
 
+    def history(self) -> VoterHistory:
+        """Who votes according to its disk: the newest snapshot, and the log behind it."""
+        world, page = self.world, self.disk.page
+        if not world.changing:
+            return VoterHistory(world.voters)
+        newest = max(page.snapshots, default=page.start)
+        formatted = newest.end_offset > 0 or not self.blank
+        entries = [(newest.end_offset - 1, world.snapshot_voters[newest])] if formatted else []
+        found = (voters_in(batch) for batch in page.batches if batch.base_offset >= newest.end_offset)
+        return VoterHistory(Voters(), entries + [one for one in found if one is not None])
+
     def start(self) -> None:
         world = self.world
         self.incarnation += 1
         page = self.disk.page
         self.raft = Raft(
             self.key,
-            world.voters,
+            self.history(),
             page.hard,
             page.table(),
             self.disk,
@@ -89,6 +126,8 @@ class Replica:
             control_batch,
             world.now,
             latest=max(page.snapshots, default=page.start),
+            voters_in=voters_in,
+            bootstrap=tuple(world.replicas) if world.changing else (),
         )
         self.gained = None
         world.checkers.started(self)
@@ -96,6 +135,7 @@ class Replica:
 
     def stop(self) -> None:
         self.raft = None
+        self.stopped_ms = self.world.now.mono_ms
         self.incarnation += 1
         self.frozen = None
 
@@ -103,6 +143,8 @@ class Replica:
         """Perform what the machine returns, in its order, until it returns nothing more."""
         raft, world, disk = self.raft, self.world, self.disk
         assert raft is not None
+        if raft.change_due:
+            raft.write_change()
         ready = raft.ready()
         if ready.lost:
             self.gained = None
@@ -130,7 +172,7 @@ class Replica:
         world.checkers.look(self)
         for part in ready.snapshot_parts:
             if part.last:
-                raft.snapshot_received(part.snapshot, True, world.now)
+                raft.snapshot_received(part.snapshot, True, world.now, world.snapshot_voters.get(part.snapshot))
                 self.perform()
                 return
         if world.chaos and self.doomed(ready):
@@ -191,7 +233,9 @@ class Replica:
             self.raft.synced(token)
 
     def receive(self, source: int, message: Message) -> None:
-        if self.raft is not None:
+        if isinstance(message, ProbeRequest):
+            self.world.send(self.key.id, source, ProbeResponse(message.serial, (0, 1)))
+        elif self.raft is not None:
             self.raft.step(source, message, self.world.now)
 
     def link_lost(self, peer: int, refused: bool) -> None:
@@ -202,7 +246,15 @@ class Replica:
 class World:
     """Replicas, network, faults and clients of one seed."""
 
-    def __init__(self, seed: int, trace: bool = False, voters: int | None = None, observers: int | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        trace: bool = False,
+        voters: int | None = None,
+        observers: int | None = None,
+        changing: bool = False,
+    ) -> None:
+        """`changing`: the log names the voters (kraft.version 1), and they can be changed."""
         self.seed = seed
         self.random = Random(seed)
         self.chance = Chance(self.random)
@@ -216,6 +268,11 @@ class World:
         self.limits = Limits(fetch_bytes_max=self.random.choice(FETCH_BYTES_MAX), snapshot_bytes_max=SNAPSHOT_BYTES_MAX)
         keys = [ReplicaKey(1 + i, self.random.randbytes(16)) for i in range(voter_count + observer_count)]
         self.voters = Voters(keys[:voter_count])
+        """Who votes, in a world in which that never changes."""
+        self.changing = changing
+        self.snapshot_voters = {SnapshotId(0, 0): self.voters} if changing else {}
+        self.answers: list[Message] = []
+        """To changes of the voters, the newest last."""
         self.replicas = {key.id: Replica(self, key) for key in keys}
         self.cut: set[tuple[int, int]] = set()
         self.refusing: set[tuple[int, int]] = set()
@@ -270,6 +327,9 @@ class World:
     def send(self, source: int, target: int, message: Message) -> None:
         if self.history is not None:
             self.note(f"{source} -> {target} {message}")
+        if target == CLIENT:
+            self.answers.append(message)
+            return
         asked = isinstance(message, REQUESTS)
         if asked and ((source, target) in self.refusing or self.replicas[target].raft is None):
             self.after(
@@ -327,6 +387,7 @@ class World:
         self.disks_lost += 1
         replica.stop()
         replica.disk.wipe()
+        replica.blank = True
         replica.key = ReplicaKey(replica.key.id, self.random.randbytes(16))
         self.checkers.crashed(replica)
         self.after(self.random.randint(1, 500), self.restart, replica, replica.incarnation)
@@ -384,6 +445,10 @@ class World:
         latest = SnapshotId(end_offset, below.epoch)
         start = newest if newest.end_offset and self.random.random() < 0.5 else latest
         self.note(f"snapshot {replica.key.id} {latest} start {start}")
+        if self.changing:
+            voters = raft.voters_at(end_offset)
+            assert voters is not None
+            self.snapshot_voters[latest] = voters
         disk.cut(latest, start)
         raft.snapshot_taken(latest, start)
         self.checkers.look(replica)

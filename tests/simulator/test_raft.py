@@ -6,10 +6,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from tests.simulator import raft_planted
+from tests.simulator import raft_planted, raft_quorums
 from tests.simulator.raft_seeds import Outcome, run
 
 SEEDS = int(os.environ.get("RAYFT_RAFT_SEEDS", "2000"))
+CHANGING_SEEDS = int(os.environ.get("RAYFT_RAFT_CHANGING_SEEDS", "200"))
 FIRST_SEED = int(os.environ.get("RAYFT_RAFT_FIRST_SEED", "0"))
 FOLLOWED_MS_MAX = 1000
 BUNCH = 50
@@ -45,13 +46,38 @@ def test_seeds(begun: list[Future[list[Outcome | str]]]) -> None:
     assert len(slow) <= 0.01 * len(kills), slow[:5]
 
 
+def _changing_bunch(first: int) -> list[raft_quorums.Outcome | str]:
+    found: list[raft_quorums.Outcome | str] = []
+    for seed in range(first, min(first + BUNCH, FIRST_SEED + CHANGING_SEEDS)):
+        try:
+            found.append(raft_quorums.run(seed))
+        except Exception as error:
+            found.append(f"seed {seed}: {type(error).__name__} {error}")
+    return found
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.early(_changing_bunch, range(FIRST_SEED, FIRST_SEED + CHANGING_SEEDS, BUNCH))
+def test_quorums_that_change(begun: list[Future[list[raft_quorums.Outcome | str]]]) -> None:
+    """Voters are added and removed and lose their disks, and no checker objects (KIP-853). Each quorum grows to all its
+    controllers and shrinks to one."""
+    results = [one for bunch in begun for one in bunch.result()]
+    failures = [one for one in results if isinstance(one, str)]
+    assert not failures, failures[:5]
+    outcomes = [one for one in results if isinstance(one, raft_quorums.Outcome)]
+    assert len(outcomes) == CHANGING_SEEDS
+    assert all({1, 2, 3, 4, 5} <= set(one.sizes) for one in outcomes)
+    assert sum(one.changes for one in outcomes) > 10 * CHANGING_SEEDS
+
+
 @pytest.mark.parametrize("name", raft_planted.PLANTED)
 def test_planted_mistake_is_caught(name: str) -> None:
     """The recorded seed and checker catch it, and nothing is caught without the mistake."""
     recorded = raft_planted.recorded()[name]
     assert raft_planted.caught(name, recorded["seed"]) == recorded["checker"]
-    run(recorded["seed"])
+    raft_planted.clean(name, recorded["seed"])
 
 
 def test_a_seed_replays_exactly() -> None:
     assert run(11) == run(11)
+    assert raft_quorums.run(11) == raft_quorums.run(11)

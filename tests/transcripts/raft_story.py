@@ -2,6 +2,7 @@
 
     voters 1 2 3 [observers 4]   make the replicas and start them
     quorum 1 2 3 [observers 4]   the same, and run the first election without showing it
+    changing 1 2 [observers 3]   as quorum, and the log names the voters (kraft.version 1): they can be changed
     run MS                       let time pass; messages take no time, syncs end at once
     append N TEXT                append a client's record at the leader
     resign N                     the leader resigns
@@ -17,19 +18,41 @@
                                  leads or asks (default: 77, no voter; DISK own: with the disk of that id); shows the answer
     answer A EPOCH ID            a replica answers A that ID (-1: unknown) leads EPOCH
     epoch N EPOCH                N, which is not running, has EPOCH in its quorum-state, without a vote
-    status                       one line for every replica
+    add A N [now | lost]         A is asked to add N, as it is now, to the voters (now: do not wait for the commit; lost:
+                                 once N has said what it supports, nothing gets from A to anybody)
+    remove A N                   A is asked to remove the voter N; N' is the one that N was after its disk was replaced
+    update A N PORT              A is asked, by N, to note that N has another port
+    status                       one line for every replica; with the voters that it counts, where they can be changed
+
+In a list of voters 3' is replica 3 with its second disk, and 3:7 replica 3 at port 7.
 
 A fetch is shown if it asks for something new, an answer if it brings something. A random wait is 100 ms times the id.
 """
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from actors.ports import Batch, Now
-from actors.raft import EpochTable, Failed, HardState, LeaderChange, Limits, Raft, ReplicaKey, Role, SnapshotId, Voters
+from actors.raft import (
+    Control,
+    EpochTable,
+    Failed,
+    HardState,
+    LeaderChange,
+    Limits,
+    Raft,
+    ReplicaKey,
+    Role,
+    SnapshotId,
+    Voter,
+    VoterHistory,
+    Voters,
+)
 from actors.raft.messages import (
     REQUESTS,
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -38,6 +61,10 @@ from actors.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    ProbeRequest,
+    ProbeResponse,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -61,8 +88,38 @@ class Chance:
         return bytes(16)
 
 
-def control_batch(change: LeaderChange, offset: int, epoch: int, now: Now) -> Batch:
-    return Batch(offset, offset, epoch, b"leader-%d" % change.leader_id)
+VOTERS = "voters-"
+
+
+def control_batch(change: Control, offset: int, epoch: int, now: Now) -> Batch:
+    if isinstance(change, LeaderChange):
+        text = f"leader-{change.leader_id}"
+        if change.record is not None:
+            text += f"+{VOTERS}{_named(change.record)}"
+    else:
+        text = VOTERS + _named(change.voters)
+    return Batch(offset, offset, epoch, text.encode())
+
+
+def voters_in(batch: Batch) -> tuple[int, Voters] | None:
+    _, found, text = bytes(batch.data).decode().partition(VOTERS)
+    return (batch.base_offset, Voters(_voter(one) for one in text.split(","))) if found else None
+
+
+def _named(voters: Voters) -> str:
+    return ",".join(_name(one) for one in voters.members)
+
+
+def _name(voter: Voter) -> str:
+    port = "".join(f":{number}" for _, _, number in voter.endpoints)
+    return f"{voter.key.id}{chr(39) if voter.key.directory_id[:3] == b'new' else ''}{port}"
+
+
+def _voter(name: str) -> Voter:
+    name, _, port = name.partition(":")
+    id = int(name.strip("'"))
+    directory = b"new-%012d" % id if name.endswith("'") else b"%016d" % id
+    return Voter(ReplicaKey(id, directory), (("", "", int(port)),) if port else ())
 
 
 class Actor:
@@ -86,7 +143,10 @@ class Story:
         self.now_ms = 0
         self.actors: dict[int, Actor] = {}
         self.voters = Voters()
+        self.snapshots: dict[SnapshotId, Voters] = {}
+        """The voters that each snapshot names, where they can be changed."""
         self.cuts: set[tuple[int, int]] = set()
+        self.cut_when_probed: set[tuple[int, int]] = set()
         self.refusals: set[tuple[int, int]] = set()
         self.mail: deque[tuple[int, int, Any]] = deque()
         self.lines: list[str] = []
@@ -119,6 +179,28 @@ class Story:
         for key in keys:
             self.actors[key.id] = Actor(key)
             self._start(self.actors[key.id])
+
+    def do_changing(self, *words: str) -> None:
+        ids = words[: words.index("observers")] if "observers" in words else words
+        self.snapshots[SnapshotId(0, 0)] = Voters(_voter(id) for id in ids)
+        self.do_quorum(*words)
+
+    def do_add(self, id: str, voter: str, when: str = "") -> None:
+        key = self.actors[int(voter)].key
+        self.cut_when_probed = {(int(id), other) for other in self.actors} if when == "lost" else set()
+        self._ask(int(id), AddVoterRequest(0, Voter(key), when != "now"))
+
+    def do_remove(self, id: str, voter: str) -> None:
+        self._ask(int(id), RemoveVoterRequest(0, _voter(voter).key))
+
+    def do_update(self, id: str, voter: str, port: str) -> None:
+        actor = self.actors[int(id)]
+        assert actor.raft is not None
+        self._ask(int(id), UpdateVoterRequest(0, actor.raft.epoch, _voter(f"{voter}:{port}")))
+
+    def _ask(self, id: int, request: Any) -> None:
+        self.mail.append((OUTSIDE, id, request))
+        self._settle()
 
     def do_quorum(self, *words: str) -> None:
         self.do_voters(*words)
@@ -223,6 +305,9 @@ class Story:
         below = actor.disk.page.at(end_offset - 1)
         assert below is not None
         snapshot = SnapshotId(end_offset, below.epoch)
+        voters = actor.raft.voters_at(end_offset)
+        if voters is not None:
+            self.snapshots[snapshot] = voters
         actor.disk.cut(snapshot, snapshot)
         actor.raft.snapshot_taken(snapshot, snapshot)
         self._perform(actor)
@@ -262,6 +347,7 @@ class Story:
                 f"{actor.key.id}: {raft.role.value} epoch {raft.epoch} leader {raft.leader_id} log {raft.log_start_offset}"
                 f"..{raft.log_end_offset} (epochs {epochs}) durable {raft.durable_offset} high watermark "
                 f"{raft.high_watermark}{' exhausted' if raft.exhausted else ''}"
+                f"{f' voters {_named(raft.voters)}' if self.snapshots else ''}"
             )
 
     # -- processes
@@ -270,7 +356,7 @@ class Story:
         page = actor.disk.page
         actor.raft = Raft(
             actor.key,
-            self.voters,
+            self._history(actor),
             page.hard,
             page.table(),
             actor.disk,
@@ -279,9 +365,21 @@ class Story:
             control_batch,
             self.now,
             latest=max(page.snapshots, default=page.start),
+            voters_in=voters_in,
+            bootstrap=tuple(self.actors) if self.snapshots else (),
         )
         actor.shown = ""
         self._perform(actor)
+
+    def _history(self, actor: Actor) -> VoterHistory:
+        page = actor.disk.page
+        newest = max(page.snapshots, default=page.start)
+        if not self.snapshots:
+            return VoterHistory(self.voters)
+        formatted = newest.end_offset > 0 or actor.key.directory_id[:3] != b"new"
+        entries = [(newest.end_offset - 1, self.snapshots[newest])] if formatted else []
+        found = (voters_in(batch) for batch in page.batches if batch.base_offset >= newest.end_offset)
+        return VoterHistory(Voters(), entries + [one for one in found if one is not None])
 
     def _stop(self, actor: Actor) -> None:
         actor.raft, actor.held, actor.inbox = None, [], []
@@ -294,6 +392,9 @@ class Story:
 
     def _perform(self, actor: Actor) -> None:
         while actor.raft is not None:
+            if actor.raft.change_due:
+                actor.raft.write_change()
+                self._say(actor, f"writes voters {_named(actor.raft.voters)} at {actor.raft.voters_offset}")
             ready = actor.raft.ready()
             self._show_state(actor)
             busy = bool(ready.send or ready.sync or ready.snapshot_parts or ready.lost or ready.gained)
@@ -317,7 +418,7 @@ class Story:
                 self._say(actor, f"may serve as leader from offset {ready.gained.next_offset}")
             for part in ready.snapshot_parts:
                 if part.last:
-                    actor.raft.snapshot_received(part.snapshot, True, self.now)
+                    actor.raft.snapshot_received(part.snapshot, True, self.now, self.snapshots.get(part.snapshot))
             if not busy:
                 return
 
@@ -342,6 +443,10 @@ class Story:
                 continue
             if self._refuses(source, target, message):
                 self._refuse(source, target, message)
+            elif isinstance(message, ProbeRequest):
+                self.mail.append((target, source, ProbeResponse(message.serial, (0, 1))))
+                self.cuts |= self.cut_when_probed
+                self.cut_when_probed = set()
             elif actor.frozen:
                 actor.inbox.append((source, message))
             else:
@@ -406,7 +511,15 @@ class Story:
 
 def _answered(response: Any) -> str:
     granted = " granted" if getattr(response, "granted", False) else ""
-    return f"{response.error.name}{granted} epoch {response.epoch} leader {response.leader_id}"
+    reason = getattr(response, "reason", None)
+    why = f": {_without_directories(reason)}" if reason else ""
+    return f"{response.error.name}{granted} epoch {response.epoch} leader {response.leader_id}{why}"
+
+
+def _without_directories(reason: str) -> str:
+    return re.sub(
+        r"ReplicaKey\(id=(\d+), directoryId=(?:MDAw|(\w))[^)]*\)", lambda m: m[1] + ("'" if m[2] else ""), reason
+    )
 
 
 def _snapshot(snapshot: SnapshotId) -> str:
@@ -423,6 +536,10 @@ def _voted(story: Story, source: int, target: int, response: VoteResponse) -> st
     return f"{'granted' if response.granted else 'refused'}{error} epoch {response.epoch} leader {response.leader_id}"
 
 
+def _probed(story: Story, source: int, target: int, response: ProbeResponse) -> str:
+    return f"kraft.version {response.kraft_versions}"
+
+
 TEXTS: dict[type, Callable[[Story, int, int, Any], str | None]] = {
     VoteRequest: _vote,
     VoteResponse: _voted,
@@ -430,6 +547,8 @@ TEXTS: dict[type, Callable[[Story, int, int, Any], str | None]] = {
     EndQuorumEpochRequest: lambda story, source, target, request: (
         f"end epoch {request.epoch}, preferred {[key.id for key in request.preferred]}"
     ),
+    ProbeRequest: lambda story, source, target, request: "which kraft.version?",
+    ProbeResponse: _probed,
     FetchRequest: Story._fetch,
     FetchResponse: Story._fetched,
     FetchSnapshotRequest: lambda story, source, target, request: (

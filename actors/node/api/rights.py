@@ -29,6 +29,7 @@ READ, WRITE = Operation.READ, Operation.WRITE
 TOPIC, GROUP, TRANSACTIONAL_ID = Resource.TOPIC, Resource.GROUP, Resource.TRANSACTIONAL_ID
 
 ON_CONTROLLERS: dict[str, Right] = {
+    "AddRaftVoter": ALTER,
     "AllocateProducerIds": NODES_ONLY,
     "AlterClientQuotas": _whole(Operation.ALTER_CONFIGS),
     "AlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
@@ -58,11 +59,13 @@ ON_CONTROLLERS: dict[str, Right] = {
     "FetchSnapshot": NODES_ONLY,
     "IncrementalAlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
     "ListPartitionReassignments": DESCRIBE,
+    "RemoveRaftVoter": ALTER,
     "RenewDelegationToken": OPEN,
     "SaslAuthenticate": OPEN,
     "SaslHandshake": OPEN,
     "UnregisterBroker": ALTER,
     "UpdateFeatures": ALTER,
+    "UpdateRaftVoter": NODES_ONLY,
     "Vote": NODES_ONLY,
 }
 """API -> its right on a controller, in an Envelope or on the controllers' own listener."""
@@ -70,6 +73,7 @@ ON_CONTROLLERS: dict[str, Right] = {
 ON_BROKERS: dict[str, Right] = {
     "AddOffsetsToTxn": _each(TRANSACTIONAL_ID, WRITE),
     "AddPartitionsToTxn": _each(TRANSACTIONAL_ID, WRITE),
+    "AddRaftVoter": PASSED_ON,
     "AlterClientQuotas": PASSED_ON,
     "AlterConfigs": PASSED_ON,
     "AlterPartitionReassignments": PASSED_ON,
@@ -124,6 +128,7 @@ ON_BROKERS: dict[str, Right] = {
     "OffsetForLeaderEpoch": _each(TOPIC, Operation.DESCRIBE),
     "Produce": _each(TOPIC, WRITE),
     "PushTelemetry": OPEN,
+    "RemoveRaftVoter": PASSED_ON,
     "RenewDelegationToken": PASSED_ON,
     "SaslAuthenticate": OPEN,
     "SaslHandshake": OPEN,

@@ -45,6 +45,7 @@ def _of_fetch(request: Any) -> Iterator[int]:
 
 
 SPEAKERS: dict[str, Callable[[Any], Iterator[int]]] = {
+    "AddRaftVoter": _of("voter_id"),
     "AllocateProducerIds": _of("broker_id"),
     "AlterIsr": _of("broker_id"),
     "BeginQuorumEpoch": _of_partitions("leader_id"),
@@ -55,8 +56,10 @@ SPEAKERS: dict[str, Callable[[Any], Iterator[int]]] = {
     "Fetch": _of_fetch,
     "FetchSnapshot": _of("replica_id"),
     "LeaderAndIsr": _of("controller_id"),
+    "RemoveRaftVoter": _of("voter_id"),
     "StopReplica": _of("controller_id"),
     "UpdateMetadata": _of("controller_id"),
+    "UpdateRaftVoter": _of("voter_id"),
     "Vote": _of_partitions("replica_id"),
 }
 """API -> the nodes for which a request speaks. A number below zero is nobody's."""

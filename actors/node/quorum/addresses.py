@@ -7,7 +7,7 @@ for the leader under ids below -1, as long as none is known.
 
 from collections.abc import Iterable, Sequence
 
-from actors.metadata.batches import Voter
+from actors.raft import Voter
 
 Address = tuple[str, int]
 FIRST_BOOTSTRAP_ID = -2
@@ -26,6 +26,8 @@ class Addresses:
         self._recorded: dict[int, Address] = {}
         self._learned: dict[int, Address] = {}
         self._bootstrap: dict[int, Address] = {}
+        self._stranger: tuple[int, Address] | None = None
+        """The newest leader that an answer named and that does not vote as far as this node knows."""
         for id, host, port in connect:
             if id is not None:
                 self._given[id] = (host, port)
@@ -43,15 +45,24 @@ class Addresses:
         return frozenset(self._given)
 
     def record(self, voters: Iterable[Voter]) -> None:
-        """What a Voters record says."""
-        for voter in voters:
-            for _, host, port in voter.endpoints[:1]:
-                self._recorded[voter.id] = (host, port)
+        """What the newest Voters record says."""
+        self._recorded = {one.key.id: endpoint[1:] for one in voters for endpoint in one.endpoints[:1]}
+
+    def moved(self, voter: Voter) -> None:
+        """A Voters record says that a voter is elsewhere than the one before it did: what files or older answers said no
+        longer counts."""
+        for _, host, port in voter.endpoints[:1]:
+            self.learn(voter.key.id, host, port)
 
     def learn(self, id: int, host: str, port: int) -> None:
         """What the quorum said: a leader's address in an answer or an announcement."""
         if id != self.me and port > 0:
             self._learned[id] = (host, port)
+
+    def learn_stranger(self, id: int, host: str, port: int) -> None:
+        """An answer says where somebody is who is no voter here. Raft decides whether that one may lead by now."""
+        if id != self.me and port > 0:
+            self._stranger = id, (host, port)
 
     def find(self, id: int) -> Address | None:
         """The address of a replica, None when nobody has told it."""
@@ -61,7 +72,7 @@ class Addresses:
             address = table.get(id)
             if address is not None and address[1] > 0:
                 return address
-        return None
+        return self._stranger[1] if self._stranger is not None and self._stranger[0] == id else None
 
     @property
     def own(self) -> Address | None:

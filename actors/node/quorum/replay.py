@@ -7,9 +7,7 @@ lost leadership comes first, a gained one last and only when everything below it
 from collections.abc import Sequence
 from typing import Protocol
 
-from actors.metadata import batches
 from actors.node.quorum.store import Store
-from actors.node.quorum.voters import VoterSet
 from actors.node.runtime.runtime import Runtime
 from actors.ports import Batch, Buffer
 from actors.raft import Leadership, SnapshotId
@@ -17,7 +15,6 @@ from actors.raft import Leadership, SnapshotId
 REPLAY_BYTES = 4 << 20
 """Bytes of committed batches that one turn replays at most."""
 READ_BYTES = 1 << 20
-CONTROL_BYTE, CONTROL_BIT = 22, 0x20
 
 
 class NodeRole(Protocol):
@@ -38,10 +35,9 @@ class NodeRole(Protocol):
 class Replay:
     """How far the roles of this node have come in the metadata log."""
 
-    def __init__(self, runtime: Runtime, store: Store, voters: VoterSet) -> None:
+    def __init__(self, runtime: Runtime, store: Store) -> None:
         self._runtime = runtime
         self._store = store
-        self._voters = voters
         self.roles: Sequence[NodeRole] = ()
         """Set before anything is replayed."""
         self.applied = 0
@@ -50,13 +46,12 @@ class Replay:
         """There is more to replay in the next turn."""
         self.pending: Leadership | None = None
         """A leadership that begins when what is below it has been replayed."""
+        self.leads = False
+        """Whether the roles know that this node leads."""
 
     def load(self, snapshot: SnapshotId) -> None:
         """Begin again at a snapshot that is on the disk."""
         data = self._store.checkpoints.load(snapshot)
-        voters = self._store.voters_of(data)
-        if voters:
-            self._voters.adopt(voters)
         for role in self.roles:
             role.load(data, snapshot)
         self.applied = snapshot.end_offset
@@ -64,6 +59,7 @@ class Replay:
     def lost(self, epoch: int) -> None:
         """This node leads no more."""
         self.pending = None
+        self.leads = False
         self._runtime.log.info(f"no longer leader of the quorum, epoch {epoch}")
         for role in self.roles:
             role.lost()
@@ -95,10 +91,6 @@ class Replay:
             self.applied,
             batch.last_offset,
         )
-        if batch.data[CONTROL_BYTE] & CONTROL_BIT:
-            for _, control in batches.controls(batch.data):
-                if isinstance(control, batches.Voters):
-                    self._voters.adopt(control.voters)
         for role in self.roles:
             role.replay(batch)
         self.applied = batch.last_offset + 1
@@ -108,3 +100,4 @@ class Replay:
         self._runtime.log.info(f"leader of the quorum, epoch {leadership.epoch}, offset {leadership.next_offset}")
         for role in self.roles:
             role.gained(leadership.epoch, leadership.next_offset)
+        self.leads = True

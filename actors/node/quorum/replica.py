@@ -24,10 +24,11 @@ from actors.node.quorum.syncs import FULL_RETRY_MS, Syncs
 from actors.node.quorum.told_leader import ToldLeader
 from actors.node.quorum.transport import Transport
 from actors.node.quorum.upkeep import Upkeep
+from actors.node.quorum.voters import record, voters_in
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch, Buffer, DiskFailed, DiskFull, Now
-from actors.raft import EPOCH_MAX, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voters
+from actors.raft import EPOCH_MAX, Control, LeaderChange, Limits, Raft, Ready, ReplicaKey, Voter, VoterHistory, Voters
 
 
 class Quorum:
@@ -65,7 +66,8 @@ class Quorum:
         self.told_leader = ToldLeader(self.identity.addresses) if config.is_pushed else None
         """Who is active, on a broker that does not pull; None: raft knows."""
         self._limits = _limits(config.value)
-        self._replay = Replay(runtime, self.store, self.identity.voters)
+        self._auto_join = self._controls and config.value("controller.quorum.auto.join.enable")
+        self._replay = Replay(runtime, self.store)
         self._unwritten: Ready | None = None
         """There is no room for what came; nothing goes on before it is written. Never on a controller."""
         self._again_ms = 0
@@ -96,18 +98,19 @@ class Quorum:
         for sentence in found.notices:
             runtime.log.warning(sentence)
         me = self.identity.me
-        self.identity.voters.adopt(found.voters)
-        voters = self.identity.voters.voters
+        voters = found.voters.newest
+        self.identity.voters.adopt(voters)
         if me in voters and max(found.hard.epoch, found.table.last_epoch) >= EPOCH_MAX:
             raise files.DamagedFile(self._last_epoch())
-        self._check_connect(voters)
+        if found.table.end_offset == 0:
+            self._check_connect(voters)
         pulls = self.told_leader is None
         if found.latest.end_offset > 0 and pulls:
             self._replay.load(found.latest)
         self._replay.applied = found.latest.end_offset
         self.raft = raft = Raft(
             me,
-            voters if pulls and (self._controls or found.voters) else Voters(),
+            found.voters if pulls else VoterHistory(Voters()),
             found.hard,
             found.table,
             self.store,
@@ -117,6 +120,10 @@ class Quorum:
             now,
             latest=found.latest,
             bootstrap=self.identity.addresses.bootstrap if pulls else (),
+            voters_in=voters_in,
+            elects=self._controls,
+            own=self._own_voter(),
+            auto_join=self._auto_join,
         )
         self.transport = Transport(runtime, self._channels, self.identity, self._limits.request_timeout_ms, raft)
         self._snapshots = StoredSnapshots(runtime, self.store, raft)
@@ -125,11 +132,21 @@ class Quorum:
         self._say_where(found)
         self.advance()
 
+    def _own_voter(self) -> Voter | None:
+        """This node as the log should have it, if it votes; None where nobody can know its port."""
+        address = self.identity.addresses.own
+        if address is None or address[1] <= 0:
+            return None
+        others = self._runtime.config.controller_endpoints[1:]
+        further = tuple((one.name, one.host, one.port) for one in others if one.port > 0)
+        return Voter(self.identity.me, ((self.identity.listener_name, *address), *further))
+
     def _last_epoch(self) -> str:
         return files.last_epoch(f"{self.store.directory}/{files.QUORUM_STATE}", EPOCH_MAX)
 
     def _check_connect(self, voters: Voters) -> None:
-        """controller.connect may name the voters, but who votes stands on the disk (A11)."""
+        """controller.connect may name the voters, but who votes stands on the disk (A11). Once the log has begun they may
+        change, and the setting is where to ask first."""
         given = self.identity.addresses.given_ids
         if self._controls and len(voters) and given and given != {key.id for key in voters.keys}:
             raise files.DamagedFile(
@@ -165,11 +182,28 @@ class Quorum:
         """When the next turn is due; 0: at once."""
         if self._unwritten is not None:
             return self._again_ms
-        return 0 if self._replay.behind else self.raft.deadline_ms()
+        if self._replay.behind or (self._replay.leads and self.raft.change_due):
+            return 0
+        return self.raft.deadline_ms()
 
     def append(self, batch: Batch) -> None:
         """The leader's own batch, at the log's end. Raises NotLeader."""
         self.raft.append(batch)
+
+    def write_change(self) -> bool:
+        """Write the change of the voters that is due, at the end of the log. False: none is, or the roles, which say where
+        the log ends, do not know yet that this node leads."""
+        if not (self.raft.change_due and self._replay.leads):
+            return False
+        self.raft.write_change()
+        self.identity.voters.adopt(self.raft.voters)
+        self._runtime.log.info(f"the voters are {self.identity.voters.ids()}, from offset {self.raft.voters_offset} on")
+        return True
+
+    def voters_at(self, end_offset: int) -> batches.Voters | None:
+        """Who votes according to the records below `end_offset`, as a snapshot names them."""
+        found = self.raft.voters_at(end_offset)
+        return None if found is None else record(found)
 
     def snapshot(self, end_offset: int, epoch: int, data: Buffer | Sequence[Buffer]) -> None:
         """Store a checkpoint that a role has written, whole or in parts. It gets its name once everything below
@@ -213,6 +247,8 @@ class Quorum:
         if ready.lost:
             self._replay.lost(self.raft.epoch)
         now_ms = self._runtime.now.mono_ms
+        if self.raft.voters is not self.identity.voters.voters:
+            self.identity.voters.adopt(self.raft.voters)
         if ready.load_snapshot is not None:
             self.store.adopt(ready.load_snapshot, now_ms)
             self._replay.load(ready.load_snapshot)
@@ -261,14 +297,15 @@ class Quorum:
         if ready.gained is not None:
             self._replay.pending = ready.gained
 
-    def _control_batch(self, change: LeaderChange, offset: int, epoch: int, now: Now) -> Batch:
-        controls: list[batches.Control] = [
-            batches.LeaderChange(
-                change.leader_id, tuple(key.id for key in change.voters), tuple(key.id for key in change.granting)
-            )
-        ]
-        if change.first:
-            controls += [batches.KRaftVersion(1), batches.Voters(tuple(self.identity.voters.records))]
+    def _control_batch(self, change: Control, offset: int, epoch: int, now: Now) -> Batch:
+        controls: list[batches.Control]
+        if isinstance(change, LeaderChange):
+            voters, granting = tuple(key.id for key in change.voters), tuple(key.id for key in change.granting)
+            controls = [batches.LeaderChange(change.leader_id, voters, granting)]
+            if change.record is not None:
+                controls += [batches.KRaftVersion(1), record(change.record)]
+        else:
+            controls = [record(change.voters)]
         return batches.control_batch(offset, epoch, now.wall_ms, controls)
 
 

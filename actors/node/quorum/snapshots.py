@@ -76,8 +76,7 @@ class Snapshotting:
         pin = image.pin()
         epoch = self._epoch if epoch is None else epoch
         timestamp_ms = self._timestamp_ms if timestamp_ms is None else timestamp_ms
-        voters = self._quorum.identity.voters.record()
-
+        voters = self._quorum.voters_at(end)
         level = image.feature(FORMAT) or self._storage.format_level
 
         def encode() -> Buffer:

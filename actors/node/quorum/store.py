@@ -6,7 +6,7 @@ This file alone decides what a directory means when its files disagree:
    between taking it over and emptying the log, and what the log has behind it was never committed.
 2. The log starts at the oldest checkpoint that lies within it. A log that begins later than every checkpoint ends has
    lost its beginning: the start is refused.
-3. The voters are those of the newest checkpoint or of a later Voters record in the log.
+3. The voters are those of the newest checkpoint, and then those of each Voters record in the log behind its end.
 4. A log that ends below its durable mark, with no checkpoint beyond it, has lost its end: the start is refused.
 5. quorum-state is what it says; a newer epoch in the log is raft's to notice. leader-epoch-checkpoint is rebuilt from
    the log and written for Kafka's tools only.
@@ -15,13 +15,13 @@ This file alone decides what a directory means when its files disagree:
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.metadata import batches
 from actors.node.quorum import files
 from actors.node.quorum.checkpoints import Checkpoints
 from actors.node.quorum.durable_mark import DurableMark
 from actors.node.quorum.log import MetadataLog
+from actors.node.quorum.voters import voters_in
 from actors.ports import Batch, Buffer, Disk, File
-from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice
+from actors.raft import EpochTable, HardState, SnapshotId, SnapshotSlice, VoterHistory, Voters
 from fastpath.records import batch as bytes_of
 
 NO_SNAPSHOT = SnapshotId(0, 0)
@@ -36,7 +36,8 @@ class Recovered(NamedTuple):
     hard: HardState
     table: EpochTable
     latest: SnapshotId
-    voters: Sequence[batches.Voter]
+    voters: VoterHistory
+    """Who votes since which offset."""
     notices: Sequence[str]
     """Sentences for the operator."""
 
@@ -76,15 +77,17 @@ class Store:
         checkpoint = self.checkpoints.newest()
         newest = self.checkpoints.latest or NO_SNAPSHOT
         entries: list[tuple[int, int]] = []
-        voters = list(self.voters_of(checkpoint)) if len(checkpoint) else []
+        named = self.voters_of(checkpoint)
+        voters = [] if named is None else [(newest.end_offset - 1, named)]
 
         def seen(batch: Batch, attributes: int) -> None:
             if not entries or batch.epoch > entries[-1][0]:
                 entries.append((batch.epoch, batch.base_offset))
             if batch.base_offset >= newest.end_offset:
                 self.bytes_since_snapshot += len(batch.data)
-                if attributes & CONTROL_BIT:
-                    voters[:] = _voters_in(batch.data) or voters
+                found = voters_in(batch) if attributes & CONTROL_BIT else None
+                if found is not None:
+                    voters.append(found)
 
         unusable = self.mark.recover()
         notices = self.log.recover(now_ms, seen, self.mark.offset)
@@ -105,11 +108,12 @@ class Store:
                 )
             self.log.restart_at(newest.end_offset, now_ms)
             entries, start = [], newest
+            voters = voters[: named is not None]
             self.bytes_since_snapshot = 0
         if self.checkpoints.ids:
             self.checkpoints.keep([one for one in self.checkpoints.ids if one.end_offset >= start.end_offset], newest)
         table = EpochTable(entries, start, self.log.end_offset)
-        return Recovered(self._quorum_state(), table, newest, voters, notices)
+        return Recovered(self._quorum_state(), table, newest, VoterHistory(Voters(), voters), notices)
 
     def _start(self, newest: SnapshotId) -> SnapshotId:
         first = self.log.start_offset if self.log.segments else newest.end_offset
@@ -132,9 +136,13 @@ class Store:
         file.close()
         return self._hard
 
-    def voters_of(self, data: Buffer) -> Sequence[batches.Voter]:
+    def voters_of(self, data: Buffer) -> Voters | None:
         """The voters that a snapshot names; it begins with a control batch."""
-        return _voters_in(data) if len(data) else ()
+        if not len(data):
+            return None
+        head = bytes_of.header(data)
+        found = voters_in(Batch(head.base_offset, head.last_offset, head.epoch, memoryview(data)[: head.size]))
+        return None if found is None else found[1]
 
     # -- writing
 
@@ -200,13 +208,3 @@ class Store:
             if file is not None:
                 file.close()
             self.disk.remove(path)
-
-
-def _voters_in(data: Buffer) -> Sequence[batches.Voter]:
-    """The voters of the control batch at the beginning of `data`; empty if it names none."""
-    if not bytes_of.header(data).attributes & CONTROL_BIT:
-        return ()
-    for _, control in batches.controls(data):
-        if isinstance(control, batches.Voters):
-            return control.voters
-    return ()

@@ -13,6 +13,9 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import Buffer, DiskFull
 from actors.raft import Raft, SnapshotId
 
+HEAD_BYTES = 1 << 20
+"""What is read of a checkpoint to see its first batch, which names the voters."""
+
 
 class StoredSnapshots:
     """The snapshots of one replica's metadata log."""
@@ -62,16 +65,21 @@ class StoredSnapshots:
             if isinstance(result, Exception):
                 runtime.stop(1, f"a received checkpoint cannot be read: {result}")
             else:
-                if result is not None:
+                damage, voters = result
+                if damage is not None:
                     runtime.log.warning(
-                        f"the snapshot in {file.path} came damaged at byte {result.position}: {result.reason}"
+                        f"the snapshot in {file.path} came damaged at byte {damage.position}: {damage.reason}"
                     )
-                self._raft.snapshot_received(snapshot, result is None, runtime.now)
+                self._raft.snapshot_received(snapshot, damage is None, runtime.now, voters)
+
+        def check() -> Any:
+            damage = verify(file)
+            return damage, self._store.voters_of(file.read_cold(0, HEAD_BYTES)) if damage is None else None
 
         def durable(result: Exception | None) -> None:
             if result is not None:
                 runtime.stop(1, f"a received checkpoint cannot be made durable: {result}")
             else:
-                runtime.work(lambda: verify(file), checked)
+                runtime.work(check, checked)
 
         runtime.sync((file,), (), durable)

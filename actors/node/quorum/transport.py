@@ -16,20 +16,35 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.node.net.channels import ChannelError, Channels
-from actors.node.quorum.codec import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote
+from actors.node.quorum.addresses import Address
+from actors.node.quorum.codec import (
+    add_raft_voter,
+    api_versions,
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    remove_raft_voter,
+    update_raft_voter,
+    vote,
+)
 from actors.node.quorum.codec.partition import Refusal
 from actors.node.quorum.identity import Identity
 from actors.node.runtime.answers import Answer, Asked, Close, Done
 from actors.node.runtime.runtime import Runtime
 from actors.raft import Failed, LogDiverged, Raft
 from actors.raft.messages import (
+    AddVoterRequest,
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchSnapshotRequest,
     Message,
+    ProbeRequest,
+    RemoveVoterRequest,
     Request,
     Response,
+    UpdateVoterRequest,
     VoteRequest,
 )
 from actors.wire.errors import ErrorCode
@@ -43,6 +58,10 @@ CODECS: dict[type, Any] = {
     EndQuorumEpochRequest: end_quorum_epoch,
     FetchRequest: fetch,
     FetchSnapshotRequest: fetch_snapshot,
+    AddVoterRequest: add_raft_voter,
+    RemoveVoterRequest: remove_raft_voter,
+    UpdateVoterRequest: update_raft_voter,
+    ProbeRequest: api_versions,
 }
 """Request -> the module that writes it, and reads its answer."""
 
@@ -90,7 +109,7 @@ class Transport:
 
     def hear_of_leader(self, told: BeginQuorumEpochRequest, endpoints: Sequence[Any]) -> None:
         """A leader that this replica would follow says where it is reached."""
-        if self._raft.follows(told.voter, told.leader_id, told.epoch):
+        if self._raft.follows(told):
             for endpoint in endpoints[:1]:
                 self._identity.addresses.learn(told.leader_id, endpoint.host, endpoint.port)
 
@@ -107,7 +126,10 @@ class Transport:
     def send(self, target: int, request: Any) -> None:
         """Raft's request to another replica."""
         codec = CODECS[type(request)]
-        address = self._identity.addresses.find(target)
+        if isinstance(request, ProbeRequest):
+            address: Address | None = request.voter.endpoints[0][1:]
+        else:
+            address = self._identity.addresses.find(target)
         if address is None:
             self._step(target, Failed(request.serial))
             return

@@ -1,37 +1,59 @@
 """Who votes in the metadata quorum, as this node knows it (KIP-853).
 
-This file alone keeps the voters. They come from what formatting wrote, from a snapshot, and from Voters records; who may be
-reached where follows from them. Today no record changes who votes; what will, passes through here.
+Raft says who votes, by the newest record in the log. This file alone translates between that and records, and keeps who may
+be reached where.
 """
 
 from collections.abc import Sequence
 
 from actors.metadata import batches
+from actors.metadata.ops import CorruptMetadata
 from actors.node.quorum.addresses import Addresses
-from actors.raft import ReplicaKey, Voters
+from actors.ports import Batch
+from actors.raft import ReplicaKey, Voter, Voters
+
+CONTROL_BYTE, CONTROL_BIT = 22, 0x20
+
+
+def record(voters: Voters) -> batches.Voters:
+    """Voters as a record has them."""
+    return batches.Voters(tuple(batches.Voter(one.key.id, one.key.directory_id, *one[1:]) for one in voters.members))
+
+
+def from_record(found: Sequence[batches.Voter]) -> Voters:
+    """The reverse. Raises ValueError: an id is there twice."""
+    return Voters(Voter(ReplicaKey(one.id, one.directory_id), one.endpoints, one.kraft_versions) for one in found)
+
+
+def voters_in(batch: Batch) -> tuple[int, Voters] | None:
+    """The record in a batch that names the voters, with its offset. None: there is none, or none that can be read; then the
+    replay stops at it."""
+    if not batch.data[CONTROL_BYTE] & CONTROL_BIT:
+        return None
+    try:
+        found = [(offset, one) for offset, one in batches.controls(batch.data) if isinstance(one, batches.Voters)]
+        return (found[-1][0], from_record(found[-1][1].voters)) if found else None
+    except (CorruptMetadata, ValueError):
+        return None
 
 
 class VoterSet:
-    """The voters with their endpoints. `records` is empty while this node does not know them."""
+    """The voters with their endpoints. `voters` is empty while this node does not know them."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
-        self.records: Sequence[batches.Voter] = ()
+        self.voters = Voters()
+        """As raft has them."""
 
-    def adopt(self, records: Sequence[batches.Voter]) -> None:
+    def adopt(self, voters: Voters) -> None:
         """These vote from now on."""
-        self.records = records
-        self._addresses.record(records)
-
-    @property
-    def voters(self) -> Voters:
-        """Their keys, as raft wants them."""
-        return Voters(ReplicaKey(voter.id, voter.directory_id) for voter in self.records)
+        before = {one.key.id: one for one in self.voters.members}
+        self.voters = voters
+        self._addresses.record(voters.members)
+        for one in voters.members:
+            if one.key.id in before and before[one.key.id].endpoints != one.endpoints:
+                self._addresses.moved(one)
 
     def ids(self) -> Sequence[int]:
         """Their ids, in order."""
         return [key.id for key in self.voters.keys]
-
-    def record(self) -> batches.Voters | None:
-        """Them as a snapshot names them; None while this node does not know them."""
-        return batches.Voters(tuple(self.records)) if self.records else None

@@ -11,7 +11,7 @@ from tests.simulator.planted.registry import Patch, instead, mistake
 @mistake("strange")
 def a_leader_that_is_no_voter_is_believed() -> Sequence[Patch]:
     """A node follows any replica that says that it leads."""
-    return [instead(belief, "may_lead", lambda core, leader_id: leader_id >= 0 and leader_id != core.me.id)]
+    return [instead(belief, "may_lead", lambda core, leader_id, known: leader_id not in (-1, core.me.id))]
 
 
 @mistake("strange")

@@ -119,6 +119,7 @@ class Committed:
     """What raft says where the quorum is the lab: everything is committed, and the replica has nothing to do."""
 
     exhausted = False
+    kraft_version = 1
 
     def __init__(self, lab: "Lab") -> None:
         self.lab = lab

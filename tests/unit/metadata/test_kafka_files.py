@@ -81,7 +81,7 @@ def test_a_bootstrap_checkpoint():
     assert len(image.features()) == 6
 
 
-@pytest.mark.parametrize("name", ["00000000000000002473-0000000002.checkpoint"])
+@pytest.mark.parametrize("name", ["00000000000000002473-0000000002.checkpoint", "formatted.checkpoint"])
 def test_control_batches_come_out_as_they_went_in(name):
     from actors.metadata.batches import control_batch
 
@@ -91,3 +91,32 @@ def test_control_batches_come_out_as_they_went_in(name):
     assert any(isinstance(one, Voters) for one in found) and KRaftVersion(1) in found
     again = control_batch(0, header.epoch, header.base_timestamp, found)
     assert bytes(again.data) == data[: header.size]
+
+
+def test_voters_in_a_log_come_out_as_they_went_in():
+    """kraft.version was raised from 0 to 1 in this log: one control batch has KRaftVersionRecord and VotersRecord."""
+    from actors.metadata.batches import control_batch
+    from actors.node.quorum.voters import record, voters_in
+
+    data = (FILES / "__cluster_metadata-0" / "00000000000000000000.log").read_bytes()
+    seen = []
+    for header in batches.headers(data):
+        part = data[header.position : header.position + header.size]
+        found = voters_in(Batch(header.base_offset, header.last_offset, header.epoch, part))
+        if found is not None:
+            offset, voters = found
+            seen.append((offset, [voter.key.id for voter in voters.members], voters.members[0].kraft_versions))
+            made = [KRaftVersion(1), record(voters)]
+            again = control_batch(header.base_offset, header.epoch, header.base_timestamp, made)
+            assert bytes(again.data) == part
+    assert seen == [(1179, [1001, 1002, 1003], (0, 1))]
+
+
+def test_a_formatted_quorum_has_the_records_that_kafka_writes():
+    from actors.host.storage import first_checkpoint, voters
+
+    told = "3001@localhost:9093:AQEBAQEBAQEBAQEBAQEBAQ,3002@127.0.0.1:9094:AgICAgICAgICAgICAgICAg,"
+    told += "3003@[0:0:0:0:0:0:0:1]:9095:AwMDAwMDAwMDAwMDAwMDAw"
+    theirs = controls((FILES / "snapshots" / "formatted.checkpoint").read_bytes())
+    ours = controls(first_checkpoint(voters(told, "CONTROLLER")))
+    assert ours[1:] == theirs[1:] and len(ours) == 3

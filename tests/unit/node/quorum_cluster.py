@@ -18,6 +18,7 @@ from actors.node.runtime.waiting import Waiting
 from actors.ports import Batch, Buffer
 from actors.raft import SnapshotId
 from fastpath.records.batch import Builder
+from tests.simulator.disk import VirtualDisk
 from tests.simulator.world import Process, World
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -122,6 +123,12 @@ class Replica(Process):
         life = self.life
         self.world.after(1000, lambda: self.input(function) if self.life == life else None)
 
+    def replace_disk(self, directory_id: bytes) -> None:
+        """The process ends, and its directory is formatted anew, without voters."""
+        self.crash()
+        self.disk = VirtualDisk()
+        self.storage = Storage(CLUSTER_ID, "drafts", 2, [self.disk], [directory_id], ["memory"])
+
     def power_cut(self) -> None:
         """The process ends, and what was not synced is lost."""
         self.crash()
@@ -130,7 +137,11 @@ class Replica(Process):
 class Cluster:
     """Nodes by id. What brokers are given to connect to names no ids: they learn who leads."""
 
-    def __init__(self, controllers: int = 3, brokers: int = 0) -> None:
+    def __init__(
+        self, controllers: int = 3, brokers: int = 0, spare: int = 0, settings: dict[str, str] | None = None
+    ) -> None:
+        """`spare`: more controllers, formatted without voters; they learn who leads. `settings`: of every node."""
+        self._settings = settings or {}
         self.world = World(7, keep_log=True)
         self.nodes: dict[int, Replica] = {}
         ids = range(1, controllers + 1)
@@ -144,6 +155,13 @@ class Cluster:
                 "controller.listeners": "CONTROLLER",
                 "listeners": f"CONTROLLER://{HOST}:{PORT + id}",
             } | named)  # fmt: skip
+        for id in range(1 + controllers, 1 + controllers + spare):
+            self._add(id, {
+                "process.roles": "controller",
+                "controller.id": str(id),
+                "controller.listeners": "CONTROLLER",
+                "listeners": f"CONTROLLER://{HOST}:{PORT + id}",
+            } | unnamed)  # fmt: skip
         for id in range(101, 101 + brokers):
             self._add(id, {
                 "process.roles": "broker",
@@ -159,7 +177,7 @@ class Cluster:
             self.nodes[id].disk.replace(self.path("0" * 20 + "-" + "0" * 10 + ".checkpoint"), self.first_checkpoint)
 
     def _add(self, id: int, settings: dict[str, str]) -> None:
-        replica = self.nodes[id] = Replica(self.world, id, SETTINGS | settings)
+        replica = self.nodes[id] = Replica(self.world, id, SETTINGS | settings | self._settings)
         self.world.add(replica)
 
     @staticmethod

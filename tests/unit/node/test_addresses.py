@@ -2,10 +2,10 @@
 
 import pytest
 
-from actors.metadata.batches import Voter
 from actors.node.quorum.addresses import Addresses
+from actors.raft import ReplicaKey, Voter
 
-RECORDED = (Voter(1001, b"d" * 16, (("CONTROLLER", "recorded", 3),)),)
+RECORDED = (Voter(ReplicaKey(1001, b"d" * 16), (("CONTROLLER", "recorded", 3),)),)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,20 @@ def test_what_the_quorum_said_last_counts_more_than_files() -> None:
     assert addresses.find(1002) == ("learned", 2)
     addresses.record(RECORDED)
     assert Addresses([], 7, None).find(1001) is None
+
+
+def test_a_voter_that_moved_is_where_the_newest_record_says() -> None:
+    addresses = Addresses([(1001, "given", 1)], 7, None)
+    addresses.record(RECORDED)
+    assert addresses.find(1001) == ("given", 1)
+    addresses.moved(RECORDED[0])
+    assert addresses.find(1001) == ("recorded", 3)
+
+
+def test_a_leader_that_is_no_voter_here_is_found_as_long_as_no_other_one_is_named() -> None:
+    addresses = Addresses([], 7, None)
+    addresses.learn_stranger(1004, "fourth", 4)
+    assert addresses.find(1004) == ("fourth", 4)
+    addresses.learn_stranger(1005, "fifth", 5)
+    assert addresses.find(1004) is None
+    assert addresses.find(1005) == ("fifth", 5)

@@ -50,11 +50,16 @@ class Quorum:
     """A log that commits when told to."""
 
     def __init__(self) -> None:
-        self.raft = SimpleNamespace(high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False)
+        self.raft = SimpleNamespace(
+            high_watermark=0, leader_id=1001, overdue=lambda now: False, degraded=False, kraft_version=1
+        )
         self.log: list[Batch] = []
         self.snapshots: list[tuple[int, int, Any]] = []
 
-    identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003), record=lambda: None))
+    identity = SimpleNamespace(voters=SimpleNamespace(ids=lambda: (1001, 1002, 1003)))
+
+    def voters_at(self, end_offset):
+        return None
 
     def snapshot(self, end_offset, epoch, data):
         self.snapshots.append((end_offset, epoch, data))

@@ -144,7 +144,7 @@ def snapshot(node: Replica) -> None:
     """The role's snapshot of all that it has replayed, padded beyond one slice."""
     end = node.role.next_offset
     epoch = node.quorum.raft.epochs.epoch_at(end)
-    voters = node.quorum.identity.voters.record()
+    voters = node.quorum.voters_at(end)
     assert voters is not None
     head = batches.control_batch(0, epoch, 5, [batches.SnapshotHeader(5), batches.KRaftVersion(1), voters])
     filler = [batches.control_batch(3 + place, epoch, 5, [batches.Voters(voters.voters)]) for place in range(20)]

@@ -48,6 +48,7 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
         context = BrokerContext(nothing, nothing, "c", "drafts", *[nothing] * 4, cache, *[nothing] * 16, telemetry)
         context.groups = SimpleNamespace(serves_consumers=lambda: True)  # type: ignore[assignment]
     context.requests = requests
+    context.quorum = SimpleNamespace(raft=SimpleNamespace(kraft_version=1))
     request = message("ApiVersionsRequest")(client_software_name="c", client_software_version="1")
     answer = TABLE[listener, 18].handler(context, request, call(listener, 18)._replace(api_version=4))
     assert isinstance(answer, Done)

@@ -23,7 +23,14 @@ KEY = 18
 NAMED_FROM = 3
 TELEMETRY = 71, 72
 CONSUMERS = 68, 69
-FEATURES = (("metadata.format", 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS), (GROUP_VERSION, *GROUP_VERSIONS))
+KRAFT_VERSION, KRAFT_VERSIONS = "kraft.version", (0, 1)
+"""Of the quorum (KIP-853): a leader asks for it before it adds a voter. No feature level record has it."""
+FEATURES = (
+    (KRAFT_VERSION, *KRAFT_VERSIONS),
+    ("metadata.format", 1, 2),
+    (TRANSACTION_VERSION, *TRANSACTION_VERSIONS),
+    (GROUP_VERSION, *GROUP_VERSIONS),
+)
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -55,6 +62,9 @@ def api_versions(context: Context, request: Any, call: Call) -> Answer:
         context.telemetry.introduced(call.connection, request.client_software_name, request.client_software_version)
     consumers = isinstance(context, BrokerContext) and context.groups.serves_consumers()
     epoch, finalized = _finalized(context, call)
+    kraft_version = context.quorum.raft.kraft_version
+    if kraft_version:
+        finalized = finalized | {KRAFT_VERSION: kraft_version}
     return Done(
         response(
             api_keys=_served(context.family, call.listener, telemetry, consumers, context.pushed),

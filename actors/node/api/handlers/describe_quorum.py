@@ -76,12 +76,10 @@ def _state(cls: Any, state: ReplicaState) -> Any:
 def _nodes(quorum: Quorum, cls: Any) -> list[Any]:
     """Where the voters are, as far as it is known."""
     nodes = []
-    names = {voter.id: voter.endpoints[0][0] for voter in quorum.identity.voters.records if voter.endpoints}
-    for voter in quorum.identity.voters.records:
-        address = quorum.identity.addresses.find(voter.id)
-        listeners = []
-        if address is not None:
-            name = names.get(voter.id, "CONTROLLER")
-            listeners.append(cls.Listener(name=name, host=address[0], port=address[1]))
-        nodes.append(cls.Node(node_id=voter.id, listeners=listeners))
+    for voter in quorum.identity.voters.voters.members:
+        address = quorum.identity.addresses.find(voter.key.id)
+        name = voter.endpoints[0][0] if voter.endpoints else "CONTROLLER"
+        listeners = [] if address is None else [cls.Listener(name=name, host=address[0], port=address[1])]
+        listeners += [cls.Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints[1:]]
+        nodes.append(cls.Node(node_id=voter.key.id, listeners=listeners))
     return nodes

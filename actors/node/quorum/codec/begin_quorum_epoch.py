@@ -28,7 +28,7 @@ def read_request(own: Identity, request: Any, version: int) -> BeginQuorumEpochR
     if asked is None:
         return Refusal(message("BeginQuorumEpochResponse")(error_code=ErrorCode.INVALID_REQUEST))
     voter = own.me if request.voter_id < 0 else ReplicaKey(request.voter_id, asked.voter_directory_id)
-    return BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch)
+    return BeginQuorumEpochRequest(0, voter, asked.leader_id, asked.leader_epoch, request.voter_id >= 0)
 
 
 def write_reply(own: Identity, response: BeginQuorumEpochResponse) -> Any:
@@ -66,5 +66,5 @@ def read_reply(own: Identity, request: BeginQuorumEpochRequest, reply: Any) -> B
     error = None if partition is None else metadata.error(partition.error_code)
     if reply.error_code or partition is None or error is None:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.leader_id)
     return BeginQuorumEpochResponse(request.serial, error, partition.leader_id, partition.leader_epoch)

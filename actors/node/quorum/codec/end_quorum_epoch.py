@@ -65,5 +65,5 @@ def read_reply(own: Identity, request: EndQuorumEpochRequest, reply: Any) -> End
     error = None if partition is None else metadata.error(partition.error_code)
     if reply.error_code or partition is None or error is None:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.leader_id)
     return EndQuorumEpochResponse(request.serial, error, partition.leader_id, partition.leader_epoch)

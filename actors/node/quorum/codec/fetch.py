@@ -110,7 +110,7 @@ def read_reply(own: Identity, request: FetchRequest, reply: Any) -> FetchRespons
         found = _batches(partition.records) if error is Error.NONE else ()
     except CorruptBatch:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.current_leader.leader_id if partition.current_leader else -1)
     return FetchResponse(
         request.serial,
         error,

@@ -85,7 +85,7 @@ def read_reply(own: Identity, request: FetchSnapshotRequest, reply: Any) -> Fetc
     error = None if partition is None else metadata.error(partition.error_code)
     if reply.error_code or partition is None or error is None:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.current_leader.leader_id if partition.current_leader else -1)
     leader, snapshot = partition.current_leader, partition.snapshot_id
     return FetchSnapshotResponse(
         request.serial,

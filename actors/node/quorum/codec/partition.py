@@ -44,13 +44,15 @@ def own_endpoints(own: Identity, cls: type[Any]) -> list[Any]:
     return [cls(name=own.listener_name, host=address[0], port=address[1])]
 
 
-def learn(own: Identity, reply: Any) -> None:
-    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes."""
+def learn(own: Identity, reply: Any, leader_id: int = -1) -> None:
+    """Believe the addresses of voters in an answer; of anybody, as long as this node does not know who votes. The
+    leader that the answer names is remembered even if it is no voter here: the voters may have changed."""
     known = {key.id for key in own.voters.voters.keys}
     for endpoint in (reply.node_endpoints or ())[:ENDPOINTS_MAX]:
-        if known and endpoint.node_id not in known:
-            continue
-        own.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
+        if not known or endpoint.node_id in known:
+            own.addresses.learn(endpoint.node_id, endpoint.host, endpoint.port)
+        elif endpoint.node_id == leader_id:
+            own.addresses.learn_stranger(endpoint.node_id, endpoint.host, endpoint.port)
 
 
 def error(code: int) -> Error | None:

@@ -35,6 +35,7 @@ def read_request(own: Identity, request: Any, version: int) -> VoteRequest | Ref
         asked.last_offset_epoch,
         asked.last_offset,
         asked.pre_vote,
+        request.voter_id >= 0,
     )
 
 
@@ -77,5 +78,5 @@ def read_reply(own: Identity, request: VoteRequest, reply: Any) -> VoteResponse 
     error = None if partition is None else metadata.error(partition.error_code)
     if reply.error_code or partition is None or error is None:
         return None
-    metadata.learn(own, reply)
+    metadata.learn(own, reply, partition.leader_id)
     return VoteResponse(request.serial, error, partition.leader_id, partition.leader_epoch, partition.vote_granted)

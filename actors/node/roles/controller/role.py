@@ -224,6 +224,12 @@ class ControllerRole:
             self._flushed.append((batch.last_offset + 1, records, self._runtime.now.mono_ms))
         return batches
 
+    def passed(self, end_offset: int) -> None:
+        """The quorum has written a record of its own behind this controller's: who votes."""
+        assert self._writer is None, "what was written before belongs in front of it"
+        self.image.advance(end_offset)
+        self._controllers = self._quorum_ids()
+
     def snapshot(self) -> None:
         """Begin a snapshot of the state as it is now, on the active controller. It has to end where a batch does, or who
         loads it would skip the rest of that batch: what this turn has written so far becomes a batch of its own."""

@@ -1,0 +1,39 @@
+"""What the RPCs that change the voters share on the wire (KIP-853): a voter with listeners, the sentence of an answer."""
+
+from typing import Any
+
+from actors.raft import Error, Voter
+from actors.raft.messages import ChangeResponse
+from actors.wire.errors import text
+
+LISTENERS_MAX = 16
+"""Listeners of a voter; all of them are written into the log."""
+NAME_CHARACTERS_MAX = 255
+"""Of a listener's name or host."""
+
+
+def endpoints(listeners: Any) -> tuple[tuple[str, str, int], ...] | None:
+    """Listeners of a request; None: too many, too long, or without a port."""
+    found = tuple((one.name, one.host, one.port) for one in listeners)
+    if len(found) > LISTENERS_MAX or len({name for name, _, _ in found}) < len(found):
+        return None
+    fits = (0 < len(name) <= NAME_CHARACTERS_MAX and 0 < len(host) <= NAME_CHARACTERS_MAX for name, host, _ in found)
+    return found if all(fits) and all(port > 0 for _, _, port in found) else None
+
+
+def first(found: tuple[tuple[str, str, int], ...], listener: str) -> tuple[tuple[str, str, int], ...]:
+    """The same with the endpoint of that listener first: it is the one that the quorum dials. Empty: it is not there."""
+    own = tuple(one for one in found if one[0] == listener)
+    return own + tuple(one for one in found if one[0] != listener) if own else ()
+
+
+def listeners(cls: type[Any], voter: Voter) -> list[Any]:
+    """The listeners of a voter as they travel."""
+    return [cls(name=name, host=host, port=port) for name, host, port in voter.endpoints]
+
+
+def sentence(response: ChangeResponse) -> str | None:
+    """Why a change was not made; Apache Kafka's own sentence for the code where raft has none."""
+    if response.error is Error.NONE:
+        return None
+    return response.reason or text(response.error)

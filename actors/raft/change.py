@@ -1,0 +1,290 @@
+"""The voters change, one at a time (KIP-853 AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter).
+
+This file alone decides which change a leader makes, when it is done, and what is answered. Rules:
+
+1. One change at a time: a change waits for nobody, it is refused while another one is under way or not committed.
+2. No change before a record of the leader's own epoch is committed: until then a change of an earlier leader may be in a
+   majority's logs without its knowledge.
+3. A new voter answers for itself what it supports, and has caught up with the log, so that it does not hold up commits.
+4. No voter is removed unless a majority of those that stay has fetched within the fetch timeout.
+5. The sets before and after a change differ by one voter, so each majority of the one shares a replica with each of the
+   other. The new set counts from the moment in which its record is appended, for elections and for commits.
+6. A leader that removes itself leads until the record is committed, by the others alone. Then it resigns.
+
+Codes and sentences are Apache Kafka's, where it has them. Each table is read from the top; the first that objects answers.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from actors.raft import leading
+from actors.raft.messages import (
+    AddVoterRequest,
+    ChangeResponse,
+    Error,
+    ProbeRequest,
+    ProbeResponse,
+    RemoveVoterRequest,
+    ReplicaKey,
+    UpdateVoterRequest,
+    VoterRequest,
+)
+from actors.raft.state import Change, Core, Role, VotersChange
+
+KRAFT_VERSION = 1
+"""The version under which voters change."""
+
+
+class Refusal(NamedTuple):
+    """Why a change is not made. `reason`: a sentence for whoever asked."""
+
+    error: Error
+    reason: str | None = None
+
+
+Check = Callable[[Core, VoterRequest], Refusal | None]
+
+VERBS: dict[type, str] = {AddVoterRequest: "adding", RemoveVoterRequest: "removing", UpdateVoterRequest: "updating"}
+
+
+# -- what a leader objects to
+
+
+def _not_leader(core: Core, request: VoterRequest) -> Refusal | None:
+    return None if core.role is Role.LEADER else Refusal(Error.NOT_LEADER_OR_FOLLOWER)
+
+
+def _other_epoch(core: Core, request: VoterRequest) -> Refusal | None:
+    assert isinstance(request, UpdateVoterRequest)
+    error = leading.refusal(core, request.epoch)
+    return None if error is Error.NONE else Refusal(error)
+
+
+def _pending(core: Core, request: VoterRequest) -> Refusal | None:
+    if core.leading is None or core.leading.change is None:
+        return None
+    reason = "Request timed out waiting for leader to handle previous voter change request"
+    return Refusal(Error.REQUEST_TIMED_OUT, reason)
+
+
+def _not_established(core: Core, request: VoterRequest) -> Refusal | None:
+    if core.leading is not None and core.leading.committed:
+        return None
+    reason = "Request timed out waiting for leader to establish HWM and fence previous voter changes"
+    return Refusal(Error.REQUEST_TIMED_OUT, reason)
+
+
+def _static(core: Core, request: VoterRequest) -> Refusal | None:
+    if core.history.recorded:
+        return None
+    reason = f"Cluster doesn't support {VERBS[type(request)]} voter because the kraft.version feature is 0"
+    return Refusal(Error.UNSUPPORTED_VERSION, reason)
+
+
+def _uncommitted(core: Core, request: VoterRequest) -> Refusal | None:
+    offset, high_watermark = core.history.newest_offset, core.high_watermark
+    if offset < high_watermark:
+        return None
+    reason = (
+        f"Request timed out waiting for voters to commit the latest voter change at {offset} with HWM {high_watermark}"
+    )
+    return Refusal(Error.REQUEST_TIMED_OUT, reason)
+
+
+def _duplicate(core: Core, request: VoterRequest) -> Refusal | None:
+    assert isinstance(request, AddVoterRequest)
+    key = request.voter.key
+    if core.voters.key(key.id) is None:
+        return None
+    reason = f"The voter id for {key} is already part of the set of voters {_named(core.voters.keys)}."
+    return Refusal(Error.DUPLICATE_VOTER, reason)
+
+
+def _unknown(core: Core, request: VoterRequest) -> Refusal | None:
+    key = request.voter if isinstance(request, RemoveVoterRequest) else request.voter.key
+    if key in core.voters:
+        return None
+    verb = "remove" if isinstance(request, RemoveVoterRequest) else "update"
+    reason = f"Cannot {verb} voter {key} from the set of voters {_named(core.voters.keys)}"
+    return Refusal(Error.VOTER_NOT_FOUND, reason)
+
+
+def _only(core: Core, request: VoterRequest) -> Refusal | None:
+    if len(core.voters) > 1:
+        return None
+    return Refusal(Error.INVALID_REQUEST, f"Cannot remove voter {request.voter}: it is the only one")
+
+
+def _rest_silent(core: Core, request: VoterRequest) -> Refusal | None:
+    """Rule 4. The leader itself counts as alive where it stays."""
+    assert isinstance(request, RemoveVoterRequest)
+    assert core.leading is not None
+    rest = core.voters.without(request.voter)
+    since_ms = core.now_ms - core.limits.fetch_timeout_ms
+    fetched = ((key, progress) for key, progress in core.leading.voters.items() if progress.end_offset >= 0)
+    alive = {key for key, progress in fetched if progress.fetch_ms >= since_ms} | {core.me}
+    silent = [key for key in rest.keys if key not in alive]
+    if len(rest) - len(silent) >= rest.majority:
+        return None
+    reason = (
+        f"Cannot remove voter {request.voter}: of the voters that would stay, {_named(silent)} have not fetched for "
+        f"{core.limits.fetch_timeout_ms} ms, and the others are no majority"
+    )
+    return Refusal(Error.REQUEST_TIMED_OUT, reason)
+
+
+def _versions(core: Core, request: VoterRequest) -> Refusal | None:
+    assert isinstance(request, UpdateVoterRequest)
+    return None if _supports(request.voter.kraft_versions) else Refusal(Error.INVALID_REQUEST)
+
+
+def _supports(versions: tuple[int, int] | None) -> bool:
+    return versions is not None and versions[0] <= KRAFT_VERSION <= versions[1]
+
+
+def _named(keys: Sequence[ReplicaKey]) -> str:
+    return f"[{', '.join(str(key) for key in keys)}]"
+
+
+_ALWAYS: tuple[Check, ...] = (_pending, _not_established, _static, _uncommitted)
+OBJECTIONS: dict[type, tuple[Check, ...]] = {
+    AddVoterRequest: (_not_leader, *_ALWAYS, _duplicate),
+    RemoveVoterRequest: (_not_leader, *_ALWAYS, _unknown, _only, _rest_silent),
+    UpdateVoterRequest: (_other_epoch, *_ALWAYS, _versions, _unknown),
+}
+
+
+def objection(core: Core, request: VoterRequest) -> Refusal | None:
+    """What speaks against a change now; None: nothing."""
+    for check in OBJECTIONS[type(request)]:
+        refusal = check(core, request)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+# -- the changes
+
+
+def add(core: Core, source: int, request: AddVoterRequest) -> None:
+    """Ask the new voter what it supports, then go on in `probed`."""
+    refusal = objection(core, request)
+    if refusal is not None:
+        _answer(core, source, request, refusal)
+        return
+    change = _begin(core, source, request)
+    change.probe = core.next_serial()
+    core.say(request.voter.key.id, ProbeRequest(change.probe, request.voter))
+
+
+def probed(core: Core, source: int, response: ProbeResponse) -> None:
+    """The new voter has answered, or cannot be reached: write the record, or answer why not."""
+    change = core.leading.change if core.leading is not None else None
+    if core.leading is None or change is None or not change.probe or change.probe != response.serial:
+        return
+    request = change.request
+    assert isinstance(request, AddVoterRequest)
+    change.probe = 0
+    key, refusal = request.voter.key, None
+    if response.failed is not None:
+        reason = f"Aborted add voter operation for {key} since API_VERSIONS returned an error {response.failed}"
+        refusal = Refusal(Error.REQUEST_TIMED_OUT, reason)
+    elif not _supports(response.kraft_versions):
+        low, high = response.kraft_versions or (0, 0)
+        reason = (
+            f"Aborted add voter operation for {key} since the kraft.version range (min: {low}, max: {high}) doesn't "
+            f"support the finalized version {KRAFT_VERSION}"
+        )
+        refusal = Refusal(Error.INVALID_REQUEST, reason)
+    elif not _caught_up(core, key):
+        reason = f"Aborted add voter operation for {key} since it is lagging behind"
+        refusal = Refusal(Error.REQUEST_TIMED_OUT, reason)
+    if refusal is not None:
+        core.leading.change = None
+        _answer(core, change.source, request, refusal)
+        return
+    assert response.kraft_versions is not None
+    change.wanted = core.voters.with_voter(request.voter._replace(kraft_versions=response.kraft_versions))
+
+
+def probe_failed(core: Core, serial: int) -> None:
+    """The new voter cannot be reached."""
+    probed(core, core.me.id, ProbeResponse(serial, None, "BROKER_NOT_AVAILABLE"))
+
+
+def _caught_up(core: Core, key: ReplicaKey) -> bool:
+    """Whether that replica had the whole log within the last fetch timeout."""
+    assert core.leading is not None
+    progress = core.leading.observers.get(key)
+    if progress is None or progress.caught_up_ms is None:
+        return False
+    return progress.caught_up_ms >= core.now_ms - core.limits.fetch_timeout_ms
+
+
+def remove(core: Core, source: int, request: RemoveVoterRequest) -> None:
+    """The others vote."""
+    refusal = objection(core, request)
+    if refusal is None:
+        _begin(core, source, request).wanted = core.voters.without(request.voter)
+    else:
+        _answer(core, source, request, refusal)
+
+
+def update(core: Core, source: int, request: UpdateVoterRequest) -> None:
+    """Note where a voter is reached now, and what it supports. Nothing is written for what is known already."""
+    refusal = objection(core, request)
+    if refusal is None and core.voters.member(request.voter.key) != request.voter:
+        _begin(core, source, request).wanted = core.voters.with_voter(request.voter)
+    else:
+        _answer(core, source, request, refusal)
+
+
+def may_correct_own(core: Core) -> bool:
+    """Whether a leader can write its own entry anew: nothing speaks against a change now."""
+    if core.own is None or not core.is_voter or core.leading is None:
+        return False
+    return objection(core, UpdateVoterRequest(0, core.epoch, core.own)) is None
+
+
+def correct_own(core: Core) -> None:
+    """A leader writes where it is reached now itself."""
+    assert core.own is not None
+    request = UpdateVoterRequest(0, core.epoch, core.own)
+    _begin(core, None, request).wanted = core.voters.with_voter(core.own)
+
+
+def write(core: Core) -> None:
+    """Append the record that is wanted, at the end of the log. Its voters count from now on."""
+    assert core.leading is not None
+    change = core.leading.change
+    assert change is not None
+    assert change.wanted is not None
+    voters, change.wanted, change.offset = change.wanted, None, core.log.end_offset
+    core.append(core.control_batch(VotersChange(voters), change.offset, core.epoch, core.now))
+    assert core.voters == voters, (core.voters, voters)
+    request = change.request
+    if isinstance(request, UpdateVoterRequest) or (isinstance(request, AddVoterRequest) and not request.wait):
+        core.leading.change = None
+        _answer(core, change.source, request, None)
+    leading.recount(core)
+
+
+def expire(core: Core) -> None:
+    """The time for a change is over. A record that is written stays, and is committed when it can be."""
+    change = core.leading.change if core.leading is not None else None
+    if core.leading is not None and change is not None and change.deadline_ms <= core.now_ms:
+        core.leading.change = None
+        _answer(core, change.source, change.request, Refusal(Error.REQUEST_TIMED_OUT))
+
+
+def _begin(core: Core, source: int | None, request: VoterRequest) -> Change:
+    assert core.leading is not None
+    change = core.leading.change = Change(source, request, core.now_ms + core.limits.request_timeout_ms)
+    return change
+
+
+def _answer(core: Core, source: int | None, request: VoterRequest, refusal: Refusal | None) -> None:
+    if source is None:
+        return
+    error, reason = (Error.NONE, None) if refusal is None else refusal
+    core.say(source, ChangeResponse(request.serial, error, core.told_leader, core.epoch, reason))

@@ -1,0 +1,301 @@
+"""A quorum of real nodes whose voters change (KIP-853)."""
+
+from functools import partial
+from typing import Any
+
+from actors.metadata import batches
+from actors.node.quorum.codec import api_versions
+from actors.raft import ReplicaKey, Voter
+from actors.raft.messages import ProbeRequest, ProbeResponse
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+from tests.unit.node.quorum_cluster import HOST, PORT, Cluster, Replica
+
+
+def _uuid(id: int) -> bytes:
+    return bytes([id % 256]) * 16
+
+
+def add(cluster: Cluster, id: int, **fields: Any) -> Any:
+    """The answer of the active controller to AddRaftVoter."""
+    cls = message("AddRaftVoterRequest")
+    listeners = [cls.Listener(name="CONTROLLER", host=HOST, port=PORT + id)]
+    given = {"voter_id": id, "voter_directory_id": _uuid(id), "listeners": listeners, "cluster_id": None} | fields
+    return asked(cluster, "AddRaftVoter", cls(**given))
+
+
+def remove(cluster: Cluster, id: int, directory: bytes | None = None) -> Any:
+    """The answer of the active controller to RemoveRaftVoter."""
+    request = message("RemoveRaftVoterRequest")(cluster_id=None, voter_id=id, voter_directory_id=directory or _uuid(id))
+    return asked(cluster, "RemoveRaftVoter", request)
+
+
+def asked(cluster: Cluster, name: str, request: Any) -> Any:
+    """The answer of the active controller, asked by another node."""
+    leader = cluster.elect()
+    source = next(node for node in cluster.nodes.values() if node is not leader and node.alive)
+    box: list[Any] = []
+    address = (HOST, PORT + leader.id)
+    source.input(lambda: source.node.channels.peer(("outside", 0), address, name, request, box.append, 5000))
+    assert cluster.run(6000, lambda: bool(box))
+    return box[0]
+
+
+def voters(node: Replica) -> list[int]:
+    return list(node.quorum.identity.voters.ids())
+
+
+def another_leads(cluster: Cluster, id: int) -> bool:
+    """Whether there is a leader, and it is not `id`."""
+    leader = cluster.leader()
+    return leader is not None and leader.id != id
+
+
+def quorum(initial: int, controllers: int) -> Cluster:
+    """A quorum of the first `initial` controllers; the others were formatted without voters."""
+    cluster = Cluster(controllers=initial, spare=controllers - initial)
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, cluster.settled)
+    return cluster
+
+
+def test_a_quorum_grows_from_one_to_three_and_shrinks_to_another_one() -> None:
+    cluster = quorum(1, 3)
+    for id in (2, 3):
+        assert add(cluster, id).error_code == 0
+        cluster.append(f"with {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert [voters(node) for node in cluster.nodes.values()] == [[1, 2, 3]] * 3
+    first = cluster.elect()
+    for id in (1, 2):
+        assert remove(cluster, id).error_code == 0
+        assert cluster.run(5000, partial(another_leads, cluster, id))
+        cluster.append(f"without {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert first.id == 1
+    assert cluster.elect().id == 3
+    assert [voters(node) for node in cluster.nodes.values()] == [[3]] * 3
+    cluster.nodes[1].crash()
+    cluster.nodes[2].crash()
+    cluster.append("alone")
+    assert cluster.run(5000, cluster.settled)
+
+
+def test_what_a_leader_objects_to_has_kafkas_codes_and_sentences() -> None:
+    cluster = quorum(1, 3)
+    again = add(cluster, 1)
+    assert again.error_code == ErrorCode.DUPLICATE_VOTER
+    assert again.error_message.startswith("The voter id for ReplicaKey(id=1, directoryId=AQEBAQ")
+    stranger = remove(cluster, 1, _uuid(9))
+    assert stranger.error_code == ErrorCode.VOTER_NOT_FOUND
+    assert stranger.error_message.startswith("Cannot remove voter ReplicaKey(id=1, directoryId=CQkJCQ")
+    assert remove(cluster, 1).error_code == ErrorCode.INVALID_REQUEST
+    nobody = add(cluster, 7)
+    assert nobody.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert "since API_VERSIONS returned an error BROKER_NOT_AVAILABLE" in nobody.error_message
+    lagging = add(cluster, 2, voter_directory_id=_uuid(8))
+    assert lagging.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert lagging.error_message.endswith("since it is lagging behind")
+    assert add(cluster, 2, cluster_id="BBBBBBBBBBBBBBBBBBBBBB").error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert add(cluster, -1).error_code == ErrorCode.INVALID_REQUEST
+    assert add(cluster, 2, listeners=[]).error_code == ErrorCode.INVALID_REQUEST
+    many = message("AddRaftVoterRequest").Listener
+    crowd = [many(name="CONTROLLER", host=HOST, port=1), *(many(name=f"L{one}", host="h", port=1) for one in range(40))]
+    assert add(cluster, 2, listeners=crowd).error_code == ErrorCode.INVALID_REQUEST
+    assert voters(cluster.elect()) == [1]
+
+
+def test_who_serves_no_vote_is_no_voter() -> None:
+    """A broker answers ApiVersions too. Named as a voter it would count, and never vote."""
+    cls = message("ApiVersionsResponse")
+    own: Any = None
+    asked = ProbeRequest(5, Voter(ReplicaKey(101)))
+    kraft = cls.SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+    vote = cls.ApiVersion(api_key=52, min_version=0, max_version=2)
+    controller = cls(api_keys=[vote], supported_features=[kraft])
+    assert api_versions.read_reply(own, asked, controller) == ProbeResponse(5, (0, 1))
+    assert api_versions.read_reply(own, asked, cls(api_keys=[vote])) == ProbeResponse(5, None)
+    broker = api_versions.read_reply(own, asked, cls(supported_features=[kraft]))
+    assert broker.failed is not None
+    assert api_versions.read_reply(own, asked, cls(error_code=35)) == ProbeResponse(5, None, "UNSUPPORTED_VERSION")
+
+
+def test_no_removal_leaves_a_quorum_without_a_live_majority() -> None:
+    cluster = quorum(3, 3)
+    leader = cluster.elect()
+    others = [id for id in cluster.nodes if id != leader.id]
+    cluster.nodes[others[0]].crash()
+    cluster.run(2500)
+    refused = remove(cluster, others[1])
+    assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert "have not fetched for 2000 ms" in refused.error_message
+    assert remove(cluster, others[0]).error_code == 0
+    assert voters(leader) == sorted({leader.id, others[1]})
+
+
+def test_a_restarted_controller_knows_the_voters_from_its_log_and_from_its_checkpoint() -> None:
+    cluster = quorum(1, 2)
+    assert add(cluster, 2).error_code == 0
+    leader = cluster.elect()
+    end = leader.role.next_offset
+    epoch = leader.quorum.raft.epochs.epoch_at(end)
+    named = leader.quorum.voters_at(end)
+    assert named is not None
+    assert [voter.id for voter in named.voters] == [1, 2]
+    before = leader.quorum.voters_at(end - 1)
+    assert before is not None
+    assert [voter.id for voter in before.voters] == [1]
+    head = [batches.SnapshotHeader(5), batches.KRaftVersion(1), named]
+    data = bytes(batches.control_batch(0, epoch, 5, head).data)
+    data += bytes(batches.control_batch(3, epoch, 5, [batches.SnapshotFooter()]).data)
+    leader.input(lambda: leader.quorum.snapshot(end, epoch, data))
+    cluster.run(1000)
+    for node in cluster.nodes.values():
+        node.crash()
+    cluster.start()
+    cluster.elect()
+    cluster.append("again")
+    assert cluster.run(5000, cluster.settled)
+    assert [voters(node) for node in cluster.nodes.values()] == [[1, 2]] * 2
+
+
+def test_an_update_says_where_a_voter_is_and_names_the_leader() -> None:
+    cluster = quorum(2, 2)
+    leader = cluster.elect()
+    other = next(id for id in cluster.nodes if id != leader.id)
+    cls = message("UpdateRaftVoterRequest")
+    listeners = [cls.Listener(name="SECOND", host="h", port=5), cls.Listener(name="CONTROLLER", host="moved", port=7)]
+    request = cls(
+        cluster_id=None,
+        voter_id=other,
+        voter_directory_id=_uuid(other),
+        current_leader_epoch=leader.quorum.raft.epoch,
+        listeners=listeners,
+        k_raft_version_feature=cls.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    )
+    answer = asked(cluster, "UpdateRaftVoter", request)
+    assert answer.error_code == 0
+    assert (answer.current_leader.leader_id, answer.current_leader.port) == (leader.id, PORT + leader.id)
+    member = leader.quorum.raft.voters.member(leader.quorum.raft.voters.keys[other - 1])
+    assert member is not None
+    assert member.endpoints == (("CONTROLLER", "moved", 7), ("SECOND", "h", 5))
+    assert leader.quorum.identity.addresses.find(other) == ("moved", 7)
+    request.k_raft_version_feature.max_supported_version = 0
+    assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.INVALID_REQUEST
+    request.current_leader_epoch = 0
+    assert asked(cluster, "UpdateRaftVoter", request).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_controller_joins_by_itself_and_so_does_one_that_was_formatted_anew() -> None:
+    cluster = Cluster(controllers=3, spare=1, settings={"controller.quorum.auto.join.enable": "true"})
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, lambda: all(voters(node) == [1, 2, 3, 4] for node in cluster.nodes.values()))
+    cluster.append("with four")
+    assert cluster.run(5000, cluster.settled)
+    lost = next(node for node in cluster.nodes.values() if node is not cluster.elect())
+    lost.replace_disk(_uuid(77))
+    lost.start()
+    back = lost.quorum.identity.me
+    assert back.directory_id == _uuid(77)
+    assert cluster.run(10_000, lambda: all(back in node.quorum.raft.voters for node in cluster.nodes.values()))
+    assert [voters(node) for node in cluster.nodes.values()] == [[1, 2, 3, 4]] * 4
+
+
+def test_nobody_joins_unasked() -> None:
+    cluster = quorum(1, 2)
+    cluster.run(20_000)
+    assert voters(cluster.elect()) == [1]
+
+
+def test_a_voter_that_moved_says_so_as_follower_and_as_leader() -> None:
+    cluster = quorum(3, 3)
+    moved = {id: f"CONTROLLER://{HOST}:{PORT + 50 + id}" for id in cluster.nodes}
+    for id, node in cluster.nodes.items():
+        node.crash()
+        places = cluster.world.addresses
+        places[HOST, PORT + 50 + id] = places.pop((HOST, PORT + id))
+        node.settings |= {
+            "listeners": moved[id],
+            "controller.connect": ",".join(f"{HOST}:{PORT + 50 + id}" for id in cluster.nodes),
+        }
+        node.start()
+        cluster.run(4000)
+
+    def known() -> bool:
+        leader = cluster.leader()
+        if leader is None:
+            return False
+        return [one.endpoints[0][2] for one in leader.quorum.raft.voters.members] == [PORT + 51, PORT + 52, PORT + 53]
+
+    assert cluster.run(20_000, known)
+
+
+def replaced() -> Cluster:
+    """Controllers 1, 2 and 3, of which 3 was replaced by 4 while two brokers followed; these were told of 1, 2 and 3."""
+    cluster = Cluster(controllers=3, brokers=2, spare=1)
+    cluster.start()
+    cluster.elect()
+    cluster.append("before")
+    assert cluster.run(5000, cluster.settled)
+    assert add(cluster, 4).error_code == 0
+    assert remove(cluster, 3).error_code == 0
+    cluster.elect()
+    cluster.nodes[3].crash()
+    cluster.append("after")
+    assert cluster.run(5000, cluster.settled)
+    return cluster
+
+
+def test_r631_214_a_controller_is_replaced_and_the_brokers_follow() -> None:
+    cluster = replaced()
+    assert [voters(node) for node in cluster.nodes.values() if node.alive] == [[1, 2, 4]] * 5
+
+
+def test_r631_039_r631_216_brokers_follow_to_members_that_their_list_never_named() -> None:
+    """Broker 102 is restarted with the new list, broker 101 goes on with the old one. Then all that the old one names go."""
+    cluster = replaced()
+    second = cluster.nodes[102]
+    second.crash()
+    second.settings["controller.connect"] = ",".join(f"{HOST}:{PORT + id}" for id in (1, 2, 4))
+    second.start()
+    for id in (1, 2):
+        assert remove(cluster, id).error_code == 0
+        assert cluster.run(5000, partial(another_leads, cluster, id))
+        cluster.nodes[id].crash()
+        cluster.append(f"without {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert cluster.elect().id == 4
+    assert [voters(cluster.nodes[id]) for id in (101, 102)] == [[4]] * 2
+
+
+def test_r631_215_a_broker_is_restarted_with_the_new_list() -> None:
+    cluster = replaced()
+    for id in (101, 102):
+        broker = cluster.nodes[id]
+        broker.crash()
+        broker.settings["controller.connect"] = f"{HOST}:{PORT + 4}"
+        broker.start()
+        cluster.append(f"restarted {id}")
+        assert cluster.run(5000, cluster.settled)
+
+
+def test_r631_039_r631_216_a_broker_that_slept_while_all_changed_finds_who_leads() -> None:
+    """It asks those that its list names, who vote no more, and follows the leader that they name."""
+    cluster = Cluster(controllers=3, brokers=2, spare=1)
+    cluster.start()
+    cluster.elect()
+    assert cluster.run(5000, cluster.settled)
+    asleep = cluster.nodes[101]
+    asleep.crash()
+    assert add(cluster, 4).error_code == 0
+    for id in (1, 2, 3):
+        assert remove(cluster, id).error_code == 0
+        assert cluster.run(5000, partial(another_leads, cluster, id))
+        cluster.append(f"without {id}")
+        assert cluster.run(5000, cluster.settled)
+    assert cluster.elect().id == 4
+    asleep.start()
+    assert cluster.run(1000, cluster.settled)
+    assert voters(asleep) == [4]
