@@ -34,6 +34,9 @@ OPERATIONS = {
 }
 """Person -> the one operation that it may do."""
 PERSONS = (*OPERATIONS, "prefixed", "wild", "denied", "elsewhere", "nobody")
+OTHER = "another-cluster-12345"
+"""A wrong cluster id: who may ask is told of it, and nothing happens."""
+LISTENERS = [{"name": "CONTROLLER", "host": "localhost", "port": 9}]
 NOBODYS = 1 << 40
 """A producer id that is not given out."""
 TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
@@ -244,6 +247,9 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     )
     yield "OffsetFetch", 8, {"groups": [{"group_id": group, "topics": None}], "require_stable": False}
     yield "DescribeGroups", 5, {"groups": [group], "include_authorized_operations": True}
+    member = {"member_id": "A" * 22, "member_epoch": 5, "rebalance_timeout_ms": -1, "topic_partitions": None}
+    yield "ConsumerGroupHeartbeat", 1, {"group_id": group, "subscribed_topic_names": [own], **member}
+    yield "ConsumerGroupDescribe", 1, {"group_ids": [group], "include_authorized_operations": True}
     yield "ListGroups", 4, {"states_filter": []}
     yield "OffsetDelete", 0, {"group_id": group, "topics": [{"name": own, "partitions": [{"partition_index": 0}]}]}
     yield "InitProducerId", 4, {"transactional_id": None, "transaction_timeout_ms": 1000}
@@ -424,20 +430,19 @@ def questions(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     yield "UnregisterBroker", 0, {"broker_id": 999}
     yield "UpdateFeatures", 1, {"timeout_ms": 5000, "feature_updates": [], "validate_only": True}
     yield "DeleteGroups", 2, {"groups_names": [f"group-{who}"]}
+    voter = {"cluster_id": OTHER, "voter_id": 77, "voter_directory_id": bytes(15) + b"\x07"}
+    yield "AddRaftVoter", 0, voter | {"timeout_ms": 1000, "listeners": LISTENERS}
+    yield "RemoveRaftVoter", 0, voter
 
 
 ENVELOPED = frozenset(
     {
-        "AlterClientQuotas", "AlterConfigs", "AlterPartitionReassignments", "AlterUserScramCredentials", "CreateAcls",
-        "CreatePartitions", "CreateTopics", "DeleteAcls", "DeleteTopics", "DescribeQuorum", "ElectLeaders",
-        "IncrementalAlterConfigs", "ListPartitionReassignments", "UnregisterBroker", "UpdateFeatures",
+        "AddRaftVoter", "AlterClientQuotas", "AlterConfigs", "AlterPartitionReassignments", "AlterUserScramCredentials",
+        "CreateAcls", "CreatePartitions", "CreateTopics", "DeleteAcls", "DeleteTopics", "DescribeQuorum", "ElectLeaders",
+        "IncrementalAlterConfigs", "ListPartitionReassignments", "RemoveRaftVoter", "UnregisterBroker", "UpdateFeatures",
     }
 )  # fmt: skip
 """What brokers pass on to the active controller."""
-OTHER = "another-cluster-12345"
-"""A wrong cluster id: who may ask is told of it, and nothing happens."""
-
-
 def questions_to_controllers(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """What a person asks on the listener of the controllers: what brokers pass on, and what only nodes ask."""
     for asked in questions(who):
@@ -485,6 +490,9 @@ def questions_to_controllers(who: str) -> Iterator[tuple[str, int, dict[str, Any
         },
     )
     yield "AllocateProducerIds", 0, {"broker_id": 77, "broker_epoch": 1}
+    voter = {"cluster_id": OTHER, "voter_id": 77, "voter_directory_id": bytes(15) + b"\x07", "listeners": LISTENERS}
+    feature = {"min_supported_version": 0, "max_supported_version": 1}
+    yield "UpdateRaftVoter", 0, voter | {"current_leader_epoch": 1, "k_raft_version_feature": feature}
 
 
 def answers(bootstrap_servers: str, bootstrap_controllers: str) -> dict[str, Any]:
