@@ -443,6 +443,8 @@ ENVELOPED = frozenset(
     }
 )  # fmt: skip
 """What brokers pass on to the active controller."""
+
+
 def questions_to_controllers(who: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """What a person asks on the listener of the controllers: what brokers pass on, and what only nodes ask."""
     for asked in questions(who):
