@@ -450,6 +450,7 @@ class Faults:
         process = self._some(self._all())
         off_ms = self.choose.randint(-3_600_000, 3_600_000)
         process.wall_ms = EPOCH_WALL_MS + off_ms
+        self.world.clocks_agreed = False
         self.world.say(process.name, f"FAULT clock is {off_ms} ms off")
         return True
 

@@ -528,6 +528,8 @@ class World:
         """Called with (connection, process, frame) for every request that reaches a process."""
         self.answered: list[Callable[[Any, Process, memoryview], None]] = []
         """Called in the same way for every answer that leaves one."""
+        self.clocks_agreed = True
+        """No wall clock has ever been wrong."""
 
     # ---- events
 
