@@ -40,6 +40,7 @@ FOUND = [
     ("replicas_identical", "rotten", 110023),
     ("restarts_succeed", "voters", 120027),
     ("restarts_succeed", "voters", 200059),
+    ("quiet_cluster_agrees", "pushed", 828845685483),
 ]
 """(property that did not hold, kind of world or none, seed)."""
 

@@ -153,12 +153,13 @@ class PushedMetadata:
             code = ErrorCode.INVALID_REQUEST
         if code is not None:
             return response(error_code=int(code))
-        topics, obeyed, named = [], [], set()
+        if everything:
+            self._leave_unnamed(request)
+        topics, obeyed = [], []
         for topic in request.topic_states:
             answers = []
             for state in topic.partition_states:
                 key = (topic.topic_id, state.partition_index)
-                named.add(key)
                 told = self._told_of(topic, state)
                 judged = self._judge(told)
                 if judged is None:
@@ -173,7 +174,7 @@ class PushedMetadata:
                 )
             topics.append(response.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=answers))
         if everything:
-            self._follow_everything(named, obeyed)
+            self._follow_everything(obeyed)
         else:
             self._applier.apply(MetadataDelta(partitions=obeyed))
         self._gathered.run()
@@ -255,14 +256,20 @@ class PushedMetadata:
         same = known is not None and told.assignment.leader_epoch == known.leader_epoch
         return same and known is not None and told.assignment.partition_epoch <= known.partition_epoch
 
-    def _follow_everything(self, named: set[tuple[bytes, int]], obeyed: Sequence[PartitionState]) -> None:
-        """What is named is all that this broker has (rule 5)."""
+    def _leave_unnamed(self, request: Any) -> None:
+        """What is named is all that this broker has (rule 5). Before what is named is judged: a topic that was deleted may
+        have left its name to another one."""
+        named = {
+            (topic.topic_id, state.partition_index) for topic in request.topic_states for state in topic.partition_states
+        }
         for key in [key for key in self._told if key not in named]:
             del self._told[key]
             partition = self._replicas.get(*key)
             if partition is not None:
                 self._applier.set_aside(partition)
             self._replicas.offline.pop(key, None)
+
+    def _follow_everything(self, obeyed: Sequence[PartitionState]) -> None:
         if self._applier.caught_up:
             self._applier.apply(MetadataDelta(partitions=obeyed))
         else:
