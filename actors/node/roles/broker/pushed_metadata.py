@@ -260,7 +260,9 @@ class PushedMetadata:
         """What is named is all that this broker has (rule 5). Before what is named is judged: a topic that was deleted may
         have left its name to another one."""
         named = {
-            (topic.topic_id, state.partition_index) for topic in request.topic_states for state in topic.partition_states
+            (topic.topic_id, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
         }
         for key in [key for key in self._told if key not in named]:
             del self._told[key]
