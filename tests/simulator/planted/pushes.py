@@ -5,7 +5,6 @@ from typing import Any
 
 from actors.controller.pushes import Changes, Outbox
 from actors.controller.unregistration import turn_ended
-from actors.node.roles.broker.applier import MetadataApplier
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.controller.pusher import Pusher
 from actors.node.roles.controller.role import ControllerRole
@@ -118,12 +117,4 @@ def settings_of_topics_are_not_pushed() -> Sequence[Patch]:
 @mistake("pushed")
 def everything_does_not_end_what_it_leaves_out() -> Sequence[Patch]:
     """A broker goes on leading partitions of which the controller says that it has no replica."""
-    follow = PushedMetadata._follow_everything
-
-    def keeps(self: Any, named: Any, obeyed: Any) -> None:
-        follow(self, {*named, *self._told}, obeyed)
-
-    return [
-        instead(PushedMetadata, "_follow_everything", keeps),
-        instead(MetadataApplier, "set_aside", lambda self, partition: None),
-    ]
+    return [instead(PushedMetadata, "_leave_unnamed", lambda self, request: None)]
