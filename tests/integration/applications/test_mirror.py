@@ -44,11 +44,7 @@ class Side:
         topic = NewTopic("orders", 2, 1, config={"retention.ms": "7654321", "cleanup.policy": "compact,delete"})
         self.admin.create_topics([topic])["orders"].result(30)
         self.produce(0, RECORDS)
-        consumer = Consumer(self.client | {"group.id": f"group-of-{self.name}", "enable.auto.commit": False})
-        consumer.commit(
-            offsets=[TopicPartition("orders", 0, RECORDS // 2), TopicPartition("orders", 1, 70)], asynchronous=False
-        )
-        consumer.close()
+        self.commit(0, RECORDS // 2)
 
     def produce(self, first: int, count: int, partitions: int = 2) -> None:
         producer = Producer(self.client)
@@ -56,6 +52,12 @@ class Side:
             headers = [("number", b"%d" % number)]
             producer.produce("orders", f"{self.name} {number}", f"{number}", number % partitions, headers=headers)
         assert producer.flush(60) == 0
+
+    def commit(self, partition: int, offset: int) -> None:
+        """The group has read a partition up to there."""
+        consumer = Consumer(self.client | {"group.id": f"group-of-{self.name}", "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition("orders", partition, offset)], asynchronous=False)
+        consumer.close()
 
     def topics(self) -> dict[str, int]:
         """The number of partitions of each topic."""
@@ -91,16 +93,20 @@ def mirrored(source: Side, target: Side, program: Program) -> None:
     assert values(target, topic, RECORDS) == values(source, "orders", RECORDS)
     assert target.setting(topic, "retention.ms") == "7654321"
     assert target.setting(topic, "cleanup.policy") == "compact,delete"
+    # The group's offset in partition 0 is that of its end now: it is known exactly.
+    program.until(lambda: target.offsets(group).get((topic, 0), 0) >= RECORDS // 2)
     source.change("orders", "retention.ms", "7000000")
     source.admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(30)
     program.until(lambda: target.setting(topic, "retention.ms") == "7000000" and target.topics()[topic] == 3)
     source.produce(RECORDS, 30, partitions=3)
     assert len(values(target, topic, RECORDS + 30)) == RECORDS + 30
-    # The group's offset in partition 0 is that of its end then: it is known exactly. In partition 1 it may be lower.
-    program.until(lambda: target.offsets(group).get((topic, 0), 0) >= RECORDS // 2)
+    # In the middle of a partition it may be lower. MirrorMaker knows nothing of offsets before its own start: so it is
+    # committed now, behind what was copied before.
+    middle = RECORDS // 2 + 5
+    source.commit(1, middle)
     program.until(lambda: target.offsets(group).get((topic, 1), 0) > 0)
     moved = target.offsets(group)
-    assert moved[topic, 0] == RECORDS // 2 and moved[topic, 1] <= 70
+    assert moved[topic, 0] == RECORDS // 2 <= moved[topic, 1] <= middle
     with Reader(target.servers, [f"{source.name}.checkpoints.internal", f"{source.name}.heartbeats"]) as reader:
         checkpoints, beats = reader.read.values()
         assert reader.until(lambda: bool(beats and checkpoints), PATIENCE_SECONDS)
@@ -116,7 +122,6 @@ def mirrored(source: Side, target: Side, program: Program) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.slow
 def test_both_ways_between_apache_kafka_and_rayft(tmp_path: Path) -> None:
     path = classes()
     with (
