@@ -51,6 +51,7 @@ from tests.simulator.checkers.stable_offsets import StableOffsets
 from tests.simulator.checkers.stated_invariants import StatedInvariants
 from tests.simulator.checkers.stopped_nodes import StoppedNodes
 from tests.simulator.checkers.transaction_logs import TransactionLogs
+from tests.simulator.checkers.true_deadlines import TrueDeadlines
 from tests.simulator.clients.committed_reader import read_committed
 from tests.simulator.clients.consumer import consume, earliest, fetch
 from tests.simulator.clients.consumer_member import CONFIG as CONSUMER_GROUPS
@@ -351,8 +352,8 @@ class Simulation:
         self.leaders = QuorumLeaders()
         self.stops = StoppedNodes()
         self.hooks.add([
-            IdleNodes(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks), PartitionLeaders(),
-            self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
+            IdleNodes(), TrueDeadlines(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks),
+            PartitionLeaders(), self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
             AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained),

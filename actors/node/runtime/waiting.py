@@ -292,8 +292,8 @@ class Waiting:
         return called
 
     def deadline_ms(self) -> int:
-        """When something is due, FAR_MS if nothing is; 0: somebody is late."""
-        if self._late.hosts:
+        """When something is due, FAR_MS if nothing is; 0: somebody is late, or was signalled after `run`."""
+        if self._late.hosts or self._signalled:
             return 0
         timers_ms, requests_ms = self.timers.deadline_ms(), self._deadlines.deadline_ms()
         return timers_ms if timers_ms < requests_ms else requests_ms

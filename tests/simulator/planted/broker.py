@@ -21,6 +21,7 @@ from actors.node.roles.broker.coordinator_loading import Loading
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.storage import BrokerStorage
+from actors.node.runtime.waiting import Waiting
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 from fastpath.records import batch as batches
@@ -397,3 +398,18 @@ def a_failed_directory_ends_the_broker() -> Sequence[Patch]:
 def a_replica_that_is_offline_joins_the_ISR() -> Sequence[Patch]:
     """The controller accepts a member again that has just reported that it cannot use its replica."""
     return [instead(controller_isr, "able", lambda state, row: state.soft.usable(state.image).ids)]
+
+
+@mistake("transactional")
+def signalled_too_late_for_a_turn() -> Sequence[Patch]:
+    """Who is told at the end of a turn that he may go on waits for the next turn, whenever that comes."""
+    deadline_ms = Waiting.deadline_ms
+
+    def later(self: Waiting) -> int:
+        signalled, self._signalled = self._signalled, {}
+        try:
+            return deadline_ms(self)
+        finally:
+            self._signalled = signalled
+
+    return [instead(Waiting, "deadline_ms", later)]

@@ -53,6 +53,22 @@ def test_writes_of_a_turn_share_a_batch_and_each_is_told() -> None:
     assert {group: groups(found).machine.fetch(group)["t", 0].offset for group in ("g0", "g4")} == {"g0": 7, "g4": 4}
 
 
+def test_a_write_that_leads_to_another_one_at_the_end_of_a_turn_makes_the_next_turn_due_at_once() -> None:
+    found, told = lab(), list[ErrorCode]()
+    broker, host = found.broker(1), groups(found)
+    assert broker.deadline_ms() > 0
+
+    def then(error: ErrorCode) -> None:
+        commit(found, "g", 2, told)
+
+    host.machine.commit("g", [("t", 0, CommittedOffset(1, -1, "", 5))], then)
+    host.drain()
+    broker.append()
+    assert not told and counts(found) == [1] and broker.deadline_ms() == 0
+    broker.append()
+    assert told == [NONE] and counts(found) == [1, 1] and broker.deadline_ms() > 0
+
+
 def test_a_shared_batch_is_not_larger_than_a_message_may_be() -> None:
     found, told = lab(max_message_bytes="1000"), list[ErrorCode]()
     for number in range(6):

@@ -282,3 +282,16 @@ def test_a_call_that_is_late_when_its_time_comes_still_gets_its_answer() -> None
     waiting.expire(100)
     waiting.run()
     assert seen == ["answer 1", "answer 2"]
+
+
+def test_a_signal_behind_the_waiters_of_a_turn_makes_the_next_turn_due_at_once() -> None:
+    waiting, seen = Waiting(), list[bool]()
+    waiting.park(["key"], 100, seen.append)
+    waiting.run()
+    assert waiting.deadline_ms() == 100
+    waiting.signal("key")
+    assert waiting.deadline_ms() == 0
+    waiting.run()
+    assert seen == [False] and waiting.deadline_ms() == FAR_MS
+    waiting.signal("key")
+    assert waiting.deadline_ms() == FAR_MS, "nobody waits for it"

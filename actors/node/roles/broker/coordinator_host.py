@@ -210,6 +210,11 @@ class CoordinatorHost(Generic[M]):
             for partition in dict.fromkeys(write.partition for write in writes if write.producer is not None):
                 self._append(partition)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether something is to be appended."""
+        return bool(self._queued)
+
     def append(self) -> None:
         """Append what has gathered. It may lead to more, which is appended next time."""
         if self._queued:

@@ -255,9 +255,12 @@ class BrokerRole:
         self.replication.end_turn()
 
     def deadline_ms(self) -> int:
-        """When `tick` is due."""
+        """When `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
+        for one in self._coordinators:
+            if one.gathers:
+                return 0
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
         due = min(due, self.transactions.deadline_ms())
         if self.storage.in_use:
