@@ -353,8 +353,9 @@ class Simulation:
         self.stops = StoppedNodes()
         self.hooks.add([
             IdleNodes(), TrueDeadlines(), FailedSyncs(), self.leaders, self.metadata, ChangedReplicas(self.hooks),
-            PartitionLeaders(), self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata), AcknowledgedMetadata(),
-            AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history), RecordOrder(self.history),
+            PartitionLeaders(), self.data, IsrMembers(self.metadata, self.cluster), FencedBrokers(self.metadata),
+            AcknowledgedMetadata(), AcknowledgedRecords(self.data, self.history), PhantomRecords(self.history),
+            RecordOrder(self.history),
             ConsumedRecords(self.data, self.history), GroupOffsets(self.history), IsrInvariants(), OneWinner(),
             IsrProposals(self.cluster), LogEpochs(), LogStarts(self.history, retained),
             QuietCluster(self.metadata, self.cluster), self.stops,

@@ -221,8 +221,13 @@ class _Run:
         def job() -> object:
             return later.job() if not connection.closed else None
 
+        def done(result: object) -> None:
+            if later.seen is not None:
+                later.seen(result)
+            self._again(later.then, result)
+
         owner = (connection.peer_host, connection.id)
-        self._dispatch.runtime.work(job, lambda result: self._again(later.then, result), later.kind, owner)
+        self._dispatch.runtime.work(job, done, later.kind, owner)
 
     def _released(self, committed: bool, reply: Any) -> None:
         # After a lost leadership the handler is asked anew: it finds that this node is not active and says so.

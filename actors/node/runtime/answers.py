@@ -45,11 +45,15 @@ class Asked(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Run `job` outside the loop, then go on with `then(result or exception)`."""
+    """Run `job` outside the loop, then go on with `then(result or exception)`, if the client is still there.
+
+    `seen(result or exception)` comes before that, also where the client has gone: what the job has found out about a disk
+    concerns others."""
 
     job: Callable[[], object]
     then: Callable[[object], "Answer"]
     kind: WorkKind = WorkKind.DISK
+    seen: Callable[[object], None] | None = None
 
 
 class Forward(NamedTuple):
@@ -97,7 +101,7 @@ def mapped(answer: Answer, change: Callable[[Any], Any]) -> Answer:
         return asked._replace(then=lambda reply: mapped(asked.then(reply), change))
     if isinstance(answer, Later):
         later = answer
-        return Later(later.job, lambda result: mapped(later.then(result), change), later.kind)
+        return Later(later.job, lambda result: mapped(later.then(result), change), later.kind, later.seen)
     if isinstance(answer, Sliced):
         sliced = answer
         return Sliced(lambda: mapped(sliced.again(), change))

@@ -109,7 +109,8 @@ class PushedMetadata:
             return
         self._fresh.append((sender.name, request))
         if name == "LeaderAndIsr":
-            told = self._told.get((broker.name, broker.life), NOTHING)
+            # The process may have ended, and the controller is about to learn it.
+            told = self._told.get((broker.name, link.lives[broker.name]), NOTHING)
             for topic in request.topic_states:
                 for state in topic.partition_states:
                     if (one := _named(topic, state, state.partition_epoch)) not in told:

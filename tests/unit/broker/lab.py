@@ -453,6 +453,8 @@ class Lab:
                 result = to_end(answer.job)
             except Exception as error:
                 result = error  # as the host hands it over
+            if answer.seen is not None:
+                answer.seen(result)
             self._settle(node, pending, name, version, answer.then(result))
         else:
             assert isinstance(answer, Held | Forward)

@@ -270,6 +270,32 @@ def test_what_was_read_for_one_offset_is_not_given_out_at_another() -> None:
     assert ask(3, 0) == [b"a"]
 
 
+def test_a_device_that_failed_is_given_up_also_where_its_reader_has_gone_on() -> None:
+    lab = Lab(1)
+    lab.topic([1])
+    for value in (b"a", b"b", b"c"):
+        lab.produce(1, value)
+    disk, kind = lab.disks[1], message("FetchRequest")
+    session = 0
+
+    def ask(epoch: int, offset: int) -> None:
+        nonlocal session
+        place = kind.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        topics = [kind.FetchTopic(topic="t", partitions=[place])]
+        request = kind(max_wait_ms=0, max_bytes=1000, session_id=session, session_epoch=epoch, topics=topics)
+        session = lab.call(1, "Fetch", 12, request).reply.session_id
+
+    def fails(path: str, position: int, size: int) -> bool:
+        disk.cold = disk.unreadable = None
+        ask(2, 0)
+        return True
+
+    ask(0, 0)
+    disk.cold, disk.unreadable = (lambda *_: True), fails
+    ask(1, 2)
+    assert list(lab.broker(1).replicas.failed_reads) == [disk]
+
+
 def test_kip_207_the_end_is_known_while_a_leader_stays_and_not_at_once_after_a_change() -> None:
     """An ISR that shrinks below the minimum holds the high watermark where it is, under a new leader epoch here."""
     lab = Lab(3)

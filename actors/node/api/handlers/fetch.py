@@ -17,6 +17,7 @@ INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -339,7 +340,9 @@ class _Fetch:
                 self._found = {
                     one.entry: (one.entry.fetch_offset, one.below, one.records) for one in (*looks, found) if one.size
                 }
-                return Later(found.cold, self._warming(entry, expired, promised))
+                assert entry.partition is not None
+                seen = partial(note_failure, self._context.replicas, entry.partition)
+                return Later(found.cold, self._warming(entry, expired, promised), seen=seen)
             looks.append(found)
             total += found.size
             urgent = urgent or found.urgent
@@ -452,7 +455,6 @@ class _Fetch:
             elif isinstance(result, (DiskFailed, CorruptBatch, FileNotFoundError)):
                 self._context.runtime.log.warning(f"cannot read {partition!r}: {result}")
                 partition.unreadable, entry.unread = True, offset
-                note_failure(self._context.replicas, partition, result)
             return self.attempt(expired)
 
         return warmed
