@@ -12,7 +12,8 @@ from actors.metadata.image import Image
 NAME_LENGTH_MAX = 249
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"))
+SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC))
 """Made by the brokers, with settings that nobody chose; clients neither write to them nor delete their records."""
 METADATA_TOPICS = ("__cluster_metadata", "__kafka_metadata")
 """Names that no topic may have: the name of the metadata log in both families (A09)."""

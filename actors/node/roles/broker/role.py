@@ -38,6 +38,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.replication import Replication
+from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.throttles import Throttles
@@ -96,6 +97,7 @@ class BrokerRole:
         self.quotas = ClientQuotas(runtime, requests, self.cache)
         self.groups = GroupCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.topics = TopicCreation(runtime, channels, self.cache)
+        self.share_persister = SharePersister(runtime, channels, self.cache, self.topics.create)
         self.producer_ids = ProducerIdBlocks(runtime, channels, self.lifecycle)
         self.transactions = TransactionCoordinator(
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
@@ -103,6 +105,7 @@ class BrokerRole:
         self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache)
         self._coordinators = (self.groups, self.transactions)
+        self._gathering = (*self._coordinators, self.share_persister)
         self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
         self.replication = Replication(
             runtime,
@@ -251,6 +254,7 @@ class BrokerRole:
         self.storage.end(self.replicas)
         self._unreadable.give_up()
         self.gathered.run()
+        self.share_persister.end_turn()
         self.alter_isr.end_turn()
         self.replication.end_turn()
 
@@ -258,7 +262,7 @@ class BrokerRole:
         """When `tick` is due; 0: at once."""
         if not self._started:
             return FAR_MS
-        for one in self._coordinators:
+        for one in self._gathering:
             if one.gathers:
                 return 0
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)

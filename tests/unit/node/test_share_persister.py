@@ -1,0 +1,185 @@
+"""The client of share coordinators: whom it asks, what shares a request, what it tries again, and in which order."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from actors.broker.coordination import partition_of
+from actors.broker.share.keys import SharePartitionKey
+from actors.metadata.topic_names import SHARE_STATE_TOPIC
+from actors.node.net.channels import ChannelError
+from actors.node.roles.broker.share_persister import ENTRIES_A_REQUEST, GIVEN_UP_MS, SharePersister, StateBatch
+from actors.node.runtime.runtime import Runtime
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+from actors.wire.messages import message
+
+TOPIC = b"\x01" * 16
+PARTITIONS = 4
+
+
+class Metadata:
+    """Leaders of `__share_group_state`, by partition; a broker of each id is reached under its name."""
+
+    def __init__(self) -> None:
+        self.leaders: list[int] | None = [1] * PARTITIONS
+        self.image = self
+
+    def topic(self, name: str) -> int:
+        assert name == SHARE_STATE_TOPIC
+        return -1 if self.leaders is None else 7
+
+    def topic_partitions(self, row: int) -> range:
+        return range(len(self.leaders or ()))
+
+    def partition(self, row: int, number: int) -> int:
+        return number
+
+    def leader(self, row: int) -> int:
+        assert self.leaders is not None
+        return self.leaders[row]
+
+    def endpoint(self, broker: int, listener: str) -> Any:
+        return SimpleNamespace(host=f"broker{broker}", port=1)
+
+
+class Scene:
+    def __init__(self) -> None:
+        config: Any = SimpleNamespace(inter_broker_listener="B")
+        log: Any = SimpleNamespace(info=None, warning=None, error=None)
+        self.runtime = Runtime(config, None, log)  # type: ignore[arg-type]
+        self.runtime.now = Now(1_000, 0)
+        self.cache: Any = Metadata()
+        self.sent: list[tuple[str, str, Any, Any]] = []
+        """(host, API, request, then) of what is not answered yet."""
+        self.created: list[str] = []
+        self.results: list[Any] = []
+        channels: Any = self
+        self.persister = SharePersister(self.runtime, channels, self.cache, self.created.extend)
+
+    def peer(self, purpose: Any, address: Any, name: str, request: Any, then: Any, *more: Any, **named: Any) -> None:
+        self.sent.append((address[0], name, request, then))
+
+    def turn(self, ms: int = 0) -> None:
+        self.runtime.now = Now(self.runtime.now.mono_ms + ms, 0)
+        self.runtime.waiting.timers.run(self.runtime.now.mono_ms)
+        self.persister.end_turn()
+
+    def write(self, number: int, epoch: int = 1, group: str = "g", batches: int = 1) -> None:
+        state = [StateBatch(offset, offset, 2, 1) for offset in range(batches)]
+        key = SharePartitionKey(group, TOPIC, number)
+        self.persister.write(key, 0, epoch, 0, 0, state, self.results.append)
+
+    def answer(self, code: int = ErrorCode.NONE, place: int = 0) -> None:
+        """Answer a request of WriteShareGroupState with one code for all its partitions."""
+        _, name, request, then = self.sent.pop(place)
+        kind = message(f"{name}Response")
+        then(
+            kind(
+                results=[
+                    kind.WriteStateResult(
+                        topic_id=topic.topic_id,
+                        partitions=[
+                            kind.PartitionResult(partition=one.partition, error_code=code) for one in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+        )
+
+    def numbers(self, place: int = 0) -> list[int]:
+        return [one.partition for topic in self.sent[place][2].topics for one in topic.partitions]
+
+
+def test_the_leader_of_the_key_s_partition_is_asked() -> None:
+    scene = Scene()
+    key = SharePartitionKey("g", TOPIC, 3)
+    scene.cache.leaders = [10 + number for number in range(PARTITIONS)]
+    assert key.coordinator_key == "g:AQEBAQEBAQEBAQEBAQEBAQ:3"
+    scene.persister.read(key, 5, scene.results.append)
+    assert not scene.sent and scene.persister.gathers
+    scene.turn()
+    host, name, request, _ = scene.sent[0]
+    assert host == f"broker{10 + partition_of(key.coordinator_key, PARTITIONS)}"
+    assert (name, request.group_id, request.topics[0].partitions[0].leader_epoch) == ("ReadShareGroupState", "g", 5)
+
+
+def test_what_comes_up_meanwhile_shares_a_request_and_groups_do_not() -> None:
+    scene = Scene()
+    scene.write(0)
+    scene.write(1)
+    scene.write(0, group="h")
+    scene.turn()
+    assert [request.group_id for _, _, request, _ in scene.sent] == ["g", "h"] and scene.numbers() == [0, 1]
+    scene.write(2)
+    scene.write(3)
+    scene.turn()
+    assert len(scene.sent) == 2
+    scene.answer()
+    assert scene.numbers(1) == [2, 3]
+
+
+def test_writes_of_one_partition_keep_their_order_when_the_first_is_tried_again() -> None:
+    scene = Scene()
+    scene.write(0, epoch=1)
+    scene.turn()
+    scene.write(0, epoch=2)
+    scene.answer(ErrorCode.NOT_COORDINATOR)
+    scene.turn()
+    assert not scene.sent
+    scene.turn(20)
+    assert scene.sent[0][2].topics[0].partitions[0].leader_epoch == 1
+    scene.answer()
+    scene.turn()
+    assert scene.sent[0][2].topics[0].partitions[0].leader_epoch == 2
+    scene.answer()
+    assert [one.error_code for one in scene.results] == [0, 0]
+
+
+def test_a_lost_connection_is_tried_again_and_another_error_is_told() -> None:
+    scene = Scene()
+    scene.write(0)
+    scene.turn()
+    scene.sent.pop()[3](ChannelError("lost", "gone"))
+    assert not scene.results
+    scene.turn(20)
+    scene.answer(ErrorCode.FENCED_STATE_EPOCH)
+    assert [one.error_code for one in scene.results] == [ErrorCode.FENCED_STATE_EPOCH]
+
+
+def test_without_the_topic_it_is_created_and_after_a_time_the_caller_hears_of_it() -> None:
+    scene = Scene()
+    scene.cache.leaders = None
+    scene.write(0)
+    while not scene.results:
+        scene.turn(100)
+    assert scene.results[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE and scene.results[0].error_message
+    assert set(scene.created) == {SHARE_STATE_TOPIC}
+    assert GIVEN_UP_MS - 2_000 < scene.runtime.now.mono_ms - 1_000 <= GIVEN_UP_MS
+    scene.cache.leaders = [1] * PARTITIONS
+    scene.write(0)
+    scene.turn()
+    assert len(scene.sent) == 1
+
+
+def test_an_answer_that_leaves_a_partition_out_is_an_error() -> None:
+    scene = Scene()
+    scene.write(0)
+    scene.turn()
+    scene.sent.pop()[3](message("WriteShareGroupStateResponse")(results=[]))
+    assert [one.error_code for one in scene.results] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_a_request_has_a_bounded_number_of_entries() -> None:
+    scene = Scene()
+    for number in range(3):
+        scene.write(number, batches=ENTRIES_A_REQUEST // 2)
+    scene.turn()
+    assert scene.numbers() == [0]
+    scene.answer()
+    assert scene.numbers() == [1]
+    scene.write(3, batches=2 * ENTRIES_A_REQUEST)
+    scene.turn()
+    scene.answer()
+    scene.answer()
+    assert scene.numbers() == [3]
