@@ -92,7 +92,7 @@ class Groups:
         machine = self.world.machine
         error = machine.commit_error("g", member, None, int(epoch), self.world.now)
         if error is ErrorCode.STALE_MEMBER_EPOCH:
-            held = machine.consumers.held_since(self.world.group(), member, int(epoch), topic, int(partition))
+            held = machine.kinds.consumer.held_since(self.world.group(), member, int(epoch), topic, int(partition))
             error = ErrorCode.NONE if held else error
         return error.name
 

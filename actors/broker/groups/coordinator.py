@@ -2,7 +2,8 @@
 
 This file alone decides which groups and offsets exist, and the order of each change: first it is written, then it is
 committed to the partition's high watermark, then it becomes visible and is answered. Partitions, their loading and their
-loss are those of every coordinator (`broker/coordination.py`). Rules:
+loss are those of every coordinator (`broker/coordination.py`). What a group is, is decided by its kind (`kind.py`); the
+kinds are in one table (`kinds.py`). Rules:
 
 1. An answer never leaves before everything that it depends on is committed.
 2. A group is dead from when its removal is written: from then on no member joins it or commits for it, unless the write
@@ -16,45 +17,22 @@ loss are those of every coordinator (`broker/coordination.py`). Rules:
 Inputs come with the time. Outputs are taken from `answers` (ticket, verdict) and `writes`.
 """
 
-import heapq
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
-from actors.broker.coordination import Coordination, Then
-from actors.broker.groups import rebalance
-from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.consumer import records as consumer_records
+from actors.broker.coordination import Coordination, Record, Then
+from actors.broker.groups.classic import rebalance
+from actors.broker.groups.classic import state as classic
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Synced
+from actors.broker.groups.classic.state import Group
 from actors.broker.groups.consumer.state import ConsumerGroup
-from actors.broker.groups.consumer.topics import Topics
-from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
-from actors.broker.groups.records import (
-    CommittedOffset,
-    GroupLine,
-    OffsetLine,
-    group_key,
-    group_record,
-    offset_record,
-    read,
-)
-from actors.broker.groups.shard import Key, Shard
-from actors.broker.groups.state import Group, GroupState
-from actors.broker.groups.subscriptions import subscribed
+from actors.broker.groups.kind import Committer, Kind
+from actors.broker.groups.kinds import Kinds, Settings, kinds
+from actors.broker.groups.records import CommittedOffset, Line, OffsetLine, offset_record, read
+from actors.broker.groups.shard import AnyGroup, Key, Shard
+from actors.broker.groups.topics import Topics
 from actors.ports import Now
 from actors.wire.errors import ErrorCode, WireError
-
-FAR_MS = 1 << 62
-
-
-class Settings(NamedTuple):
-    """The broker's `offsets.*` and `group.*`. `partitions`: how many `__consumer_offsets` will have; see `resized`."""
-
-    partitions: int
-    policy: Policy
-    session_ms_min: int
-    session_ms_max: int
-    metadata_bytes_max: int
-    retention_ms: int
-    consumer: consumer.Settings
 
 
 class Coordinator(Coordination[Shard]):
@@ -64,25 +42,17 @@ class Coordinator(Coordination[Shard]):
         super().__init__(settings.partitions, Shard)
         self.settings = settings
         self.answers: list[tuple[int, Any]] = []
-        """(ticket, verdict): of classic members a `Verdict`, of those of KIP-848 a `Beat`."""
-        self.consumers = consumer.ConsumerGroups(
-            self.shard_of,
-            self._write,
-            lambda ticket, beat: self.answers.append((ticket, beat)),
-            settings.consumer,
-            topics,
-        )
-        """Those of KIP-848."""
-        self.deadlines: list[tuple[int, str]] = []
-        self._scheduled: dict[str, int] = {}
+        """(ticket, verdict): a kind's own words."""
+        self.kinds: Kinds = kinds(self, settings, topics)
+        self._by_type: dict[str, Kind[Any]] = {kind.type: kind for kind in self.kinds}
+        self._readers = {number: kind.read for kind in self.kinds for number in kind.numbers}
+        self._owners: dict[int, Kind[Any]] = {number: kind for kind in self.kinds for number in kind.numbers}
 
     # ---- leadership and loading
 
     def _unload(self, shard: Shard) -> None:
-        for group in shard.groups.values():
-            self._dismiss(group, ErrorCode.NOT_COORDINATOR)
-            group.state = GroupState.DEAD
-        self.consumers.unload(shard)
+        for kind in reversed(self.kinds):
+            kind.unload(shard)
 
     def load(
         self, partition: int, epoch: int, records: Iterable[tuple[bytes | None, bytes | None]], producer_id: int = -1
@@ -97,27 +67,15 @@ class Coordinator(Coordination[Shard]):
             return strange
         for key, value in records:
             try:
-                line = read(key, value) if key is not None else None
+                line = read(self._readers, key, value)
             except WireError as error:
                 strange.append(str(error))
                 continue
             if key is None or line is None:
                 continue
-            if isinstance(line, consumer_records.Line):
+            if isinstance(line, Line):
                 shard.known(line.group, key)
-                if line.key.kind == consumer_records.GROUP and line.data is None:
-                    shard.consumers.pop(line.group, None)
-                elif line.data is not None or line.group in shard.consumers:
-                    group = shard.consumers.setdefault(line.group, ConsumerGroup(line.group))
-                    consumer_records.replay(group, line.key, line.data)
-                continue
-            if isinstance(line, GroupLine):
-                shard.known(line.id, key)
-                if line.group is None:
-                    shard.groups.pop(line.id, None)
-                else:
-                    shard.groups[line.id] = line.group
-                    line.group.recorded = True
+                self._owners[int.from_bytes(key[:2], "big")].replay(shard, line)
                 continue
             if isinstance(line, OffsetLine):
                 place, committed = (line.topic, line.partition), line.committed
@@ -151,17 +109,13 @@ class Coordinator(Coordination[Shard]):
         if shard is None:
             return
         shard.loaded = True
-        self._one_protocol_each(shard)
+        self._one_kind_each(shard)
         for id in shard.offsets:
-            shard.simple(id)
+            self.kinds.classic.simple(shard, id)
         for id in shard.foreign:
-            shard.groups.pop(id, None)
-            shard.consumers.pop(id, None)
-        self.consumers.loaded(shard, now)
-        for group in shard.groups.values():
-            for member in group.members.values():
-                rebalance.touch(member, now.mono_ms)
-            self._schedule(group)
+            shard.forget(id)
+        for kind in self.kinds:
+            kind.loaded(shard, now)
         self._forget_missing(shard, lambda topic: topic not in shard.forgotten and exists(topic))
 
     # ---- membership
@@ -178,21 +132,15 @@ class Coordinator(Coordination[Shard]):
             error = shard
         elif group_id in shard.foreign:
             error = ErrorCode.UNSUPPORTED_VERSION
-        elif request.member_id and group_id not in shard.groups:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
         if error is not None:
             self.answers.append((ticket, Joined(error, request.member_id)))
             return
         assert isinstance(shard, Shard)
-        if group_id in shard.consumers:
-            self._join_consumers(shard, shard.consumers[group_id], ticket, request, now)
-            return
-        group = shard.groups.get(group_id) or Group(group_id)
-        held: rebalance.Held = []
-        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self.answers, held)
-        if group.members or group.pending:
-            shard.groups[group_id] = group
-        self._after(shard, group, write, now, held)
+        group = shard.find(group_id)
+        if group is None or group.type == classic.TYPE:
+            self.kinds.classic.join(shard, group_id, ticket, request, now)
+        else:
+            self._join_other(shard, group, ticket, request, now)
 
     def sync(
         self,
@@ -208,7 +156,7 @@ class Coordinator(Coordination[Shard]):
     ) -> None:
         """SyncGroup. The verdict appears in `answers`, for all members once the leader's assignment is written."""
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
-        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.of(classic.TYPE).get(group_id)
         if isinstance(shard, ErrorCode) or group is None:
             code = shard if isinstance(shard, ErrorCode) else ErrorCode.UNKNOWN_MEMBER_ID
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -216,21 +164,9 @@ class Coordinator(Coordination[Shard]):
                 code = ErrorCode.REBALANCE_IN_PROGRESS
             self.answers.append((ticket, Synced(code)))
             return
-        write = rebalance.sync(
-            group,
-            ticket,
-            member_id,
-            instance_id,
-            generation,
-            protocol_type,
-            protocol,
-            assignments,
-            now.mono_ms,
-            self.answers,
+        self.kinds.classic.sync(
+            shard, group, ticket, member_id, instance_id, generation, protocol_type, protocol, assignments, now
         )
-        if write:
-            self._write_group(shard, group, self._stabilise(group))
-        self._schedule(group)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int, now: Now) -> ErrorCode:
         """Heartbeat."""
@@ -238,7 +174,7 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             # Kafka's clients go on and ask again after this: a load must not end their membership.
             return ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard
-        group = shard.groups.get(group_id)
+        group = shard.of(classic.TYPE).get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return rebalance.heartbeat(group, member_id, instance_id, generation, now.mono_ms)
@@ -248,21 +184,10 @@ class Coordinator(Coordination[Shard]):
         shard = self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
         if isinstance(shard, ErrorCode):
             return shard
-        if group_id in shard.consumers:
-            return self.consumers.remove_members(shard, shard.consumers[group_id], members, now)
-        group = shard.groups.get(group_id)
+        group = shard.find(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
-        if group.state is GroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        codes = []
-        for member_id, instance_id in members:
-            code, write = rebalance.leave(
-                group, member_id, instance_id, now.mono_ms, self.settings.policy, self.answers
-            )
-            codes.append(code)
-            self._after(shard, group, write, now)
-        return codes
+        return self.kind_of(group).leave(shard, group, members, now)
 
     # ---- offsets
 
@@ -283,31 +208,25 @@ class Coordinator(Coordination[Shard]):
             return shard
         if group_id in shard.foreign:
             return ErrorCode.UNSUPPORTED_VERSION
-        if group_id in shard.consumers:
-            code = self.consumers.commit_error(
-                shard.consumers[group_id], member_id, instance_id, generation, transactional=transactional
-            )
-            stale = transactional and code is ErrorCode.STALE_MEMBER_EPOCH
-            return ErrorCode.ILLEGAL_GENERATION if stale else code
-        group = shard.groups.get(group_id)
+        group = shard.find(group_id)
         if group is None:
             return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-        if group.state is GroupState.DEAD:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if generation < 0 and group.state is GroupState.EMPTY:
+        committer = Committer(member_id, instance_id, generation, transactional)
+        return self.kind_of(group).commit_error(group, committer, now)
+
+    def held_since(self, group_id: str, member_id: str, epoch: int, topic: str, partition: int) -> bool:
+        """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
+        group = self.find(group_id)
+        if group is None or isinstance(group, ErrorCode):
+            return False
+        return self.kind_of(group).held_since(group, member_id, epoch, topic, partition)
+
+    def fetch_error(self, group_id: str, member_id: str, epoch: int) -> ErrorCode:
+        """Whether a member that names itself may read the group's offsets."""
+        group = self.find(group_id)
+        if group is None or isinstance(group, ErrorCode):
             return ErrorCode.NONE
-        if generation >= 0 or member_id or instance_id is not None:
-            error = rebalance.member_error(group, member_id, instance_id, generation)
-            if error is not None:
-                return error
-        elif group.state is not GroupState.EMPTY and not transactional:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if group.state is GroupState.COMPLETING and not transactional:
-            return ErrorCode.REBALANCE_IN_PROGRESS
-        member = group.members.get(member_id)
-        if member is not None:
-            rebalance.touch(member, now.mono_ms)
-        return ErrorCode.NONE
+        return self.kind_of(group).fetch_error(group, member_id, epoch)
 
     def commit(
         self, group_id: str, offsets: Sequence[tuple[str, int, CommittedOffset]], then: Callable[[ErrorCode], None]
@@ -385,27 +304,37 @@ class Coordinator(Coordination[Shard]):
 
     # ---- admin
 
-    def group(self, group_id: str) -> Group | ErrorCode | None:
-        """The group, None if there is none, or why this broker cannot tell."""
+    def kind_of(self, group: AnyGroup) -> Kind[Any]:
+        """The kind of a group."""
+        return self._by_type[group.type]
+
+    def find(self, group_id: str) -> Any:
+        """The group of whatever kind (an `AnyGroup`), None if there is none, or an ErrorCode: why that is not known here."""
         shard = self.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return shard
-        return ErrorCode.UNSUPPORTED_VERSION if group_id in shard.foreign else shard.groups.get(group_id)
+        return ErrorCode.UNSUPPORTED_VERSION if group_id in shard.foreign else shard.find(group_id)
+
+    def group(self, group_id: str) -> Group | ErrorCode | None:
+        """The classic group, None if there is none, or why this broker cannot tell."""
+        found = self.find(group_id)
+        return found if isinstance(found, (Group, ErrorCode)) else None
 
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         """The group of KIP-848, None if there is none of that name here."""
-        shard = self.shard_of(group_id)
-        return None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
+        found = self.find(group_id)
+        return found if isinstance(found, ConsumerGroup) else None
 
-    def groups(self) -> list[Group]:
-        """Every classic group of every loaded shard, by id."""
-        found = [group for shard in self.shards.values() if shard.loaded for group in shard.groups.values()]
+    def groups(self, type: str = classic.TYPE) -> list[Any]:
+        """Every group of a kind of every loaded shard, by id."""
+        found = [group for shard in self.shards.values() if shard.loaded for group in shard.of(type).values()]
         return sorted(found, key=lambda group: group.id)
 
-    def consumer_groups(self) -> list[ConsumerGroup]:
-        """Every group of KIP-848 of every loaded shard, by id."""
-        found = [group for shard in self.shards.values() if shard.loaded for group in shard.consumers.values()]
-        return sorted(found, key=lambda group: group.id)
+    def every(self, types: Collection[str] = ()) -> Iterator[AnyGroup]:
+        """Every group of these kinds, or of all, by kind and id."""
+        for type in sorted(self._by_type):
+            if not types or type in types:
+                yield from self.groups(type)
 
     def delete(self, group_id: str, then: Callable[[ErrorCode], None]) -> None:
         """Remove an empty group and its offsets. Meanwhile it is dead. For what was never written, nothing is
@@ -414,39 +343,14 @@ class Coordinator(Coordination[Shard]):
         if isinstance(shard, ErrorCode):
             then(shard)
             return
-        group = shard.groups.get(group_id)
         if group_id in shard.foreign:
             then(ErrorCode.UNSUPPORTED_VERSION)
             return
-        if group_id in shard.consumers:
-            self._delete_consumers(shard, shard.consumers[group_id], then, with_offsets=True)
-            return
+        group = shard.find(group_id)
         if group is None:
             then(ErrorCode.GROUP_ID_NOT_FOUND)
             return
-        if group.state is GroupState.DEAD:
-            then(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return
-        if group.state is not GroupState.EMPTY:
-            then(ErrorCode.NON_EMPTY_GROUP)
-            return
-
-        def gone(error: ErrorCode, now: Now) -> None:
-            if error is ErrorCode.NONE:
-                shard.drop(group_id)
-            else:
-                group.state = GroupState.EMPTY
-            then(error)
-
-        group.state = GroupState.DEAD
-        records = [offset_record(group_id, topic, partition, None) for topic, partition in shard.keys(group_id)]
-        if group.recorded:
-            records.append((group_key(group_id), None))
-        if records:
-            self._write(shard, group_id, records, gone)
-        else:
-            shard.drop(group_id)
-            then(ErrorCode.NONE)
+        self._delete(shard, group, then)
 
     def forget_topic(self, topic: str) -> None:
         """A topic was deleted: remove offsets committed for it, and those that are being written."""
@@ -459,36 +363,17 @@ class Coordinator(Coordination[Shard]):
     # ---- time and writes
 
     def tick(self, now: Now) -> None:
-        """End sessions, phases, and ids never used. What this schedules for now runs in the next tick, so that a tick
-        ends."""
-        self.consumers.tick(now)
-        due_now = []
-        while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
-            due_now.append(heapq.heappop(self.deadlines))
-        for due_ms, group_id in due_now:
-            if self._scheduled.get(group_id) != due_ms:
-                continue
-            del self._scheduled[group_id]
-            shard = self.shard_of(group_id)
-            group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
-            if group is None or isinstance(shard, ErrorCode):
-                continue
-            due = rebalance.next_deadline_ms(group)
-            if due is not None and due <= now.mono_ms:
-                write = rebalance.expire(group, now.mono_ms, self.settings.policy, self.answers)
-                self._after(shard, group, write, now)
-            else:
-                self._schedule(group)
+        """Do what is due in every kind. What this plans for now is done in the next tick, so that a tick ends."""
+        for kind in self.kinds:
+            kind.tick(now)
 
     def deadline_ms(self) -> int:
         """When `tick` has something to do."""
-        classic_ms = self.deadlines[0][0] if self.deadlines else FAR_MS
-        return min(classic_ms, self.consumers.deadline_ms())
+        return min(kind.deadline_ms() for kind in self.kinds)
 
     def expire_offsets(self, now: Now, exists: Callable[[str], bool] = lambda topic: True) -> None:
-        """Remove offsets of groups that have been empty for longer than the retention (offsets.retention.minutes), and
-        empty groups without other offsets. A group that is being written, or has given out an id, is left for the next
-        time. A stable group loses offsets that are older than that, for topics to which no member subscribes.
+        """Remove offsets whose time (offsets.retention.minutes) is over, as their group's kind says, and groups that go with
+        them.
 
         Offsets for topics that do not exist are removed as well: their removal has failed, or this broker has learned
         of the deletion from a snapshot, which does not show it."""
@@ -497,46 +382,46 @@ class Coordinator(Coordination[Shard]):
             self._forget_missing(shard, exists)
         busy = self._on_their_way()
         for shard in loaded:
-            for consumers in list(shard.consumers.values()):
-                if (shard.partition, consumers.id) not in busy:
-                    self._expire_consumers(shard, consumers, now)
-            for group in list(shard.groups.values()):
-                if group.state is GroupState.STABLE:
-                    self._expire_unsubscribed(shard, group, now)
-                if group.state is not GroupState.EMPTY or group.pending or (shard.partition, group.id) in busy:
-                    continue
-                if shard.transactional.unstable(group.id):
-                    continue
-                offsets = shard.offsets.get(group.id, {})
-                old = [
-                    key
-                    for key, committed in offsets.items()
-                    if max(committed.wall_ms, group.state_wall_ms) + self.settings.retention_ms <= now.wall_ms
-                ]
-                if len(old) == len(offsets):
-                    self.delete(group.id, lambda error: None)
-                elif old:
-                    self.delete_offsets(group.id, old, lambda error: None)
+            for kind in self.kinds:
+                for group in list(shard.of(kind.type).values()):
+                    found = kind.expired(
+                        shard, group, now, self.settings.retention_ms, busy=(shard.partition, group.id) in busy
+                    )
+                    if found.whole:
+                        self.delete(group.id, lambda error: None)
+                    elif found.offsets:
+                        self._remove_offsets(shard, group.id, found.offsets, lambda error: None)
 
-    # ---- groups of KIP-848
+    # ---- kinds
 
-    def _one_protocol_each(self, shard: Shard) -> None:
-        """A group is of one protocol. Where the log has records of both, what has members counts, the other is removed."""
-        for id in [id for id in shard.consumers if id in shard.groups]:
-            group = shard.consumers[id]
-            if group.members or not shard.groups[id].members:
-                del shard.groups[id]
-                self._write(shard, id, [(group_key(id), None)], lambda error, now: None)
-            else:
-                del shard.consumers[id]
-                group.gone = True
-                records = [consumer_records.record(group, key) for key in consumer_records.keys(group)]
-                self._write(shard, id, records, lambda error, now: None)
+    def write(self, shard: Shard, group_id: str, records: Sequence[Record], then: Then) -> int:
+        """Begin a write of one group, for its kind."""
+        return self._write(shard, group_id, records, then)
 
-    def _join_consumers(self, shard: Shard, group: ConsumerGroup, ticket: int, request: JoinRequest, now: Now) -> None:
-        """A classic member comes to a group of KIP-848: an empty one becomes a classic group first."""
-        if group.members or group.gone:
-            error = ErrorCode.COORDINATOR_NOT_AVAILABLE if group.gone else ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:
+        """Another kind takes over a name; see `Ports`."""
+        return self.kinds.classic.vacate(shard, group_id)
+
+    def _one_kind_each(self, shard: Shard) -> None:
+        """A group is of one kind. Where the log has records of several, what has members counts, the others are removed."""
+        for kind in self.kinds:
+            for id in list(shard.of(kind.type)):
+                found = [(one, shard.of(one.type)[id]) for one in self.kinds if id in shard.of(one.type)]
+                counts = next((group for _, group in found if group.members), found[0][1])
+                for other, group in found:
+                    if group is not counts:
+                        del shard.of(other.type)[id]
+                        self._write(shard, id, other.removal(group), lambda error, now: None)
+
+    def _join_other(self, shard: Shard, group: AnyGroup, ticket: int, request: JoinRequest, now: Now) -> None:
+        """A classic member comes to a group of another kind: an empty one becomes a classic group first."""
+        kind = self.kind_of(group)
+        error = kind.removal_error(group)
+        if error is ErrorCode.NON_EMPTY_GROUP or not kind.gives_way:
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if request.member_id:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+        if error is not ErrorCode.NONE:
             self.answers.append((ticket, Joined(error, request.member_id)))
             return
 
@@ -546,63 +431,58 @@ class Coordinator(Coordination[Shard]):
             else:
                 self.answers.append((ticket, Joined(error, request.member_id)))
 
-        self._delete_consumers(shard, group, then, with_offsets=False)
+        self._remove(shard, group, then, with_offsets=False)
 
-    def _delete_consumers(
-        self, shard: Shard, group: ConsumerGroup, then: Callable[[ErrorCode], None], *, with_offsets: bool
-    ) -> None:
-        """Remove an empty group of KIP-848; its offsets stay where another protocol takes its place."""
-        if group.gone or group.members:
-            then(ErrorCode.COORDINATOR_NOT_AVAILABLE if group.gone else ErrorCode.NON_EMPTY_GROUP)
+    def _delete(self, shard: Shard, group: AnyGroup, then: Callable[[ErrorCode], None]) -> None:
+        kind = self.kind_of(group)
+        error = kind.removal_error(group)
+        if error is not ErrorCode.NONE:
+            then(error)
             return
+
+        def prepared(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                error = self._still(shard, group)
+            if error is ErrorCode.NONE:
+                self._remove(shard, group, then, with_offsets=True)
+            else:
+                then(error)
+
+        kind.before_removal(shard, group, prepared)
+
+    def _still(self, shard: Shard, group: AnyGroup) -> ErrorCode:
+        """Whether a group is still here and can be removed."""
+        present = self.shard_of(group.id)
+        if isinstance(present, ErrorCode):
+            return present
+        if present is not shard or shard.find(group.id) is not group:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return self.kind_of(group).removal_error(group)
+
+    def _remove(self, shard: Shard, group: AnyGroup, then: Callable[[ErrorCode], None], *, with_offsets: bool) -> None:
+        """Remove a group that can be removed; its offsets stay where another kind takes its place. For what was never
+        written nothing is written."""
+        kind = self.kind_of(group)
         records = [offset_record(group.id, *key, None) for key in shard.keys(group.id)] if with_offsets else []
-        records += self.consumers.removal(group)
+        records += kind.removal(group)
 
         def gone(error: ErrorCode, now: Now) -> None:
             if error is not ErrorCode.NONE:
-                self.consumers.revive(group)
+                kind.revive(group)
             elif with_offsets:
                 shard.drop(group.id)
             else:
-                shard.consumers.pop(group.id, None)
+                shard.forget(group.id)
                 if group.id in shard.offsets:
-                    shard.simple(group.id)
+                    self.kinds.classic.simple(shard, group.id)
             then(error)
 
-        self._write(shard, group.id, records, gone)
-
-    def _expire_consumers(self, shard: Shard, group: ConsumerGroup, now: Now) -> None:
-        """Offsets go that are older than the retention, of topics to which no member subscribes; with the last one an empty
-        group goes too."""
-        if group.gone or shard.transactional.unstable(group.id):
-            return
-        oldest_ms, unsettled = now.wall_ms - self.settings.retention_ms, shard.unsettled.get(group.id, {})
-        offsets = shard.offsets.get(group.id, {})
-        old = [
-            key
-            for key, committed in offsets.items()
-            if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
-        ]
-        if len(old) == len(offsets) and not group.members and not unsettled:
-            self.delete(group.id, lambda error: None)
-        elif old:
-            self._remove_offsets(shard, group.id, old, lambda error: None)
+        if records:
+            self._write(shard, group.id, records, gone)
+        else:
+            gone(ErrorCode.NONE, Now(0, 0))
 
     # ---- inside
-
-    def _expire_unsubscribed(self, shard: Shard, group: Group, now: Now) -> None:
-        """An offset that is being written is newer than the visible one: such a key stays."""
-        oldest_ms, unsettled = now.wall_ms - self.settings.retention_ms, shard.unsettled.get(group.id, {})
-        old = [
-            key
-            for key, committed in shard.offsets.get(group.id, {}).items()
-            if committed.wall_ms <= oldest_ms and key not in unsettled
-        ]
-        topics = subscribed(group) if old else None
-        if topics is not None:
-            gone = [key for key in old if key[0] not in topics]
-            if gone:
-                self._remove_offsets(shard, group.id, gone, lambda error: None)
 
     def _forget_missing(self, shard: Shard, exists: Callable[[str], bool]) -> None:
         topics = dict.fromkeys(topic for offsets in shard.offsets.values() for topic, _ in offsets)
@@ -615,7 +495,7 @@ class Coordinator(Coordination[Shard]):
             shard.set(group_id, key, committed)
             shard.transactional.set(group_id, key, order)
             if shard.loaded:
-                shard.simple(group_id)
+                self.kinds.classic.simple(shard, group_id)
 
     def _forget(self, shard: Shard, topic: str) -> None:
         shard.transactional.forget_topic(topic)
@@ -644,7 +524,7 @@ class Coordinator(Coordination[Shard]):
                     shard.set(group_id, key, committed)
                     shard.transactional.set(group_id, key, order)
                     if committed is not None:
-                        shard.simple(group_id)
+                        self.kinds.classic.simple(shard, group_id)
                 shard.settled(group_id, key, token, error)
             then(error)
 
@@ -652,41 +532,3 @@ class Coordinator(Coordination[Shard]):
         token = self._write(shard, group_id, records, ended)
         for key, _ in offsets:
             shard.wrote(group_id, key, token)
-
-    def _write_group(self, shard: Shard, group: Group, then: Then) -> None:
-        group.recorded = True
-        self._write(shard, group.id, [group_record(group)], then)
-
-    def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
-        if write:
-            group.state_wall_ms = now.wall_ms
-            self._write_group(
-                shard,
-                group,
-                lambda error, now: rebalance.written(group, held or [], error, self.answers),
-            )
-        self._schedule(group)
-
-    def _stabilise(self, group: Group) -> Then:
-        generation = group.generation
-
-        def then(error: ErrorCode, now: Now) -> None:
-            if group.generation == generation and group.state is GroupState.COMPLETING:
-                rebalance.stabilise(group, error, now.mono_ms, now.wall_ms, self.settings.policy, self.answers)
-                self._schedule(group)
-
-        return then
-
-    def _dismiss(self, group: Group, error: ErrorCode) -> None:
-        for member in group.members.values():
-            if member.join_ticket:
-                self.answers.append((member.join_ticket, Joined(error, member.id)))
-            if member.sync_ticket:
-                self.answers.append((member.sync_ticket, Synced(error)))
-            member.join_ticket = member.sync_ticket = 0
-
-    def _schedule(self, group: Group) -> None:
-        due = rebalance.next_deadline_ms(group)
-        if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
-            self._scheduled[group.id] = due
-            heapq.heappush(self.deadlines, (due, group.id))

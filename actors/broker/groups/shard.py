@@ -10,17 +10,28 @@ This file alone decides which value of a key is visible, and of which keys the l
    cannot be read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
-from actors.broker.groups.consumer.state import ConsumerGroup
 from actors.broker.groups.records import CommittedOffset, ForeignLine
-from actors.broker.groups.state import Group
 from actors.broker.groups.transactional_offsets import TransactionalOffsets
 from actors.wire.errors import ErrorCode
 
 Key = tuple[str, int]
 """(topic, partition)"""
 NO_WRITE = 0
+
+
+class AnyGroup(Protocol):
+    """A group of whatever kind. `type`: that of its kind (`kind.py`)."""
+
+    id: str
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def members(self) -> Mapping[str, Any]: ...
 
 
 class Shard:
@@ -33,20 +44,37 @@ class Shard:
         self.partition = partition
         self.epoch = epoch
         self.loaded = False
-        self.groups: dict[str, Group] = {}
-        """Classic groups, and those that are only offsets."""
-        self.consumers: dict[str, ConsumerGroup] = {}
-        """Groups of KIP-848. Invariant: once `loaded`, no name is in both."""
+        self._groups: dict[str, dict[str, Any]] = {}
+        """Kind -> id -> group. Invariant: once `loaded`, an id is in one kind."""
         self.offsets: dict[str, dict[Key, CommittedOffset]] = {}
         self.unsettled: dict[str, dict[Key, int]] = {}
         """Group -> key -> token of the last write to it; NO_WRITE once that has failed."""
         self.foreign: dict[str, set[bytes]] = {}
         """Group -> keys of its records that cannot be read here. Invariant: no set is empty; once `loaded`, none of these
-        is in `groups`."""
+        is a group of any kind."""
         self.unreadable: dict[str, set[bytes]] = {}
         """Those of them that are offsets."""
         self.forgotten: set[str] = set()
         self.transactional = TransactionalOffsets()
+
+    def of(self, type: str) -> dict[str, Any]:
+        """The groups of a kind, by id."""
+        found = self._groups.get(type)
+        if found is None:
+            found = self._groups[type] = {}
+        return found
+
+    def find(self, id: str) -> Any:
+        """The group of that id, of whatever kind (an `AnyGroup`); None: there is none."""
+        for groups in self._groups.values():
+            if id in groups:
+                return groups[id]
+        return None
+
+    def forget(self, id: str) -> None:
+        """There is no group of that id; what it has committed stays."""
+        for groups in self._groups.values():
+            groups.pop(id, None)
 
     def keys(self, group: str) -> dict[Key, None]:
         """Every key of which the log may hold a value of this group."""
@@ -102,15 +130,9 @@ class Shard:
                 if not keys[group]:
                     del keys[group]
 
-    def simple(self, group: str) -> None:
-        """There are offsets of a group: it is one, if only that."""
-        if group not in self.consumers and group not in self.foreign:
-            self.groups.setdefault(group, Group(group))
-
     def drop(self, group: str) -> None:
         """The group is deleted, with all its committed offsets."""
-        self.groups.pop(group, None)
-        self.consumers.pop(group, None)
+        self.forget(group)
         self.offsets.pop(group, None)
         self.unsettled.pop(group, None)
         self.transactional.forget_group(group)

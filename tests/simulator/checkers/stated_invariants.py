@@ -153,7 +153,7 @@ def groups(node: Any) -> Broken:
     for shard in node.broker.groups.machine.shards.values():
         if shard.unsettled and not shard.loaded:
             yield f"partition {shard.partition} has written offsets before it is loaded"
-        for group in shard.groups.values():
+        for group in shard.of("classic").values():
             try:
                 group.check()
             except AssertionError as error:

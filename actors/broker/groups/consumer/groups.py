@@ -15,7 +15,7 @@ member is answered when they are committed. Rules:
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from actors.broker.coordination import Record, Then
 from actors.broker.groups.consumer import records as kinds
@@ -27,6 +27,7 @@ from actors.broker.groups.consumer.state import (
     AWAY,
     FAR_MS,
     NOTHING,
+    TYPE,
     ConsumerGroup,
     Current,
     Held,
@@ -35,9 +36,10 @@ from actors.broker.groups.consumer.state import (
     Resolved,
     Subscription,
 )
-from actors.broker.groups.consumer.topics import Topics, metadata_hash
+from actors.broker.groups.kind import Committer, Expired, Job, Kind, Ports
+from actors.broker.groups.records import Line
 from actors.broker.groups.shard import Shard
-from actors.broker.groups.state import GroupState
+from actors.broker.groups.topics import Topics, metadata_hash
 from actors.broker.patterns import Pattern
 from actors.broker.patterns import Refused as PatternRefused
 from actors.ports import Now
@@ -66,13 +68,6 @@ class Settings(NamedTuple):
     assignors: Sequence[str]
     regex_refresh_ms: int
     pace: Callable[[str], Pace]
-
-
-class Job(NamedTuple):
-    """Work outside the loop. `run` gives what `then` is called with, or an exception."""
-
-    run: Callable[[], Any]
-    then: Callable[[Any, Now], None]
 
 
 class Waiting(NamedTuple):
@@ -112,20 +107,15 @@ class Way:
         self.resolved_ms = -FAR_MS
 
 
-class ConsumerGroups:
-    """The consumer groups of one broker. It writes and answers through its coordinator."""
+class ConsumerGroups(Kind[ConsumerGroup]):
+    """The consumer groups of one broker."""
 
-    def __init__(
-        self,
-        shard_of: Callable[[str], Shard | ErrorCode],
-        write: Callable[[Shard, str, Sequence[Record], Then], int],
-        answer: Callable[[int, Beat], None],
-        settings: Settings,
-        topics: Topics,
-    ) -> None:
-        self._shard_of = shard_of
-        self._write = write
-        self._answer = answer
+    type = TYPE
+    numbers = tuple(kinds.VALUES)
+    gives_way = True
+
+    def __init__(self, ports: Ports, settings: Settings, topics: Topics) -> None:
+        self._ports = ports
         self.settings = settings
         self.topics = topics
         self.jobs: list[Job] = []
@@ -147,7 +137,7 @@ class ConsumerGroups:
         except Refused as refused:
             self._answer(ticket, refused.beat())
 
-    def remove_members(
+    def leave(
         self, shard: Shard, group: ConsumerGroup, members: Sequence[tuple[str, str | None]], now: Now
     ) -> list[ErrorCode]:
         """LeaveGroup: an administrator takes members out, by member or instance id. A code for each."""
@@ -167,11 +157,24 @@ class ConsumerGroups:
             self._want_assignment(shard, group, now)
         return codes
 
-    # ---- loading and the end
+    # ---- the log
+
+    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+        """Decode a record."""
+        return kinds.read(number, key, value)
+
+    def replay(self, shard: Shard, line: Line) -> None:
+        """Take in what the log says of a group."""
+        groups = self.groups(shard)
+        if line.key.kind == kinds.GROUP and line.data is None:
+            groups.pop(line.group, None)
+        elif line.data is not None or line.group in groups:
+            group = groups.setdefault(line.group, ConsumerGroup(line.group))
+            kinds.replay(group, line.key, line.data)
 
     def loaded(self, shard: Shard, now: Now) -> None:
         """The log of a shard was read: sessions begin now."""
-        for group in shard.consumers.values():
+        for group in self.groups(shard).values():
             group.way = Way()
             group.way.behind.update((Key(kinds.CURRENT, id), None) for id in group.index())
             for member in group.members.values():
@@ -180,7 +183,7 @@ class ConsumerGroups:
 
     def unload(self, shard: Shard) -> None:
         """Another broker leads: who waits for an assignment asks there. Writes are told by themselves."""
-        for group in shard.consumers.values():
+        for group in self.groups(shard).values():
             if group.way is None:
                 continue  # the log was still being read
             waiting, group.way.waiting = group.way.waiting, []
@@ -199,8 +202,8 @@ class ConsumerGroups:
         while self.watched and self.watched[0][0] <= now.mono_ms:
             due.append(heapq.heappop(self.watched))
         for due_ms, group_id, member_id in due:
-            shard = self._shard_of(group_id)
-            group = None if isinstance(shard, ErrorCode) else shard.consumers.get(group_id)
+            shard = self._ports.shard_of(group_id)
+            group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
             if isinstance(shard, ErrorCode) or group is None or group.gone:
                 continue
             if not member_id:
@@ -220,11 +223,10 @@ class ConsumerGroups:
 
     # ---- who may commit and read offsets
 
-    def commit_error(
-        self, group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
-    ) -> ErrorCode:
-        """Whether a member may commit in that epoch; STALE_MEMBER_EPOCH for an older one, in which it may still commit for
+    def commit_error(self, group: ConsumerGroup, committer: Committer, now: Now) -> ErrorCode:
+        """Whether a member may commit in its epoch; STALE_MEMBER_EPOCH for an older one, in which it may still commit for
         what it has held since (`held_since`)."""
+        member_id, instance_id, epoch, transactional = committer
         if group.gone:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if epoch < 0 and not group.members:
@@ -234,7 +236,9 @@ class ConsumerGroups:
         member = group.members.get(member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == member.current.epoch else ErrorCode.STALE_MEMBER_EPOCH
+        if epoch == member.current.epoch:
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if transactional else ErrorCode.STALE_MEMBER_EPOCH
 
     def held_since(self, group: ConsumerGroup, member_id: str, epoch: int, topic: str, partition: int) -> bool:
         """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
@@ -247,12 +251,52 @@ class ConsumerGroups:
                 return since <= epoch
         return False
 
-    # ---- removal of a group
+    def fetch_error(self, group: ConsumerGroup, member_id: str, epoch: int) -> ErrorCode:
+        """A member reads offsets in its epoch alone."""
+        member = group.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member.current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+    # ---- what is told of a group, and when it goes
+
+    def listed(self, group: ConsumerGroup) -> tuple[str, str]:
+        """Its protocol type and its state."""
+        return TYPE, group.state()
+
+    def subscribes(self, group: ConsumerGroup) -> Callable[[str], bool]:
+        """Whether some member does, by name or by a regular expression."""
+        return group.subscribes
+
+    def offset_delete_error(self, group: ConsumerGroup) -> ErrorCode:
+        """Offsets of topics to which no member subscribes can be deleted at any time."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if group.gone else ErrorCode.NONE
+
+    def expired(self, shard: Shard, group: ConsumerGroup, now: Now, retention_ms: int, *, busy: bool) -> Expired:
+        """Offsets that are older than the retention, of topics to which no member subscribes; with the last one an empty
+        group goes too."""
+        if busy or group.gone or shard.transactional.unstable(group.id):
+            return Expired()
+        oldest_ms, unsettled = now.wall_ms - retention_ms, shard.unsettled.get(group.id, {})
+        offsets = shard.offsets.get(group.id, {})
+        old = [
+            key
+            for key, committed in offsets.items()
+            if committed.wall_ms <= oldest_ms and key not in unsettled and not group.subscribes(key[0])
+        ]
+        return Expired(old, len(old) == len(offsets) and not group.members and not unsettled)
+
+    def removal_error(self, group: ConsumerGroup) -> ErrorCode:
+        """Only an empty group can be deleted."""
+        if group.gone:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
 
     def removal(self, group: ConsumerGroup) -> list[Record]:
         """The records that remove a group, which is gone from now on."""
         group.gone = True
-        keys = dict.fromkeys((*group.way.behind, *kinds.keys(group)))
+        behind = group.way.behind if group.way is not None else ()
+        keys = dict.fromkeys((*behind, *kinds.keys(group)))
         return [kinds.record(group, key) for key in keys]
 
     def revive(self, group: ConsumerGroup) -> None:
@@ -263,7 +307,7 @@ class ConsumerGroups:
     # ---- heartbeats
 
     def _shard(self, group_id: str) -> Shard:
-        shard = self._shard_of(group_id)
+        shard = self._ports.shard_of(group_id)
         if isinstance(shard, ErrorCode):
             raise Refused(shard)
         if group_id in shard.foreign:
@@ -282,9 +326,9 @@ class ConsumerGroups:
         told = _told(request, (replaced or member).subscription)
         _check_regex(told.regex, member.subscription.regex)
         # Nothing is refused from here on.
-        if shard.consumers.get(group.id) is not group:
-            shard.consumers[group.id] = group
-            shard.groups.pop(group.id, None)
+        if shard.find(group.id) is not group:
+            shard.forget(group.id)
+            self.groups(shard)[group.id] = group
         if replaced is not None:
             touched |= _replace(group, replaced, member)
         known = member.subscription
@@ -308,20 +352,19 @@ class ConsumerGroups:
 
     def _group(self, shard: Shard, request: Request) -> tuple[ConsumerGroup, dict[Key, None]]:
         """The group of a request, perhaps a new one, which is not known yet; and what that touches."""
-        group = shard.consumers.get(request.group_id)
+        group = self.groups(shard).get(request.group_id)
         if group is not None:
             if group.gone:
                 raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return group, {}
-        classic = shard.groups.get(request.group_id)
-        empty = classic is None or (classic.state is GroupState.EMPTY and not classic.pending)
-        if classic is not None and not (request.epoch == 0 and empty):
+        vacated = self._ports.vacate(shard, request.group_id)
+        if shard.find(request.group_id) is not None and not (request.epoch == 0 and vacated is not None):
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
         if request.epoch != 0:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         group = ConsumerGroup(request.group_id)
         group.way = Way()
-        return group, {Key(kinds.CLASSIC): None} if classic is not None and classic.recorded else {}
+        return group, {Key(kinds.CLASSIC): None} if vacated else {}
 
     def _bump(self, group: ConsumerGroup, told: Subscription, known: Subscription, touched: dict[Key, None]) -> None:
         """Raise the group's epoch where its members' subscriptions, or what is known of their topics, ask for it."""
@@ -390,7 +433,7 @@ class ConsumerGroups:
         )
 
     def _leave(self, shard: Shard, ticket: int, request: Request, now: Now) -> None:
-        group = shard.consumers.get(request.group_id)
+        group = self.groups(shard).get(request.group_id)
         if group is None or group.gone:
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         member = _known(group, request)
@@ -462,7 +505,7 @@ class ConsumerGroups:
         way = group.way
         way.assigning = False
         waiting, way.waiting = way.waiting, []
-        if self._shard_of(group.id) is not shard or shard.consumers.get(group.id) is not group:
+        if self._ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group:
             for one in waiting:
                 self._answer(one.ticket, _unknown(group.id, one.member_id).beat())
             return
@@ -521,7 +564,7 @@ class ConsumerGroups:
         result: dict[str, list[str]] | Exception,
         now: Now,
     ) -> None:
-        if self._shard_of(group.id) is not shard or shard.consumers.get(group.id) is not group or group.gone:
+        if self._ports.shard_of(group.id) is not shard or self.groups(shard).get(group.id) is not group or group.gone:
             return
         way = group.way
         way.resolving, way.resolved_version, way.resolved_ms = False, version, now.mono_ms
@@ -543,6 +586,11 @@ class ConsumerGroups:
         if touched:
             self._commit(shard, group, touched, _ignore)
             self._want_assignment(shard, group, now)
+
+    # ---- answers
+
+    def _answer(self, ticket: int, beat: Beat) -> None:
+        self._ports.answers.append((ticket, beat))
 
     # ---- timers
 
@@ -582,7 +630,7 @@ class ConsumerGroups:
         flight = Flight([])
         for part, records in _portions(group, keys):
             flight = Flight(part)
-            token = self._write(shard, group.id, records, self._ended(group, flight))
+            token = self._ports.write(shard, group.id, records, self._ended(group, flight))
             way.flights[token] = flight
         flight.thens.append(then)
 

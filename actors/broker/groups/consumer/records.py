@@ -23,6 +23,7 @@ from actors.broker.groups.consumer.state import (
     Subscription,
     Target,
 )
+from actors.broker.groups.records import Line
 from actors.wire.errors import WireError
 from actors.wire.messages import decode, encode, message
 
@@ -58,14 +59,6 @@ class Key(NamedTuple):
 
     kind: int
     name: str = ""
-
-
-class Line(NamedTuple):
-    """A decoded record. `data` None: it was removed."""
-
-    group: str
-    key: Key
-    data: Any
 
 
 def key_bytes(group: str, key: Key) -> bytes:

@@ -114,6 +114,8 @@ class Member:
 class ConsumerGroup:
     """One group. `gone`: its removal is being written."""
 
+    type = TYPE
+
     def __init__(self, id: str) -> None:
         self.id = id
         self.way: Any = None

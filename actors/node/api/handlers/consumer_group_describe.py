@@ -52,12 +52,12 @@ def _group(context: BrokerContext, call: Call, id: str) -> ConsumerGroup | tuple
     if not id:
         return ErrorCode.INVALID_GROUP_ID, None
     machine = context.groups.machine
-    classic = machine.group(id)
-    if isinstance(classic, ErrorCode):
-        return classic, None
-    group = machine.consumer_group(id)
-    if group is None or group.gone:
-        text = f"Group {id} not found." if classic is None else f"Group {id} is not a consumer group."
+    group = machine.find(id)
+    if isinstance(group, ErrorCode):
+        return group, None
+    if not isinstance(group, ConsumerGroup) or group.gone:
+        there = group is not None and not isinstance(group, ConsumerGroup)
+        text = f"Group {id} is not a consumer group." if there else f"Group {id} not found."
         return ErrorCode.GROUP_ID_NOT_FOUND, text
     return group
 

@@ -54,7 +54,7 @@ def consumer_group_heartbeat(context: BrokerContext, request: Any, call: Call) -
     )
     return groups.ask(
         call.connection,
-        lambda ticket: groups.machine.consumers.heartbeat(
+        lambda ticket: groups.machine.kinds.consumer.heartbeat(
             ticket,
             heartbeat,
             lambda topic: may.shown(call, Operation.DESCRIBE, Resource.TOPIC, topic),

@@ -10,7 +10,7 @@ own.
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.state import Group, GroupState
+from actors.broker.groups.classic.state import Group, GroupState
 from actors.node.api.authorizer import NOT_ASKED
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
@@ -41,7 +41,7 @@ def describe_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
             groups.append(Response.DescribedGroup(group_id=id, error_code=group))
         elif group is None:
             missing = call.api_version >= NOT_FOUND_VERSION
-            other = context.groups.machine.consumer_group(id) is not None
+            other = context.groups.machine.find(id) is not None
             text = f"Group {id} is not a classic group." if other else f"Group {id} not found."
             groups.append(
                 Response.DescribedGroup(

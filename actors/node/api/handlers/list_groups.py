@@ -8,7 +8,6 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS while a partition is loading.
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.consumer import state as consumer
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -16,8 +15,6 @@ from actors.node.runtime.calls import Call, Listener, Subject
 from actors.node.runtime.slices import Pace, Steps, in_slices
 from actors.wire.errors import ErrorCode
 from actors.wire.messages import message
-
-CLASSIC = "classic"
 
 
 @rpc(16, "ListGroups", range(0, 6), listeners=(Listener.CLIENT,), reads=Subject.GROUPS)
@@ -32,21 +29,16 @@ def list_groups(context: BrokerContext, request: Any, call: Call) -> Steps:
     authorizer = context.authorizer
     whole = authorizer.shown(call, Operation.DESCRIBE, Resource.CLUSTER)
     pace = Pace()
-    classic = machine.groups() if not types or CLASSIC in types else []
-    rows = [(group.id, group.protocol_type or "", group.state.value, CLASSIC) for group in classic]
-    consumers = machine.consumer_groups() if not types or consumer.TYPE in types else []
-    for one in consumers:
-        rows.append((one.id, consumer.TYPE, one.state(), consumer.TYPE))
-        if pace.over(1 + len(one.members)):
-            yield
-    for id, protocol_type, state, type in rows:
+    for group in machine.every(types):
+        id, type = group.id, group.type
+        protocol_type, state = machine.kind_of(group).listed(group)
         if not (whole or authorizer.shown(call, Operation.DESCRIBE, Resource.GROUP, id)):
             pass
         elif not states or state.lower() in states:
             reply.groups.append(
                 Response.ListedGroup(group_id=id, protocol_type=protocol_type, group_state=state, group_type=type)
             )
-        if pace.over():
+        if pace.over(1 + len(group.members)):
             yield
     reply.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if machine.loading() else ErrorCode.NONE
     return Done(reply)

@@ -129,11 +129,8 @@ def _earlier_epoch_error(context: BrokerContext, request: Any, version: int) -> 
     for topic in request.topics:
         name = _name(context, topic, version)
         for one in topic.partitions:
-            group = machine.consumer_group(request.group_id)
             epoch = request.generation_id_or_member_epoch
-            if group is None or not machine.consumers.held_since(
-                group, request.member_id, epoch, name or "", one.partition_index
-            ):
+            if not machine.held_since(request.group_id, request.member_id, epoch, name or "", one.partition_index):
                 return ErrorCode.STALE_MEMBER_EPOCH
             if pace.over():
                 yield

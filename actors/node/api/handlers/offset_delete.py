@@ -7,13 +7,10 @@ GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP (a group that is no consumer group and has m
 TOPIC_AUTHORIZATION_FAILED, GROUP_SUBSCRIBED_TO_TOPIC, UNKNOWN_TOPIC_OR_PARTITION.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.broker.groups.consumer.state import ConsumerGroup
-from actors.broker.groups.state import Group, GroupState
-from actors.broker.groups.subscriptions import CONSUMER, subscribed
+from actors.broker.groups.shard import AnyGroup
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Answer, Done
@@ -32,7 +29,7 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     group = _group(context, request.group_id)
     if isinstance(group, ErrorCode):
         return Done(Response(error_code=group))
-    taken, offsets = _taken(group), groups.machine.fetch(request.group_id)
+    taken, offsets = groups.machine.kind_of(group).subscribes(group), groups.machine.fetch(request.group_id)
     codes: dict[tuple[str, int], ErrorCode] = {}
     doomed = []
     for topic in request.topics:
@@ -73,28 +70,13 @@ def offset_delete(context: BrokerContext, request: Any, call: Call) -> Answer:
     return groups.commit(lambda then: groups.machine.delete_offsets(request.group_id, doomed, then), reply)
 
 
-def _taken(group: Group | ConsumerGroup) -> Callable[[str], bool]:
-    """Whether a member may subscribe to a topic."""
-    if isinstance(group, ConsumerGroup):
-        return group.subscribes
-    topics = subscribed(group)
-    if topics is None:
-        return lambda topic: group.protocol_type == CONSUMER
-    return lambda topic: topic in topics
-
-
-def _group(context: BrokerContext, id: str) -> Group | ConsumerGroup | ErrorCode:
+def _group(context: BrokerContext, id: str) -> AnyGroup | ErrorCode:
     """The group, if offsets may be deleted from it."""
     if not id:
         return ErrorCode.INVALID_GROUP_ID
-    consumers = context.groups.machine.consumer_group(id)
-    if consumers is not None and not consumers.gone:
-        return consumers
-    group = context.groups.machine.group(id)
+    machine = context.groups.machine
+    group: AnyGroup | ErrorCode | None = machine.find(id)
     if isinstance(group, ErrorCode):
         return group
-    if group is None or group.state is GroupState.DEAD:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
-        return ErrorCode.NON_EMPTY_GROUP
-    return group
+    error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else machine.kind_of(group).offset_delete_error(group)
+    return group if group is not None and error is ErrorCode.NONE else error

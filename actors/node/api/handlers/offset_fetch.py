@@ -70,18 +70,15 @@ def offset_fetch(context: BrokerContext, request: Any, call: Call) -> Steps:
 
 
 def _stale(context: BrokerContext, call: Call, request: Any) -> dict[str, ErrorCode]:
-    """Groups of KIP-848 of which the one that asks is no member, or not in that epoch."""
-    found = {}
+    """Groups of which the one that asks is no member, or not in that epoch."""
+    found: dict[str, ErrorCode] = {}
     for asked in request.groups:
-        group = context.groups.machine.consumer_group(asked.group_id)
-        if group is None or (asked.member_id is None and asked.member_epoch < 0):
+        if asked.member_id is None and asked.member_epoch < 0:
             continue
         if context.authorizer.allowed(call, Operation.DESCRIBE, Resource.GROUP, asked.group_id):
-            member = group.members.get(asked.member_id or "")
-            if member is None:
-                found[asked.group_id] = ErrorCode.UNKNOWN_MEMBER_ID
-            elif member.current.epoch != asked.member_epoch:
-                found[asked.group_id] = ErrorCode.STALE_MEMBER_EPOCH
+            error = context.groups.machine.fetch_error(asked.group_id, asked.member_id or "", asked.member_epoch)
+            if error is not ErrorCode.NONE:
+                found[asked.group_id] = error
     return found
 
 

@@ -8,9 +8,10 @@ The rules of groups are in `broker/groups/`. This file alone decides whether mem
 from collections.abc import Callable
 from typing import Any
 
+from actors.broker.groups.classic.rebalance import Policy
 from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.coordinator import Coordinator, Settings
-from actors.broker.groups.rebalance import Policy
+from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.kinds import Settings
 from actors.broker.partition import Partition
 from actors.broker.replicas import Replicas
 from actors.config import GROUP_RESOURCE, NodeConfig, group_settings
@@ -79,20 +80,18 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
 
     def tick(self, now: Now) -> None:
         """Time."""
-        machine, deadlines, watched = self.machine, self.machine.deadlines, self.machine.consumers.watched
-        if (deadlines and deadlines[0][0] <= now.mono_ms) or (watched and watched[0][0] <= now.mono_ms):
+        machine = self.machine
+        if machine.deadline_ms() <= now.mono_ms:
             machine.tick(now)
         if now.mono_ms >= self._check_ms:
             self._check_ms = now.mono_ms + self._check_interval_ms
             machine.expire_offsets(now, self._exists)
-        if machine.answers or machine.writes or machine.consumers.jobs:
+        if machine.answers or machine.writes or any(kind.jobs for kind in machine.kinds):
             self.drain()
 
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        deadlines, watched = self.machine.deadlines, self.machine.consumers.watched
-        due_ms = min(deadlines[0][0], self._check_ms) if deadlines else self._check_ms
-        return min(watched[0][0], due_ms) if watched else due_ms
+        return min(self.machine.deadline_ms(), self._check_ms)
 
     def topics_changed(self) -> None:
         """A topic came, went or got partitions."""
@@ -101,19 +100,19 @@ class GroupCoordinator(CoordinatorHost[Coordinator]):
     # ---- what it does besides
 
     def carry_out(self) -> bool:
-        """Run the jobs of consumer groups outside the loop."""
-        consumers = self.machine.consumers
-        if not consumers.jobs:
-            return False
-        jobs, consumers.jobs = consumers.jobs, []
-        for job in jobs:
-            self._runtime.work(job.run, self._then(job.then), WorkKind.RECORDS)
-        return True
+        """Run the jobs of all kinds of groups outside the loop."""
+        any_jobs = False
+        for kind in self.machine.kinds:
+            jobs, kind.jobs = kind.jobs, []
+            for job in jobs:
+                any_jobs = True
+                self._runtime.work(job.run, self._then(job.then), WorkKind.RECORDS)
+        return any_jobs
 
     def _then(self, then: Callable[[Any, Now], None]) -> Callable[[Any], None]:
         def ended(result: Any) -> None:
             if isinstance(result, Exception):
-                self._runtime.log.warning(f"a job for a consumer group failed: {result!r}")
+                self._runtime.log.warning(f"a job for a group failed: {result!r}")
             then(result, self._runtime.now)
             self.drain()
 

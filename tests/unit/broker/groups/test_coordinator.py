@@ -7,24 +7,19 @@ import pytest
 from hypothesis import given, settings
 
 from actors.broker.coordination import Record
+from actors.broker.groups.classic import records as classic
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.classic.records import group_key, group_record
+from actors.broker.groups.classic.state import GroupState
 from actors.broker.groups.consumer import groups as consumer
-from actors.broker.groups.coordinator import Coordinator, Settings
-from actors.broker.groups.rebalance import Joined, JoinRequest, Policy, Synced
-from actors.broker.groups.records import (
-    CommittedOffset,
-    ForeignLine,
-    GroupLine,
-    OffsetLine,
-    group_key,
-    group_record,
-    offset_record,
-    read,
-)
-from actors.broker.groups.state import GroupState
+from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.kinds import Settings
+from actors.broker.groups.records import CommittedOffset, ForeignLine, Line, OffsetLine, offset_record, read
 from actors.broker.java_hash import java_hash
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
+READERS = {classic.GROUP_KEY: classic.read}
 RANGE = [("range", b"\x00\x01range")]
 CONSUMER = consumer.Settings(10, ("uniform",), 600_000, lambda group: consumer.Pace(45_000, 5_000, 0))
 
@@ -322,7 +317,7 @@ def test_leaving_hands_the_group_to_the_rest_and_the_last_one_leaves_it_empty() 
     world.drain()
     group = world.machine.group("g")
     assert group and not isinstance(group, ErrorCode) and group.state is GroupState.EMPTY
-    assert read(*world.log[-1]).group.members == {}  # type: ignore[union-attr]
+    assert read(READERS, *world.log[-1]).data.members == {}  # type: ignore[union-attr]
 
 
 def test_kip_345_a_static_member_returns_without_a_rebalance_and_fences_its_old_self() -> None:
@@ -865,12 +860,14 @@ def test_records_round_trip() -> None:
     world.stable(2)
     group = world.machine.group("g")
     assert group and not isinstance(group, ErrorCode)
-    line = read(*group_record(group))
-    assert isinstance(line, GroupLine) and line.group is not None
-    assert {m.id: (m.assignment, m.protocols) for m in line.group.members.values()} == {
+    line = read(READERS, *group_record(group))
+    assert isinstance(line, Line) and line.data is not None
+    assert {m.id: (m.assignment, m.protocols) for m in line.data.members.values()} == {
         m.id: (m.assignment, m.protocols) for m in group.members.values()
     }
     committed = CommittedOffset(1 << 40, -1, "é", 5)
-    assert read(*offset_record("g", "t", 3, committed)) == OffsetLine("g", "t", 3, committed)
-    assert read(b"\x00\x07abc", None) is None, "it names no group"
-    assert read(b"\x00\x07\x00\x01g rest", None) == ForeignLine("g", b"\x00\x07\x00\x01g rest", True, None, ANY)
+    assert read(READERS, *offset_record("g", "t", 3, committed)) == OffsetLine("g", "t", 3, committed)
+    assert read(READERS, b"\x00\x07abc", None) is None, "it names no group"
+    assert read(READERS, b"\x00\x07\x00\x01g rest", None) == ForeignLine(
+        "g", b"\x00\x07\x00\x01g rest", True, None, ANY
+    )

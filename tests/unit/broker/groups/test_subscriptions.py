@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from actors.broker.groups.state import Group, Member
-from actors.broker.groups.subscriptions import subscribed
+from actors.broker.groups.classic.state import Group, Member
+from actors.broker.groups.classic.subscriptions import subscribed
 
 
 def group(*metadata: bytes, kind: str = "consumer", protocol: str | None = "range") -> Group:

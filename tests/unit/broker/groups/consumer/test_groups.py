@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from actors.broker.groups.classic.records import group_record
 from actors.broker.groups.consumer.records import GROUP, Key, record
-from actors.broker.groups.records import CommittedOffset, group_record
+from actors.broker.groups.records import CommittedOffset
 from actors.wire.errors import ErrorCode
 from tests.unit.broker.groups.consumer.world import SESSION_MS, World
 
@@ -91,7 +92,7 @@ def test_a_leadership_that_is_lost_while_the_log_is_read_leaves_nothing() -> Non
     machine.load(0, 2, world.log)
     machine.lost(0)
     machine.loaded(0, 2, world.now)
-    assert machine.consumer_groups() == []
+    assert machine.groups("consumer") == []
 
 
 def test_an_assignment_that_comes_for_members_that_left_changes_nothing() -> None:
@@ -165,7 +166,7 @@ def test_malformed_requests_change_nothing_and_say_what_is_wrong(ticket, words: 
     beat = world.answer(ticket(world))
     assert beat.error is ErrorCode.INVALID_REQUEST
     assert words in (beat.message or "")
-    assert world.machine.consumer_groups() == [] and world.log == []
+    assert world.machine.groups("consumer") == [] and world.log == []
 
 
 def test_old_clients_get_an_id() -> None:
@@ -289,7 +290,7 @@ def test_a_regular_expression_is_matched_outside_the_loop_and_brings_what_the_me
     world.visible = {"tee", "coffee"}
     world.idle = True
     ticket = world.beat("a", 0, {}, None, regex="te.*", rebalance_ms=1)
-    assert len(world.machine.consumers.jobs) == 1
+    assert len(world.machine.kinds.consumer.jobs) == 1
     assert (world.answer(ticket).epoch, world.assigned(world.answer(ticket))) == (1, {})
     world.idle = False
     world.drain()
@@ -328,7 +329,7 @@ def test_an_expression_that_is_none_or_explodes_is_refused(regex: str) -> None:
     world = World(t=1)
     beat = world.join("a", regex=regex)
     assert beat.error in (ErrorCode.INVALID_REGULAR_EXPRESSION, ErrorCode.INVALID_REQUEST)
-    assert beat.message and world.machine.consumer_groups() == []
+    assert beat.message and world.machine.groups("consumer") == []
 
 
 def test_a_later_version_of_one_record_makes_the_group_foreign() -> None:
@@ -343,7 +344,7 @@ def test_a_later_version_of_one_record_makes_the_group_foreign() -> None:
     assert len(told.load(0, 2, world.log)) == 1
     told.loaded(0, 2, other.now)
     assert other.join("b", "t").error is ErrorCode.UNSUPPORTED_VERSION
-    assert other.kinds() == [] and told.consumer_groups() == []
+    assert other.kinds() == [] and told.groups("consumer") == []
 
 
 def test_of_two_protocols_in_one_log_the_one_with_members_counts() -> None:

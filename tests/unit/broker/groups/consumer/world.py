@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from actors.broker.coordination import Record
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy
 from actors.broker.groups.consumer import groups as consumer
 from actors.broker.groups.consumer.requests import Beat, Request
 from actors.broker.groups.consumer.state import ConsumerGroup
-from actors.broker.groups.coordinator import Coordinator, Settings
-from actors.broker.groups.rebalance import Joined, JoinRequest, Policy
+from actors.broker.groups.coordinator import Coordinator
+from actors.broker.groups.kinds import Settings
 from actors.ports import Now
 from actors.wire.errors import ErrorCode
 
@@ -92,7 +93,7 @@ class World:
             "client", "/127.0.0.1", f"fresh{self._ticket}", version,
         )  # fmt: skip
         visible = self.visible
-        self.machine.consumers.heartbeat(
+        self.machine.kinds.consumer.heartbeat(
             self._ticket, request, lambda topic: "*" in visible or topic in visible, self.now
         )
         self.drain()
@@ -131,7 +132,7 @@ class World:
     def drain(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """Carry out what the machine has decided. `error`: how its writes end."""
         machine = self.machine
-        while machine.answers or (machine.writes and not self.held) or (machine.consumers.jobs and not self.idle):
+        while machine.answers or (machine.writes and not self.held) or (machine.kinds.consumer.jobs and not self.idle):
             for ticket, verdict in machine.answers:
                 assert ticket not in self.answers, "a request is answered once"
                 self.answers[ticket] = verdict  # type: ignore[assignment]
@@ -144,14 +145,14 @@ class World:
                         self.written.extend(write.records)
                     machine.written(write.token, error, self.now)
             if not self.idle:
-                jobs, machine.consumers.jobs = machine.consumers.jobs, []
+                jobs, machine.kinds.consumer.jobs = machine.kinds.consumer.jobs, []
                 for job in jobs:
                     try:
                         result = job.run()
                     except Exception as failed:
                         result = failed
                     job.then(result, self.now)
-        for group in machine.consumer_groups():
+        for group in machine.groups("consumer"):
             group.check()
 
     def pass_ms(self, ms: int) -> None:

@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 NO_TICKET = 0
+TYPE = "classic"
+"""Its name in ListGroups."""
 
 
 class GroupState(enum.Enum):
@@ -95,7 +97,11 @@ class Member:
 
 
 class Group:
-    """One group. Invariant: `leader` is a key of `members` or None; `static` maps instance ids to keys of `members`."""
+    """One group, or only offsets that were committed for its name.
+
+    Invariant: `leader` is a key of `members` or None; `static` maps instance ids to keys of `members`."""
+
+    type = TYPE
 
     def __init__(self, id: str) -> None:
         self.id = id

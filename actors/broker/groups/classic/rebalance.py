@@ -18,7 +18,7 @@ Rules (as Apache Kafka's classic groups):
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from actors.broker.groups.state import NO_TICKET, Group, GroupState, Member
+from actors.broker.groups.classic.state import NO_TICKET, Group, GroupState, Member
 from actors.wire.errors import ErrorCode
 
 REQUIRED_ID_VERSION = 4

@@ -5,7 +5,7 @@ version, then the topics, then the user's bytes. Later versions add to the end, 
 metadata cannot be read may subscribe to anything, so then the group's topics are not known.
 """
 
-from actors.broker.groups.state import Group
+from actors.broker.groups.classic.state import Group
 
 CONSUMER = "consumer"
 

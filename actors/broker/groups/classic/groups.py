@@ -1,0 +1,303 @@
+"""Classic groups as a kind of group: what is written when, and when phases and sessions end.
+
+The rules of the protocol are in `rebalance.py`. This file alone decides which of a group's changes is written, and who is
+answered when that is committed. Rules:
+
+1. A group is written when its assignments are there, when it becomes empty, and when a static member takes its place again.
+2. What was committed for a name that no kind has is a classic group without members, so that it can be listed and deleted.
+3. A group without members gives way to any other kind (`gives_way` of `Kind`).
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from actors.broker.coordination import Record, Then
+from actors.broker.groups.classic import rebalance, records
+from actors.broker.groups.classic.rebalance import Joined, JoinRequest, Policy, Synced
+from actors.broker.groups.classic.state import TYPE, Group, GroupState
+from actors.broker.groups.classic.subscriptions import CONSUMER, subscribed
+from actors.broker.groups.kind import FAR_MS, Committer, Expired, Job, Kind, Ports
+from actors.broker.groups.records import Line
+from actors.broker.groups.shard import Shard
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+
+class Settings(NamedTuple):
+    """The broker's `group.*` for classic groups."""
+
+    policy: Policy
+    session_ms_min: int
+    session_ms_max: int
+
+
+class ClassicGroups(Kind[Group]):
+    """The classic groups of one broker."""
+
+    type = TYPE
+    numbers = (records.GROUP_KEY,)
+    gives_way = True
+
+    def __init__(self, ports: Ports, settings: Settings) -> None:
+        self._ports = ports
+        self.settings = settings
+        self.jobs: list[Job] = []
+        """Invariant: there are none."""
+        self.deadlines: list[tuple[int, str]] = []
+        """(when, group): looks that are planned."""
+        self._scheduled: dict[str, int] = {}
+
+    # ---- the log
+
+    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+        """Decode a record."""
+        return records.read(number, key, value)
+
+    def replay(self, shard: Shard, line: Line) -> None:
+        """Take in what the log says of a group."""
+        groups = self.groups(shard)
+        if line.data is None:
+            groups.pop(line.group, None)
+        else:
+            groups[line.group] = line.data
+            line.data.recorded = True
+
+    def loaded(self, shard: Shard, now: Now) -> None:
+        """The log of a shard was read: sessions begin now."""
+        for group in self.groups(shard).values():
+            for member in group.members.values():
+                rebalance.touch(member, now.mono_ms)
+            self._schedule(group)
+
+    def unload(self, shard: Shard) -> None:
+        """Another broker leads: who waits for the end of a phase asks there."""
+        for group in self.groups(shard).values():
+            self._dismiss(group, ErrorCode.NOT_COORDINATOR)
+            group.state = GroupState.DEAD
+
+    def simple(self, shard: Shard, id: str) -> None:
+        """There are offsets of a group: it is one, if only that."""
+        if shard.find(id) is None and id not in shard.foreign:
+            self.groups(shard)[id] = Group(id)
+
+    def vacate(self, shard: Shard, id: str) -> list[Record] | None:
+        """Another kind takes over a name. The records that remove a classic group without members, where the log has one;
+        None: the name is taken. The caller sees to it that they are written, and calls `shard.forget`."""
+        group = shard.find(id)
+        if group is None:
+            return []
+        if group.type != TYPE or group.state is not GroupState.EMPTY or group.pending:
+            return None
+        return [(records.group_key(id), None)] if group.recorded else []
+
+    # ---- time
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do."""
+        return self.deadlines[0][0] if self.deadlines else FAR_MS
+
+    def tick(self, now: Now) -> None:
+        """End sessions, phases, and ids never used."""
+        due_now = []
+        while self.deadlines and self.deadlines[0][0] <= now.mono_ms:
+            due_now.append(heapq.heappop(self.deadlines))
+        for due_ms, group_id in due_now:
+            if self._scheduled.get(group_id) != due_ms:
+                continue
+            del self._scheduled[group_id]
+            shard = self._ports.shard_of(group_id)
+            group = None if isinstance(shard, ErrorCode) else self.groups(shard).get(group_id)
+            if group is None or isinstance(shard, ErrorCode):
+                continue
+            due = rebalance.next_deadline_ms(group)
+            if due is not None and due <= now.mono_ms:
+                write = rebalance.expire(group, now.mono_ms, self.settings.policy, self._ports.answers)
+                self._after(shard, group, write, now)
+            else:
+                self._schedule(group)
+
+    # ---- requests
+
+    def join(self, shard: Shard, id: str, ticket: int, request: JoinRequest, now: Now) -> None:
+        """JoinGroup. The verdict appears in the answers, now or later."""
+        groups = self.groups(shard)
+        if request.member_id and id not in groups:
+            self._ports.answers.append((ticket, Joined(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)))
+            return
+        group = groups.get(id) or Group(id)
+        held: rebalance.Held = []
+        write = rebalance.join(group, ticket, request, now.mono_ms, self.settings.policy, self._ports.answers, held)
+        if group.members or group.pending:
+            groups[id] = group
+        self._after(shard, group, write, now, held)
+
+    def sync(
+        self,
+        shard: Shard,
+        group: Group,
+        ticket: int,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol_type: str | None,
+        protocol: str | None,
+        assignments: Sequence[tuple[str, bytes]],
+        now: Now,
+    ) -> None:
+        """SyncGroup. The verdict appears in the answers, for all members once the leader's assignment is written."""
+        write = rebalance.sync(
+            group,
+            ticket,
+            member_id,
+            instance_id,
+            generation,
+            protocol_type,
+            protocol,
+            assignments,
+            now.mono_ms,
+            self._ports.answers,
+        )
+        if write:
+            self._write(shard, group, self._stabilise(group))
+        self._schedule(group)
+
+    def leave(
+        self, shard: Shard, group: Group, members: Sequence[tuple[str, str | None]], now: Now
+    ) -> ErrorCode | list[ErrorCode]:
+        """LeaveGroup: one code for each member, or one for all."""
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        codes = []
+        for member_id, instance_id in members:
+            code, write = rebalance.leave(
+                group, member_id, instance_id, now.mono_ms, self.settings.policy, self._ports.answers
+            )
+            codes.append(code)
+            self._after(shard, group, write, now)
+        return codes
+
+    # ---- who may commit offsets
+
+    def commit_error(self, group: Group, committer: Committer, now: Now) -> ErrorCode:
+        """Whether a member may commit in its generation."""
+        member_id, instance_id, generation, transactional = committer
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation >= 0 or member_id or instance_id is not None:
+            error = rebalance.member_error(group, member_id, instance_id, generation)
+            if error is not None:
+                return error
+        elif group.state is not GroupState.EMPTY and not transactional:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if group.state is GroupState.COMPLETING and not transactional:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        member = group.members.get(member_id)
+        if member is not None:
+            rebalance.touch(member, now.mono_ms)
+        return ErrorCode.NONE
+
+    # ---- what is told of a group, and when it goes
+
+    def listed(self, group: Group) -> tuple[str, str]:
+        """Its protocol type and its state."""
+        return group.protocol_type or "", group.state.value
+
+    def subscribes(self, group: Group) -> Callable[[str], bool]:
+        """Whether some member does. Members of which that is not known may do so, if they are consumers."""
+        topics = subscribed(group)
+        return (lambda topic: group.protocol_type == CONSUMER) if topics is None else topics.__contains__
+
+    def offset_delete_error(self, group: Group) -> ErrorCode:
+        """Offsets of a group that is no consumer group go with its last member only."""
+        if group.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def expired(self, shard: Shard, group: Group, now: Now, retention_ms: int, *, busy: bool) -> Expired:
+        """A stable group loses old offsets of topics to which no member subscribes. An empty one loses those that are old
+        when it has been empty for so long, and goes with the last. A group that is being written, or has given out an id,
+        is left for the next time."""
+        if group.state is GroupState.STABLE:
+            return Expired(_unsubscribed(shard, group, now.wall_ms - retention_ms))
+        if group.state is not GroupState.EMPTY or group.pending or busy or shard.transactional.unstable(group.id):
+            return Expired()
+        offsets = shard.offsets.get(group.id, {})
+        old = [
+            key
+            for key, committed in offsets.items()
+            if max(committed.wall_ms, group.state_wall_ms) + retention_ms <= now.wall_ms
+        ]
+        return Expired(old, len(old) == len(offsets))
+
+    def removal_error(self, group: Group) -> ErrorCode:
+        """Only an empty group can be deleted."""
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def removal(self, group: Group) -> list[Record]:
+        """The removal of the group's record, if it was ever written. The group is dead from now on."""
+        group.state = GroupState.DEAD
+        return [(records.group_key(group.id), None)] if group.recorded else []
+
+    def revive(self, group: Group) -> None:
+        """The removal could not be written."""
+        group.state = GroupState.EMPTY
+
+    # ---- inside
+
+    def _write(self, shard: Shard, group: Group, then: Then) -> None:
+        group.recorded = True
+        self._ports.write(shard, group.id, [records.group_record(group)], then)
+
+    def _after(self, shard: Shard, group: Group, write: bool, now: Now, held: rebalance.Held | None = None) -> None:
+        if write:
+            group.state_wall_ms = now.wall_ms
+            self._write(
+                shard,
+                group,
+                lambda error, now: rebalance.written(group, held or [], error, self._ports.answers),
+            )
+        self._schedule(group)
+
+    def _stabilise(self, group: Group) -> Then:
+        generation = group.generation
+
+        def then(error: ErrorCode, now: Now) -> None:
+            if group.generation == generation and group.state is GroupState.COMPLETING:
+                rebalance.stabilise(group, error, now.mono_ms, now.wall_ms, self.settings.policy, self._ports.answers)
+                self._schedule(group)
+
+        return then
+
+    def _dismiss(self, group: Group, error: ErrorCode) -> None:
+        answers = self._ports.answers
+        for member in group.members.values():
+            if member.join_ticket:
+                answers.append((member.join_ticket, Joined(error, member.id)))
+            if member.sync_ticket:
+                answers.append((member.sync_ticket, Synced(error)))
+            member.join_ticket = member.sync_ticket = 0
+
+    def _schedule(self, group: Group) -> None:
+        due = rebalance.next_deadline_ms(group)
+        if due is not None and self._scheduled.get(group.id, FAR_MS) > due:
+            self._scheduled[group.id] = due
+            heapq.heappush(self.deadlines, (due, group.id))
+
+
+def _unsubscribed(shard: Shard, group: Group, oldest_ms: int) -> Sequence[tuple[str, int]]:
+    """An offset that is being written is newer than the visible one: such a key stays."""
+    unsettled = shard.unsettled.get(group.id, {})
+    old = [
+        key
+        for key, committed in shard.offsets.get(group.id, {}).items()
+        if committed.wall_ms <= oldest_ms and key not in unsettled
+    ]
+    topics = subscribed(group) if old else None
+    return [] if topics is None else [key for key in old if key[0] not in topics]

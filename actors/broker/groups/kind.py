@@ -1,0 +1,170 @@
+"""What a kind of group has to offer, so that the coordinator needs to know none of them: classic, consumer, and others.
+
+This file alone decides what the coordinator (`coordinator.py`) asks of a kind, and what a kind may ask of it. The table of
+kinds is in `kinds.py`. Rules:
+
+1. A group's name belongs to one kind at a time. Another kind takes it over when the group is empty, if the kind gives way.
+2. A kind owns the numbers of its records' keys. Only the kind knows what is in these records, save the group's name, which
+   comes first in the key of every record.
+3. A kind calls nobody: what it wants written and answered goes through `Ports`, and work outside the loop is left in `jobs`.
+4. Committed offsets belong to no kind: the coordinator keeps them, and asks who may commit and read them.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from actors.broker.coordination import Record, Then
+from actors.broker.groups.records import Line
+from actors.broker.groups.shard import AnyGroup, Key, Shard
+from actors.ports import Now
+from actors.wire.errors import ErrorCode
+
+FAR_MS = 1 << 62
+G = TypeVar("G", bound=AnyGroup)
+
+
+class Job(NamedTuple):
+    """Work outside the loop. `run` gives what `then` is called with, or an exception."""
+
+    run: Callable[[], Any]
+    then: Callable[[Any, Now], None]
+
+
+class Committer(NamedTuple):
+    """Who commits offsets. `epoch`: of the member, or its generation; -1: it names none. `transactional`: a producer does,
+    for a member that it may name (KIP-447); one that names none is believed."""
+
+    member_id: str
+    instance_id: str | None
+    epoch: int
+    transactional: bool = False
+
+
+class Expired(NamedTuple):
+    """`offsets`: those that have expired. `whole`: the group goes with them."""
+
+    offsets: Sequence[Key] = ()
+    whole: bool = False
+
+
+class Ports(Protocol):
+    """The coordinator, as a kind sees it."""
+
+    answers: list[tuple[int, Any]]
+    """(ticket, verdict): what a kind answers. It is another list after a while: append to the one that is here now."""
+
+    def shard_of(self, name: str) -> Shard | ErrorCode:
+        """The loaded shard of a group's name, or why there is none."""
+        ...
+
+    def write(self, shard: Shard, group_id: str, records: Sequence[Record], then: Then) -> int:
+        """Begin a write of one group; its token. `then` is told when it is committed, or has failed."""
+        ...
+
+    def vacate(self, shard: Shard, group_id: str) -> list[Record] | None:
+        """Another kind takes over a name: the records that remove what the log has of a classic group without members, which
+        are to be written with the first ones of the new group; `shard.forget` is called then. None: the name is taken."""
+        ...
+
+
+class Kind(Protocol[G]):
+    """One kind of group. What a kind does not say holds as it stands here."""
+
+    type: ClassVar[str]
+    """Its name in ListGroups."""
+    numbers: ClassVar[Collection[int]]
+    """Of the keys of its records."""
+    gives_way: ClassVar[bool] = False
+    """Whether an empty group of it becomes a classic one when a classic member comes."""
+    jobs: list[Job]
+    """To be taken and run."""
+
+    def groups(self, shard: Shard) -> dict[str, G]:
+        """The groups of this kind in a shard, by id."""
+        return shard.of(self.type)
+
+    # ---- the log
+
+    def read(self, number: int, key: bytes, value: bytes | None) -> Line:
+        """Decode a record whose key has one of its `numbers`. Raises WireError: then the group is foreign here."""
+        ...
+
+    def replay(self, shard: Shard, line: Line) -> None:
+        """Take in what the log says. Nothing is answered, written or timed before `loaded`."""
+        ...
+
+    def loaded(self, shard: Shard, now: Now) -> None:
+        """The whole log of a shard was read. Sessions begin now."""
+        ...
+
+    def unload(self, shard: Shard) -> None:
+        """Another broker leads: answer who waits for something in the shard. Writes are told by themselves."""
+        ...
+
+    # ---- time
+
+    def deadline_ms(self) -> int:
+        """When `tick` has something to do."""
+        ...
+
+    def tick(self, now: Now) -> None:
+        """Do what is due. What this plans for now is done in the next tick, so that a tick ends."""
+        ...
+
+    # ---- who may commit and read offsets
+
+    def commit_error(self, group: G, committer: Committer, now: Now) -> ErrorCode:
+        """Whether offsets may be committed. STALE_MEMBER_EPOCH: for what `held_since` allows."""
+        ...
+
+    def held_since(self, group: G, member_id: str, epoch: int, topic: str, partition: int) -> bool:
+        """Whether a member that commits in an earlier epoch has held the partition since (KIP-1251)."""
+        return False
+
+    def fetch_error(self, group: G, member_id: str, epoch: int) -> ErrorCode:
+        """Whether a member that names itself may read the group's offsets."""
+        return ErrorCode.NONE
+
+    # ---- what is told of a group, and when it goes
+
+    def listed(self, group: G) -> tuple[str, str]:
+        """Its protocol type and its state, as ListGroups has them."""
+        ...
+
+    def subscribes(self, group: G) -> Callable[[str], bool]:
+        """Whether some member subscribes to a topic, or may do so: committed offsets of such a topic are not deleted."""
+        ...
+
+    def offset_delete_error(self, group: G) -> ErrorCode:
+        """Whether committed offsets may be deleted at all (OffsetDelete)."""
+        return ErrorCode.NONE
+
+    def expired(self, shard: Shard, group: G, now: Now, retention_ms: int, *, busy: bool) -> Expired:
+        """The committed offsets whose time is over. `busy`: something of the group is being written."""
+        return Expired()
+
+    def removal_error(self, group: G) -> ErrorCode:
+        """Why the group cannot be deleted now: NON_EMPTY_GROUP, or COORDINATOR_NOT_AVAILABLE while it is."""
+        ...
+
+    def before_removal(self, shard: Shard, group: G, then: Callable[[ErrorCode], None]) -> None:
+        """Something must go before the group: `then` is told when it has, or why it cannot."""
+        then(ErrorCode.NONE)
+
+    def removal(self, group: G) -> list[Record]:
+        """The records that remove the group, a removal of every key of which the log may have a value. The group is dead
+        from now on."""
+        ...
+
+    def revive(self, group: G) -> None:
+        """The removal could not be written: the group lives, and the log may have the removal or not."""
+        ...
+
+    # ---- requests of classic members
+
+    def leave(
+        self, shard: Shard, group: G, members: Sequence[tuple[str, str | None]], now: Now
+    ) -> ErrorCode | list[ErrorCode]:
+        """LeaveGroup, which is also how an administrator takes members out, by member or instance id: a code for each, or
+        one for all."""
+        return [ErrorCode.UNKNOWN_MEMBER_ID] * len(members)
