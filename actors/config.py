@@ -122,7 +122,7 @@ class ListenerConfig(NamedTuple):
     """0: any free port."""
     protocol: str
     kind: str
-    """client, inter-broker, control-plane or controller: the values of `node/runtime/calls.Listener`."""
+    """client, inter-broker, control-plane, controller or bridge: the values of `node/runtime/calls.Listener`."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,8 @@ class NodeConfig:
     advertised: tuple[ListenerConfig, ...]
     """For brokers: every advertised endpoint, the control plane's included (R291-24). Controller listeners are not
     among them."""
+    bridge_endpoints: tuple[ListenerConfig, ...]
+    """For controllers: where brokers in ZooKeeper mode and their clients reach this one, as those name their listeners."""
     controller_listener_names: tuple[str, ...]
     """Controller listeners; the first is the one that others connect to (A12). A broker without controller role has
     them too, if given."""
@@ -212,7 +214,12 @@ class NodeConfig:
         def real(listeners: Iterable[ListenerConfig]) -> tuple[ListenerConfig, ...]:
             return tuple(x._replace(port=ports.get(x.name, 0)) if x.port == 0 else x for x in listeners)
 
-        return replace(self, listeners=real(self.listeners), advertised=real(self.advertised))
+        return replace(
+            self,
+            listeners=real(self.listeners),
+            advertised=real(self.advertised),
+            bridge_endpoints=real(self.bridge_endpoints),
+        )
 
 
 class SubscriptionSettings(NamedTuple):
@@ -353,7 +360,8 @@ def node_config(given: Mapping[str, str], hostname: str = "localhost") -> NodeCo
         broker_id=broker_id,
         controller_id=controller_id,
         listeners=listeners,
-        advertised=advertised,
+        advertised=() if "broker" not in roles else advertised,
+        bridge_endpoints=() if "broker" in roles else advertised,
         controller_listener_names=names,
         inter_broker_listener=inter_broker,
         control_plane_listener=control_plane,
@@ -497,7 +505,9 @@ def _listeners(
     """(to bind, to advertise, name of the inter-broker listener, name of the control plane or None)."""
     protocols = _protocols(values, controller_names)
     entries = values.get("listeners") or ("PLAINTEXT://127.0.0.1:9092",)
-    _check_controller_listeners(roles, [entry.partition("://")[0].upper() for entry in entries], controller_names)
+    bound = [entry.partition("://")[0].upper() for entry in entries]
+    bridge = _bridge(roles, values, bound, controller_names)
+    _check_controller_listeners(roles, [name for name in bound if name not in bridge], controller_names)
     bind = _endpoints("listeners", entries, protocols)
     given = values.get("advertised.listeners") or ()
     advertised = _endpoints("advertised.listeners", given, protocols) if given else bind
@@ -518,12 +528,16 @@ def _listeners(
     def kind(name: str) -> str:
         if name in controller_names:
             return "controller"
+        if name in bridge:
+            return "bridge"
         if name == control:
             return "control-plane"
         return "inter-broker" if separate and name == inter_broker else "client"
 
-    told = _advertised(advertised, controller_names, bool(given), hostname) if "broker" in roles else ()
-    if told:
+    told = _advertised(advertised, controller_names, bool(given), hostname) if "broker" in roles or bridge else ()
+    if bridge:
+        _check_bridge_is_told(bridge, _names(told))
+    elif told:
         _check_told(_names(told), _names(bind), inter_broker)
     return (
         tuple(x._replace(kind=kind(x.name)) for x in bind),
@@ -531,6 +545,39 @@ def _listeners(
         inter_broker,
         control,
     )
+
+
+def _bridge(
+    roles: Sequence[str], values: Mapping[str, Any], bound: Sequence[str], controller_names: Sequence[str]
+) -> tuple[str, ...]:
+    """The listeners for brokers in ZooKeeper mode and their clients."""
+    setting = "rayft.bridge.listener.names"
+    names = tuple(dict.fromkeys(name.upper() for name in values.get(setting) or () if name))
+    if names and "broker" in roles:
+        raise ConfigError(
+            f"{setting} and process.roles={','.join(roles)}: a broker has listeners of these names itself: leave it out, "
+            f"and run controllers as processes of their own."
+        )
+    if names and not values.get(PUSH):
+        raise ConfigError(
+            f"{setting} without {PUSH}=true: brokers in ZooKeeper mode are told of metadata; write it too."
+        )
+    for name in names:
+        if name in controller_names:
+            raise ConfigError(f"{setting} and controller.listeners both name {name}: write two listeners.")
+        if name not in bound:
+            raise ConfigError(
+                f"{setting} names {name}, which is not among listeners ({', '.join(bound)}): add {name}://host:port."
+            )
+    return names
+
+
+def _check_bridge_is_told(names: Sequence[str], told: Sequence[str]) -> None:
+    if set(names) != set(told):
+        raise ConfigError(
+            f"advertised.listeners has {', '.join(told)}, and rayft.bridge.listener.names {', '.join(names)}: write an "
+            f"address for each of the latter, and no other."
+        )
 
 
 def _is_pusher(roles: Sequence[str], values: Mapping[str, Any]) -> bool:

@@ -242,6 +242,9 @@ BROKER_CONFIGS: dict[str, ConfigKey] = dict(
              "and StopReplica."),
         _key("rayft.metadata.source", STRING, "log", one_of("log", "push"),
              "Brokers: log: pull the metadata log. push: be told by the active controller."),
+        _key("rayft.bridge.listener.names", LIST, None, None,
+             "Controllers: listeners for Apache Kafka's brokers in ZooKeeper mode and their clients, named as those brokers "
+             "name their own."),
         _key("controller.listeners", LIST, None, None, "Listeners of the controller role; the first one is dialled."),
         _key("controller.connect", LIST, None, None, "Controllers to contact at start: [id@]host:port."),
         _key("rayft.metrics.listen", STRING, None, None,

@@ -8,12 +8,15 @@ Rules:
    the brokers' leases are those that the controller before granted, and its setting may have been another.
 3. Time in which the loop stood still is credited: a broker is not fenced for the controller's own pause.
 4. Expiry is judged after the control lane has run, so that a heartbeat that has arrived counts.
+5. A broker in ZooKeeper mode sends no heartbeat: its lease lasts until its znode is gone (`zookeeper_brokers.py`).
 """
 
 from actors.controller.soft import Departure, Lease, Soft
 from actors.metadata.image import Image
 from actors.ports import Now
 
+NEVER_MS = 1 << 62
+"""The end of a lease that ends by ZooKeeper's word alone."""
 STOOD_STILL_MS = 250
 """A turn that comes this much later than it was due shows that the loop stood still."""
 
@@ -22,6 +25,13 @@ def grant(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes, offset:
     """A broker is registered by the op at `epoch`. The answer leaves only after its commit. The lease counts from now,
     which is safe: it ends here later than at the broker."""
     soft.leases[broker_id] = Lease(epoch, incarnation_id, now.mono_ms + lease_ms, epoch, offset)
+    soft.stopping.pop(broker_id, None)
+    soft.changed()
+
+
+def grant_for_session(soft: Soft, broker_id: int, epoch: int, incarnation_id: bytes) -> None:
+    """A broker in ZooKeeper mode is registered under `epoch`. Its session there is its lease, which has no end in time."""
+    soft.leases[broker_id] = Lease(epoch, incarnation_id, NEVER_MS, -1, -1)
     soft.stopping.pop(broker_id, None)
     soft.changed()
 
@@ -51,6 +61,9 @@ def take_over(soft: Soft, image: Image, now: Now, lease_ms: int, grace_ms: int) 
     """Every unfenced broker holds a lease as if it had been renewed now, plus the grace (A22). A fenced one has lost its
     lease, though it may be registered."""
     for broker in image.unfenced_brokers():
+        if broker.zookeeper:
+            grant_for_session(soft, broker.id, broker.epoch, broker.incarnation_id)
+            continue
         ends_ms = now.mono_ms + max(lease_ms, broker.lease_ms) + grace_ms
         lease = soft.leases[broker.id] = Lease(broker.epoch, broker.incarnation_id, ends_ms, broker.epoch, -1)
         lease.longer_until_ms = ends_ms

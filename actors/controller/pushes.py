@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
+from actors.controller.speech import RAYFT, Speech
 from actors.metadata.image import TOPIC_RESOURCE, Delta, Image
 from actors.metadata.ops import EndPoint
 from actors.wire.messages import message
@@ -37,21 +38,6 @@ Numbers = dict[bytes, set[int]]
 """Topic id -> partition numbers"""
 
 
-class Speech(NamedTuple):
-    """Which versions of the requests a broker understands."""
-
-    update_metadata: int = 8
-    leader_and_isr: int = 7
-    stop_replica: int = 4
-    of_quorum: bool = True
-    """The controller is one of a quorum (KIP-866); Apache Kafka's brokers want to be in migration mode then."""
-
-
-RAYFT = Speech()
-KAFKA_2_8 = Speech(7, 5, 3, False)
-KAFKA_3_9 = Speech(8, 7, 4, False)
-
-
 class Sender(NamedTuple):
     """Who tells: the active controller in one epoch of the quorum."""
 
@@ -62,6 +48,9 @@ class Sender(NamedTuple):
     port: int
     listener: str
     """Name of the brokers' listener at which leaders are reached (LiveLeaders)."""
+    endpoints: tuple[EndPoint, ...] = ()
+    """Where brokers in ZooKeeper mode and their clients reach it, under the names of the brokers' own listeners: they look
+    for the controller among the live brokers. Empty: it is not named there."""
 
 
 class Request(NamedTuple):
@@ -256,7 +245,7 @@ class Outbox:
                     controller_epoch=sender.epoch,
                     broker_epoch=self.epoch,
                     topic_states=portion,
-                    live_brokers=_live_brokers(image, kind),
+                    live_brokers=[*_live_brokers(image, kind), *_controller(kind, sender)],
                 ),
             )
             if following is None:
@@ -467,16 +456,26 @@ def _with(state: Any, partitions: list[Any]) -> Any:
     )
 
 
+def _endpoints(kind: Any, endpoints: Iterable[EndPoint]) -> list[Any]:
+    return [
+        kind.UpdateMetadataEndpoint(
+            port=one.port, host=one.host, listener=one.name, security_protocol=one.security_protocol
+        )
+        for one in endpoints
+    ]
+
+
+def _controller(kind: Any, sender: Sender) -> list[Any]:
+    if not sender.endpoints:
+        return []
+    return [kind.UpdateMetadataBroker(id=sender.controller, endpoints=_endpoints(kind, sender.endpoints))]
+
+
 def _live_brokers(image: Image, kind: Any) -> list[Any]:
     return [
         kind.UpdateMetadataBroker(
             id=broker.id,
-            endpoints=[
-                kind.UpdateMetadataEndpoint(
-                    port=one.port, host=one.host, listener=one.name, security_protocol=one.security_protocol
-                )
-                for one in broker.endpoints
-            ],
+            endpoints=_endpoints(kind, broker.endpoints),
             rack=broker.rack,
             epoch=broker.epoch,
             incarnation_id=broker.incarnation_id,

@@ -163,6 +163,7 @@ REFUSALS: dict[str, Refusal] = {
     "AlterClientQuotas": _alter_client_quotas,
     "AlterConfigs": _alter_configs("AlterConfigs"),
     "AlterIsr": _top("AlterIsr"),
+    "AlterPartition": _top("AlterPartition"),
     "AlterPartitionReassignments": _alter_reassignments,
     "AlterUserScramCredentials": _alter_scram_credentials,
     "BrokerHeartbeat": _broker_heartbeat,

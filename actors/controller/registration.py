@@ -16,6 +16,7 @@ from actors.controller.fencing import unreadable, without_room
 from actors.controller.options import POLICIES
 from actors.controller.soft import Departure, Lease, Legacy, Shutdown
 from actors.controller.state import METADATA_FORMAT, Result, State
+from actors.controller.zookeeper_brokers import owns
 from actors.metadata.ops import BrokerSet, EndPoint
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -137,6 +138,10 @@ def _other_cluster(state: State, claim: Claim, now: Now) -> bool:
 
 def _controllers_id(state: State, claim: Claim, now: Now) -> bool:
     return claim.request.broker_id in state.controllers
+
+
+def _znodes_id(state: State, claim: Claim, now: Now) -> bool:
+    return claim.departure is None and owns(state.soft, claim.broker, claim.request.broker_id)
 
 
 def _wants_no_lease(state: State, claim: Claim, now: Now) -> bool:
@@ -293,6 +298,11 @@ def _refuse(code: ErrorCode, *, obeyed: bool = True) -> Callable[[State, Claim, 
         return Result((), _reply(state, FENCED, code=code))
 
     return decide
+
+
+def _refuse_for_znode(state: State, claim: Claim, now: Now) -> Result:
+    """The lease is that of another kind of broker, whatever epoch the request names: it stays."""
+    return _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)(state, claim._replace(holder=False), now)
 
 
 def _refuse_renewal(state: State, claim: Claim, now: Now) -> Result:
@@ -452,6 +462,7 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A14, A27: malformed", _malformed, _refuse(ErrorCode.INVALID_REQUEST, obeyed=False)),
     ("A14: another cluster", _other_cluster, _refuse(ErrorCode.INCONSISTENT_CLUSTER_ID)),
     ("R631-028: a controller's id", _controllers_id, _refuse(ErrorCode.DUPLICATE_BROKER_REGISTRATION)),
+    ("the id of a broker in ZooKeeper mode", _znodes_id, _refuse_for_znode),
     ("R291-62: it wants to be told, and nobody tells", _cannot_be_told, _refuse(ErrorCode.BROKER_ID_NOT_REGISTERED)),
     ("A19: FENCED or SHUTDOWN registers nobody", _wants_no_lease, _as_wanted),
     ("A27: the holder gives its lease up", _gives_up, _release),
@@ -471,5 +482,5 @@ DECISIONS: tuple[tuple[str, Condition, Decision], ...] = (
     ("A19 (5): restored under a new epoch", _known_epoch, _register),
     ("A19 (6): an epoch from the future", _always, _refuse(ErrorCode.STALE_BROKER_EPOCH)),
 )
-_SAYS_NOTHING = frozenset(decide for _, _, decide in DECISIONS[:4])
+_SAYS_NOTHING = frozenset(decide for _, _, decide in DECISIONS[:5])
 """Decisions that refuse a request for what it is."""

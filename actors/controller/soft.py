@@ -2,7 +2,8 @@
 
 All soft state is here. A new active controller starts with an empty one (`ControllerRole.gained`), and losing
 leadership throws it away. These files may change it: `leases.py` (leases), `registration.py` and `fencing.py`
-(departures, shutdowns), `snapshots.py` (the slot), `mutations.py` (tokens of clients).
+(departures, shutdowns), `zookeeper_brokers.py` (znodes, and leases that they stand for), `snapshots.py` (the slot),
+`mutations.py` (tokens of clients).
 """
 
 from collections import deque
@@ -54,14 +55,16 @@ class Lease:
 class Legacy:
     """A process of a broker that does not pull the metadata log: it is told what changes (`pushes.py`)."""
 
-    __slots__ = ("heard_ms", "incarnation_id", "listeners", "told")
+    __slots__ = ("heard_ms", "incarnation_id", "listeners", "told", "zookeeper")
 
-    def __init__(self, incarnation_id: bytes) -> None:
+    def __init__(self, incarnation_id: bytes, zookeeper: bool = False) -> None:
         self.incarnation_id = incarnation_id
+        self.zookeeper = zookeeper
+        """It is one of Apache Kafka's in ZooKeeper mode: it sends no heartbeats."""
         self.listeners: tuple[EndPoint, ...] = ()
-        """As its newest heartbeat names them."""
+        """As its newest heartbeat names them, or its znode."""
         self.heard_ms = 0
-        """Monotonic time of that heartbeat."""
+        """Monotonic time of that heartbeat; 0 in ZooKeeper mode."""
         self.told = -1
         """Metadata offset below which it has been told everything and has said so; -1: not yet everything."""
 
@@ -188,6 +191,11 @@ class Soft:
         """Secret of a delegation token -> its id, as far as they were computed (delegation_tokens.py)."""
         self.legacy: dict[int, Legacy] = {}
         """Brokers that do not pull the metadata log, by id: the newest process of each."""
+        self.zookeeper_epoch: int | None = None
+        """What this controller has written into /controller_epoch when it took /controller; None: ZooKeeper does not have it
+        as the controller, and brokers in ZooKeeper mode are told nothing."""
+        self.znodes: frozenset[int] = frozenset()
+        """Ids that brokers in ZooKeeper mode have in /brokers/ids, as far as it is known; controllers' left out."""
         self._usable: Usable | None = None
 
     def changed(self) -> None:

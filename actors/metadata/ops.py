@@ -63,6 +63,9 @@ class BrokerSet(NamedTuple):
     cordoned_log_dirs: tuple[bytes, ...] = ()
     lease_ms: int = 0
     """The longest lease that the broker may hold; 0: not known. Levels 1 and 2 only."""
+    zookeeper: bool = False
+    """One of Apache Kafka's that lives with ZooKeeper. Its epoch is the czxid of its znode, which is no offset, and it sends
+    no heartbeats: it lives as long as that znode does. Levels 1 and 2 only."""
 
 
 class BrokerChanged(NamedTuple):

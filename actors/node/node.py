@@ -32,6 +32,7 @@ from actors.ports import Now, Random
 
 handlers.load()
 
+ALWAYS_OPEN = (Listener.CONTROLLER, Listener.CONTROL_PLANE, Listener.BRIDGE)
 CONTROL, DATA = Lane.CONTROL, Lane.DATA
 """Module names, because every turn uses them and the look-up of an enum member costs more."""
 
@@ -96,7 +97,7 @@ class Node:
             role.start()
         self.dispatch.start()
         for listener in self.config.listeners:
-            if Listener(listener.kind) in (Listener.CONTROLLER, Listener.CONTROL_PLANE):
+            if Listener(listener.kind) in ALWAYS_OPEN:
                 self.requests.listen(listener.name)
         return self.turn(now, 0)
 

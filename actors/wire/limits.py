@@ -24,6 +24,7 @@ _BY_API = {
     "AlterUserScramCredentials": 1_000,  # decided in one go, 15 microseconds each
     "CreateDelegationToken": 1_000,  # renewers: the controller takes a hundred
     "AlterIsr": 50_000,  # decided in one go; a broker asks for fewer
+    "AlterPartition": 50_000,
     "Fetch": FETCH_MAX,
     "LeaderAndIsr": FETCH_MAX,
     **dict.fromkeys(

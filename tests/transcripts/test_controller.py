@@ -6,8 +6,21 @@ from typing import Any
 import pytest
 
 from actors.controller import leases
+from actors.controller.alter_partition import AlterPartition
+from actors.controller.controlled_shutdown import controlled_shutdown
 from actors.controller.isr import alter_isr
-from actors.metadata.ops import BrokerGone, BrokerSet, ConfigSet, FeatureSet, PartitionsChanged, PartitionsSet, TopicSet
+from actors.controller.soft import Soft
+from actors.controller.zookeeper_brokers import LiveBroker, follow
+from actors.metadata.ops import (
+    BrokerGone,
+    BrokerSet,
+    ConfigSet,
+    EndPoint,
+    FeatureSet,
+    PartitionsChanged,
+    PartitionsSet,
+    TopicSet,
+)
 from actors.wire.messages import message
 from tests.transcripts.driver import play, stories
 from tests.unit.controller.cluster import LISTENER, Cluster
@@ -27,7 +40,8 @@ class Lab:
 
     def commands(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (
-            "level", "heartbeat", "wait", "work", "topic", "isr", "show", "hold", "release")}  # fmt: skip
+            "level", "heartbeat", "wait", "work", "topic", "isr", "alter", "stop", "znodes", "successor", "show", "hold",
+            "release")}  # fmt: skip
 
     # ---- the world
 
@@ -114,6 +128,64 @@ class Lab:
         reply = self.cluster.run(alter_isr, request)
         code = reply.error_code or reply.topics[0].partitions[0].error_code
         return "\n".join([*self._ops(), f"error={code}"])
+
+    def znodes(self, *named: str) -> str:
+        """`znodes 1@100 2@101`: what is in /brokers/ids, with the czxid of each."""
+        live = []
+        for one in named:
+            id, _, epoch = one.partition("@")
+            live.append(LiveBroker(int(id), int(epoch), (EndPoint("PLAINTEXT", f"h{id}", 9092),)))
+        later = self.cluster.run(follow, live)
+        return "\n".join([*self._ops(), *(["later " + " ".join(map(str, later))] if later else [])])
+
+    def successor(self, seconds: str = "0") -> str:
+        """Another controller becomes active; it knows the log alone."""
+        cluster = self.cluster
+        cluster.soft = Soft()
+        cluster.soft.commits.begin(cluster.mono_ms, cluster.image.next_offset)
+        leases.take_over(cluster.soft, cluster.image, cluster.now, cluster.options.lease_ms(2), 0)
+        return ""
+
+    def alter(self, version: str, partition: str, isr: str, sender: str, epoch: str, broker_epoch: str) -> str:
+        """`alter 0 t-0 1,2 1 5 100`: AlterPartition of that version; a leader in that leader epoch and broker epoch."""
+        kind = message("AlterPartitionRequest")
+        name, _, number = partition.rpartition("-")
+        members = [int(one) for one in isr.split(",")]
+        image, by_id = self.cluster.image, int(version) >= 2
+        row = image.topic(name)
+        topic = kind.TopicData(
+            topic_name="" if by_id else name,
+            topic_id=(image.topic_id(row) if row >= 0 else b"unknown topic id") if by_id else bytes(16),
+            partitions=[
+                kind.PartitionData(
+                    partition_index=int(number),
+                    leader_epoch=int(epoch),
+                    partition_epoch=int(epoch),
+                    new_isr=members if int(version) < 3 else [],
+                    new_isr_with_epochs=[kind.BrokerState(broker_id=one) for one in members]
+                    if int(version) >= 3
+                    else [],
+                )
+            ],
+        )
+        request = kind(broker_id=int(sender), broker_epoch=int(broker_epoch), topics=[topic])
+        reply = self.cluster.run(AlterPartition(int(version)), request)
+        if reply.error_code:
+            return f"error={reply.error_code}"
+        (one,) = reply.topics[0].partitions
+        said = f"leader={one.leader_id} isr={','.join(map(str, one.isr))} epoch={one.leader_epoch}"
+        return "\n".join(
+            [*self._ops(), f"error={one.error_code}" if one.error_code else f"{said} {one.partition_epoch}"]
+        )
+
+    def stop(self, broker: str, epoch: str) -> str:
+        """ControlledShutdown of a broker, under its epoch."""
+        request = message("ControlledShutdownRequest")(broker_id=int(broker), broker_epoch=int(epoch))
+        reply = self.cluster.run(controlled_shutdown, request)
+        left = [f"{one.topic_name}-{one.partition_index}" for one in reply.remaining_partitions]
+        if self.cluster.result.wait is not None:
+            return "waits"
+        return f"error={reply.error_code} leads {','.join(left) or 'nothing'}"
 
     def show(self, *names: str) -> str:
         """Show the registered brokers, or the partitions of topics."""

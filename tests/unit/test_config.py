@@ -699,3 +699,44 @@ def test_a_controller_logs_in_at_the_control_plane_as_between_brokers() -> None:
     )
     login = made.security["CP"].login
     assert login is not None and (login.mechanism, login.name) == ("PLAIN", "u")
+
+
+# ---- controllers for brokers in ZooKeeper mode
+
+BRIDGE = CONTROLLER | {
+    "listeners": "CONTROLLER://127.0.0.1:9093,PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:9194",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+    "rayft.bridge.listener.names": "plaintext,INTERNAL",
+    "rayft.metadata.push.enable": "true",
+}
+
+
+def test_a_controller_has_listeners_named_as_those_of_brokers_in_zookeeper_mode() -> None:
+    found = config(BRIDGE)
+    assert [(one.name, one.kind) for one in found.listeners] == [
+        ("CONTROLLER", "controller"),
+        ("PLAINTEXT", "bridge"),
+        ("INTERNAL", "bridge"),
+    ]
+    told = found.with_ports({"PLAINTEXT": 4711}).bridge_endpoints
+    assert [(one.name, one.host, one.port) for one in told] == [
+        ("PLAINTEXT", "127.0.0.1", 4711),
+        ("INTERNAL", "127.0.0.1", 9194),
+    ]
+    elsewhere = config(BRIDGE, advertised_listeners="PLAINTEXT://c1.example:9092,INTERNAL://c1.example:9094")
+    assert [(one.name, one.host) for one in elsewhere.bridge_endpoints] == [
+        ("PLAINTEXT", "c1.example"),
+        ("INTERNAL", "c1.example"),
+    ]
+    assert not elsewhere.advertised and not config(CONTROLLER).bridge_endpoints
+
+
+def test_bridge_listeners_that_cannot_be() -> None:
+    name = "rayft.bridge.listener.names"
+    refused(BRIDGE, "rayft.metadata.push.enable=true", rayft_metadata_push_enable="false")
+    refused(BRIDGE, f"{name} and controller.listeners both name CONTROLLER", rayft_bridge_listener_names="CONTROLLER")
+    refused(BRIDGE, f"{name} names SSL", rayft_bridge_listener_names="SSL,PLAINTEXT,INTERNAL")
+    refused(BRIDGE, "listeners has INTERNAL", rayft_bridge_listener_names="PLAINTEXT")
+    refused(BRIDGE, name, "for each of the latter", advertised_listeners="PLAINTEXT://c1.example:9092")
+    refused(COMBINED, f"{name} and process.roles=broker,controller", rayft_bridge_listener_names="PLAINTEXT")
+    refused(BRIDGE, "0.0.0.0 is no address", listeners=BRIDGE["listeners"].replace("127.0.0.1:0", "0.0.0.0:9092"))

@@ -7,7 +7,7 @@ schemas"; R631-050 to R631-093.
 
 | op | record |
 |---|---|
-| BrokerSet | 0 BrokerRecord, tags 0 LogDirs, 2 Features, 3 IncarnationId, 4 LeaseMs |
+| BrokerSet | 0 BrokerRecord, tags 0 LogDirs, 2 Features, 3 IncarnationId, 4 LeaseMs, 5 ZookeeperMode |
 | TopicSet | 1 TopicRecord |
 | PartitionsSet | 2 PartitionRecord a row, in bulk by fastpath.image.write_records |
 | ConfigSet | 3 ConfigRecord, null value removes (A35) |
@@ -147,6 +147,7 @@ def _write_broker(level: Level, op: BrokerSet) -> tuple[int, Any]:
         ],
         incarnation_id=op.incarnation_id,
         lease_ms=op.lease_ms,
+        zookeeper_mode=op.zookeeper,
     )
     return 0, body
 
@@ -163,6 +164,7 @@ def _read_broker(level: Level, body: Any) -> Op:
         tuple((one.name, one.min_supported_version, one.max_supported_version) for one in body.features),
         tuple(body.log_dirs),
         lease_ms=body.lease_ms,
+        zookeeper=body.zookeeper_mode,
     )
 
 

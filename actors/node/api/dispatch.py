@@ -25,7 +25,8 @@ from actors.wire import framing
 from actors.wire.errors import WireError
 
 API_VERSIONS = 18
-CLIENT, INTER_BROKER, CONTROLLER = Listener.CLIENT, Listener.INTER_BROKER, Listener.CONTROLLER
+CLIENT, INTER_BROKER = Listener.CLIENT, Listener.INTER_BROKER
+CONTROLLERS_OWN = (Listener.CONTROLLER, Listener.BRIDGE)
 BROKERS_OWN = (CLIENT, INTER_BROKER, Listener.CONTROL_PLANE)
 WRITES_NOTHING = Subject.NOTHING
 """Module names, because every request uses them and the look-up of an enum member costs more."""
@@ -53,7 +54,7 @@ class Dispatch:
 
     def start(self) -> None:
         """The node starts: logins prepare what they need."""
-        for context, kinds in ((self.broker, BROKERS_OWN), (self.controller, (CONTROLLER,))):
+        for context, kinds in ((self.broker, BROKERS_OWN), (self.controller, CONTROLLERS_OWN)):
             if context is not None:
                 names = [one.name for one in self.runtime.config.listeners if Listener(one.kind) in kinds]
                 context.logins.start(names)
@@ -155,7 +156,7 @@ class _Run:
     def start(self) -> None:
         """Ask the handler. A failure of the handler closes this connection and hurts nobody else."""
         dispatch = self._dispatch
-        context: Context | None = dispatch.controller if self._call.listener is CONTROLLER else dispatch.broker
+        context: Context | None = dispatch.controller if self._call.listener in CONTROLLERS_OWN else dispatch.broker
         assert context is not None, "a listener is that of a role which is there"
         try:
             answer = perform(context, self._api, self._request, self._call)

@@ -34,6 +34,7 @@ ON_CONTROLLERS: dict[str, Right] = {
     "AlterClientQuotas": _whole(Operation.ALTER_CONFIGS),
     "AlterConfigs": _each(TOPIC, Operation.ALTER_CONFIGS),
     "AlterIsr": NODES_ONLY,
+    "AlterPartition": NODES_ONLY,
     "AlterPartitionReassignments": ALTER,
     "AlterUserScramCredentials": ALTER,
     "ApiVersions": OPEN,

@@ -48,6 +48,7 @@ SPEAKERS: dict[str, Callable[[Any], Iterator[int]]] = {
     "AddRaftVoter": _of("voter_id"),
     "AllocateProducerIds": _of("broker_id"),
     "AlterIsr": _of("broker_id"),
+    "AlterPartition": _of("broker_id"),
     "BeginQuorumEpoch": _of_partitions("leader_id"),
     "BrokerHeartbeat": _of("broker_id"),
     "ControlledShutdown": _of("broker_id"),

@@ -30,6 +30,8 @@ CLIENTS_OWN: set[int] = set()
 PUSHED: dict[Listener, dict[int, Api]] = {listener: {} for listener in Listener}
 """What nodes serve besides where controllers push metadata (rayft.metadata.source=push, rayft.metadata.push.enable)."""
 
+ON_A_CONTROLLER = frozenset({Listener.CONTROLLER, Listener.BRIDGE})
+
 H = TypeVar("H", bound=Callable[[Any, Any, Call], Answer])
 
 
@@ -49,11 +51,12 @@ def rpc(
     pushed: bool = False,
 ) -> Callable[[H], H]:
     """Register a handler for each of (`families`, `listeners`, `key`). `name` is the schema's: `CreateTopics` for
-    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on. `pushed`:
-    it is served only where controllers push metadata. Registering a place twice is a mistake in the source: ValueError."""
+    `CreateTopicsRequest` and `CreateTopicsResponse`. `enveloped`: it is a client's request that brokers pass on, and that
+    clients of brokers in ZooKeeper mode send to the controller itself. `pushed`: it is served only where controllers push
+    metadata. Registering a place twice is a mistake in the source: ValueError."""
 
     def register(handler: H) -> H:
-        on_controllers = enveloped or tuple(listeners) == (Listener.CONTROLLER,)
+        on_controllers = enveloped or set(listeners) <= ON_A_CONTROLLER
         right = (ON_CONTROLLERS if on_controllers else ON_BROKERS)[name]
         row = Api(key, name, versions, advertised or versions, lane, handler, reads, writes, pipelined, right)
         if pushed:
@@ -67,7 +70,8 @@ def rpc(
         if enveloped:
             ENVELOPED[key] = row
         for family in families:
-            for listener in (*listeners, Listener.INTER_BROKER) if clients_own else listeners:
+            more = (Listener.INTER_BROKER,) * clients_own + (Listener.BRIDGE,) * enveloped
+            for listener in (*listeners, *more):
                 rows = TABLE[family][listener]
                 if key in rows:
                     raise ValueError(f"{family} {listener} {key} is served by {rows[key].name} already")

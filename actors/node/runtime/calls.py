@@ -19,6 +19,8 @@ class Listener(enum.Enum):
     INTER_BROKER = "inter-broker"
     CONTROL_PLANE = "control-plane"
     CONTROLLER = "controller"
+    BRIDGE = "bridge"
+    """Of a controller, for brokers in ZooKeeper mode and their clients: released Kafka's numbering, whatever the family."""
 
 
 class Lane(enum.IntEnum):

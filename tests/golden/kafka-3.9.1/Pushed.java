@@ -1,5 +1,5 @@
-// Prints the requests and answers of controllers that push metadata, as the classes of a released kafka-clients write them.
-// Each line of the input, and of pushed.txt: message, version, its JSON; the output has the bytes in hexadecimal behind it.
+// Prints the requests and answers of controllers that push metadata (pushed.txt), and of what brokers ask them (asked.txt), as the classes of a released kafka-clients write them.
+// Each line of the input, and of those files: message, version, its JSON; the output has the bytes in hexadecimal behind it.
 //
 //     java -cp "kafka-clients-3.9.1.jar:jackson-databind.jar:jackson-core.jar:jackson-annotations.jar" Pushed.java < cases
 //

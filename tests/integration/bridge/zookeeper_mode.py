@@ -1,7 +1,7 @@
 """ZooKeeper, and Apache Kafka's last brokers that live with it, as processes of a `with` block.
 
-The jars come from Maven at first use (`.ci/zookeeper-mode`). Everything is on loopback and on free ports, with small heaps, in
-directories that are removed in the end.
+The jars come from Maven at first use (`.ci/zookeeper-mode`). Everything is on loopback and on free ports, with small heaps,
+in directories that are removed in the end.
 """
 
 import os
@@ -157,9 +157,7 @@ class ZooKeeper(_Java):
 
     def start(self) -> None:
         """Start it, for the first time or after `kill`; what it holds stays."""
-        self.run(
-            0, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.directory / "zoo.cfg"), heap="128m"
-        )
+        self.run(0, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.directory / "zoo.cfg"), heap="128m")
         self.answers(0, self._port)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from actors.controller import pushes
 from actors.controller.changes import next_epochs
-from actors.controller.pushes import DELETED, KAFKA_2_8, Outbox, Request, Sender, changes, dialled
+from actors.controller.pushes import DELETED, Outbox, Request, Sender, changes, dialled
+from actors.controller.speech import Speech, speech
 from actors.controller.state import METADATA_FORMAT
 from actors.metadata.families import RELEASED
 from actors.metadata.image import Image
@@ -38,6 +39,7 @@ class Cluster:
     def __init__(self) -> None:
         self.image = Image()
         self.outbox = Outbox(ME, PROCESS)
+        self.sender = SENDER
         self.commit(FeatureSet(METADATA_FORMAT, 2))
         for id in (1, 2, 3):
             self.commit(broker(id))
@@ -57,7 +59,7 @@ class Cluster:
 
     def requests(self) -> Iterator[Request]:
         """Everything that it wants to be sent; each is answered without an error."""
-        while (request := self.outbox.next(self.image, SENDER)) is not None:
+        while (request := self.outbox.next(self.image, self.sender)) is not None:
             yield request
             self.outbox.answered(0)
 
@@ -263,11 +265,43 @@ def test_many_partitions_go_in_portions_and_the_last_one_says_what_it_shows() ->
 
 
 def test_a_broker_of_apache_kafka_is_told_in_the_versions_that_it_understands() -> None:
+    of_2_8 = speech({4: 5, 5: 3, 6: 7, 18: 3})
+    assert of_2_8 is not None
     cluster = Cluster()
-    cluster.outbox = Outbox(ME, PROCESS, KAFKA_2_8)
+    cluster.outbox = Outbox(ME, PROCESS, of_2_8)
     for name, version, body in cluster.requests():
         assert b"".join(framing.encode_request(name, version, 1, "c", body))
         assert (name, version, body.is_k_raft_controller) in {("UpdateMetadata", 7, False), ("LeaderAndIsr", 5, False)}
+
+
+@pytest.mark.parametrize(
+    ("served", "spoken"),
+    [
+        ({6: 6, 4: 4, 5: 3}, Speech(6, 4, 3, False)),  # 2.6 and 2.7
+        ({6: 7, 4: 5, 5: 3}, Speech(7, 5, 3, False)),  # 2.8
+        ({6: 8, 4: 7, 5: 4}, Speech(8, 7, 4, False)),  # 3.9
+        ({6: 9, 4: 8, 5: 5}, Speech(8, 7, 4, False)),
+        ({6: 6, 4: 4, 5: 2}, None),
+        ({18: 3}, None),
+    ],
+)
+def test_what_a_broker_serves_decides_what_it_is_told_in(served: dict[int, int], spoken: Speech | None) -> None:
+    assert speech(served) == spoken
+
+
+def test_to_a_broker_in_zookeeper_mode_the_controller_is_one_of_the_live_brokers() -> None:
+    cluster = Cluster()
+    cluster.outbox = Outbox(ME, PROCESS, Speech(7, 5, 3, False))
+    own = (EndPoint("PLAINTEXT", "c", 9192), EndPoint("INTERNAL", "c", 9193, 2))
+    cluster.sender = Sender(3001, 57, "", 0, "PLAINTEXT", own)
+    metadata, *_ = cluster.requests()
+    *brokers, controller = metadata.body.live_brokers
+    assert [broker.id for broker in brokers] == [1, 2, 3]
+    assert (metadata.body.controller_id, metadata.body.controller_epoch) == (controller.id, 57) == (3001, 57)
+    assert [(one.listener, one.host, one.port, one.security_protocol) for one in controller.endpoints] == [
+        ("PLAINTEXT", "c", 9192, 0),
+        ("INTERNAL", "c", 9193, 2),
+    ]
 
 
 def test_r291_25_27_the_endpoint_is_that_of_the_controllers_own_setting_and_no_other_in_its_place() -> None:

@@ -56,7 +56,7 @@ def test_api_versions_says_what_the_table_says(listener: Listener) -> None:
     assert said == {key: TABLE[listener, key].advertised for key in served(listener)}
 
 
-@pytest.mark.parametrize("listener", list(Listener))
+@pytest.mark.parametrize("listener", [one for one in Listener if one is not Listener.BRIDGE])
 def test_r631_172_r631_208_to_211_nobody_serves_what_was_pushed(listener: Listener) -> None:
     assert not served(listener) & set(PUSHED)
 
@@ -71,6 +71,15 @@ def test_r631_032_a_controllers_listener_serves_no_data_and_a_brokers_decides_no
     )
     assert served(Listener.INTER_BROKER) & operations == {50, 51}
     assert served(Listener.CONTROL_PLANE) == {17, 18, 36}
+
+
+def test_brokers_in_zookeeper_mode_and_their_clients_find_what_they_ask_a_controller_for() -> None:
+    """In released Kafka's numbering, whatever the family of the metadata."""
+    rows = {key: api.name for (listener, key), api in TABLE.items() if listener is Listener.BRIDGE}
+    assert {7: "ControlledShutdown", 56: "AlterPartition", 67: "AllocateProducerIds"}.items() <= rows.items()
+    assert set(table.ENVELOPED) <= set(rows)
+    assert not {50, 52, 53, 54, 59, *DATA} & set(rows), "neither the quorum nor data"
+    assert rows.keys() == table.TABLE["released"][Listener.BRIDGE].keys()
 
 
 def test_clients_beside_the_brokers_may_use_their_listener() -> None:

@@ -45,6 +45,10 @@ def foreign(name: str, version: int) -> type[Any] | None:
     return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
 
 
+OLDER = {"AlterPartitionRequest": 2, "AlterPartitionResponse": 2}
+"""Message -> kio's first version of it; what is older is compared in test_pushed.py."""
+
+
 def cases() -> list[tuple[str, int]]:
     """All pairs of message and version that both know."""
     found = []
@@ -52,6 +56,7 @@ def cases() -> list[tuple[str, int]]:
         if name in OURS_ONLY or head(name).kind == "header":
             continue
         first, last = head(name).versions
+        first = OLDER.get(name, first)
         found += [(name, version) for version in range(first, last + 1)]
     return found
 

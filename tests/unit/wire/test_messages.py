@@ -23,10 +23,15 @@ BROKER = """0:3-13 1:4-18 2:1-11 3:0-13 8:2-10 9:1-10 10:0-6 11:0-9 12:0-4 13:0-
 CONTROLLER = """52:0-2 53:0-1 54:0-1 56:2-3 58:0-0 59:0-1 62:0-4 63:0-2 67:0-0 70:0-0 73:0-0 82:0-0"""
 
 
+OLDER = {56: 0}
+"""API key -> an older version than 4.3.1 has: AlterPartition 0 and 1 of brokers in ZooKeeper mode."""
+
+
 def test_versions_are_those_of_kafka_4_3_1() -> None:
     table = rpcs()
     for pair in (BROKER + " " + CONTROLLER).split():
         key, first, last = map(int, re.split("[:-]", pair))
+        first = OLDER.get(key, first)
         assert (table[key].advertised[0], table[key].advertised[-1]) == (first, last), table[key]
     assert 94 not in table
     assert requests("InitProducerId").versions == range(7)

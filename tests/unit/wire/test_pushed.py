@@ -1,4 +1,5 @@
-"""What controllers push, and its answers, as Apache Kafka 2.8.2 and 3.9.1 write them, in both directions (KIP-291)."""
+"""What controllers push and brokers ask of them, and the answers, as Apache Kafka 2.8.2 and 3.9.1 write them, in both
+directions (KIP-291). What 2.8 calls AlterIsr 0 is version 0 of AlterPartition."""
 
 import base64
 import json
@@ -16,6 +17,15 @@ NEWEST = {
     "kafka-3.9.1": {"LeaderAndIsr": 7, "UpdateMetadata": 8, "StopReplica": 4, "ControlledShutdown": 3},
 }
 LINES = {folder: (GOLDEN / folder / "pushed.txt").read_text().splitlines() for folder in NEWEST}
+
+
+ASKED = {folder: (GOLDEN / folder / "asked.txt").read_text().splitlines() for folder in NEWEST}
+OF_2_8 = {
+    "AlterIsrRequest": "AlterPartitionRequest",
+    "AlterIsrResponse": "AlterPartitionResponse",
+    '"name":': '"topicName":',
+    "currentIsrVersion": "partitionEpoch",
+}
 
 
 def built(kind: type[Any], fields: dict[str, Any]) -> Any:
@@ -50,8 +60,19 @@ def test_every_version_that_a_release_speaks_is_there(folder: str) -> None:
         )
 
 
-@pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines])
+def test_every_version_of_an_isr_change_is_there() -> None:
+    for side in ("Request", "Response"):
+        seen = [line.split(" ")[1] for line in ASKED["kafka-3.9.1"] if line.startswith(f"AlterPartition{side} ")]
+        assert seen == [str(version) for version in requests("AlterPartition").versions]
+        assert sum(line.startswith(f"AlterIsr{side} 0 ") for line in ASKED["kafka-2.8.2"]) == 1
+    assert requests("AlterPartition").key == requests("AlterIsr").key == 56
+
+
+@pytest.mark.parametrize("line", [line for lines in (*LINES.values(), *ASKED.values()) for line in lines])
 def test_the_bytes_are_kafkas(line: str) -> None:
+    if line.startswith("AlterIsr"):
+        for theirs, ours in OF_2_8.items():
+            line = line.replace(theirs, ours)
     name, version, described, wanted = line.split(" ")
     kind = message(name)
     value = built(kind, json.loads(described))

@@ -12,7 +12,7 @@ from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
 
-@rpc(67, "AllocateProducerIds", range(1), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL)
+@rpc(67, "AllocateProducerIds", range(1), listeners=[Listener.CONTROLLER, Listener.BRIDGE], lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
     return context.role.submit(allocate_producer_ids, request, call)

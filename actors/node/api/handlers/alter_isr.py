@@ -18,10 +18,15 @@ from actors.node.runtime.calls import Call, Lane, Listener
 @rpc(56, "AlterIsr", range(1), listeners=[Listener.CONTROLLER], families=DRAFTS, lane=Lane.CONTROL)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""
+    return in_order(context, request, call) or context.role.submit(alter_isr, request, call)
+
+
+def in_order(context: ControllerContext, request: Any, call: Call) -> Close | None:
+    """None: the request came on the newest connection of its broker; older ones are closed."""
     role = context.role
     lease = role.soft.leases.get(request.broker_id)
     if not role.active or lease is None or lease.epoch != request.broker_epoch:
-        return role.submit(alter_isr, request, call)
+        return None
     newest = role.soft.isr_connections
     known = newest.get(request.broker_id, -1)
     if call.connection < known:
@@ -31,4 +36,4 @@ def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
         older = context.requests.connections.get(known)
         if older is not None:
             context.requests.close(older, f"broker {request.broker_id} sends AlterIsr on a newer connection")
-    return role.submit(alter_isr, request, call)
+    return None

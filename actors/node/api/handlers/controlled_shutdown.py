@@ -11,6 +11,7 @@ from actors.node.runtime.answers import Answer
 from actors.node.runtime.calls import Call, Lane, Listener
 
 
+@rpc(7, "ControlledShutdown", range(4), listeners=[Listener.BRIDGE], lane=Lane.CONTROL)
 @rpc(7, "ControlledShutdown", range(4), listeners=[Listener.CONTROLLER], lane=Lane.CONTROL, pushed=True)
 def decide(context: ControllerContext, request: Any, call: Call) -> Answer:
     """On a controller."""

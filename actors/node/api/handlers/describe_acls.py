@@ -25,7 +25,7 @@ def on_a_broker(context: BrokerContext, request: Any, call: Call) -> Steps:
     return _described(context, context.cache.image, request, call)
 
 
-@rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CONTROLLER])
+@rpc(29, "DescribeAcls", range(1, 4), listeners=[Listener.CONTROLLER, Listener.BRIDGE])
 @in_slices
 def on_a_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
     """On a controller."""

@@ -77,7 +77,7 @@ def describe_configs(context: BrokerContext, request: Any, call: Call) -> Steps:
     return Done(reply)
 
 
-@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CONTROLLER,), lane=Lane.DATA)
+@rpc(32, "DescribeConfigs", range(1, 5), listeners=(Listener.CONTROLLER, Listener.BRIDGE), lane=Lane.DATA)
 @in_slices
 def describe_on_controller(context: ControllerContext, request: Any, call: Call) -> Steps:
     """The same as a controller knows them. The active one answers when what it has written is committed."""

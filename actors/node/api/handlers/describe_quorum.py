@@ -10,7 +10,7 @@ Errors: INVALID_REQUEST (whole request); UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_
 from typing import Any
 
 from actors.node.api.contexts import Context
-from actors.node.api.table import rpc
+from actors.node.api.table import ON_A_CONTROLLER, rpc
 from actors.node.quorum.files import TOPICS
 from actors.node.quorum.replica import Quorum
 from actors.node.runtime.answers import Answer, Done, Forward
@@ -32,7 +32,7 @@ NAMES = frozenset(TOPICS.values())
 def describe_quorum(context: Context, request: Any, call: Call) -> Answer:
     """Answer as the leader, or say who is."""
     quorum = context.quorum
-    if quorum.raft.role is not Role.LEADER and call.listener is not Listener.CONTROLLER:
+    if quorum.raft.role is not Role.LEADER and call.listener not in ON_A_CONTROLLER:
         return Forward()
     cls = message("DescribeQuorumResponse")
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:

@@ -8,23 +8,30 @@ where to, and when it is sent again. Rules:
    is active no more drops its connections in the same turn.
 2. What is told comes from an image of its own, that of committed metadata: the controller's is at the end of the log. It is
    made, outside the loop, when the first broker wants to be told, and dropped with the last one.
-3. A broker is dialled at the listener of this controller's own setting. Where it has none of that name it is told nothing,
+3. A broker in ZooKeeper mode is told nothing before the committed metadata has its registration, it has said which versions
+   it serves (`introductions.py`), and ZooKeeper has this controller as the controller.
+4. A broker is dialled at the listener of this controller's own setting. Where it has none of that name it is told nothing,
    and one line says so.
-4. A broker that has not been heard of for a lease period, and has no lease, is told nothing more.
+5. A broker that has not been heard of for a lease period, and has no lease, is told nothing more; one in ZooKeeper mode when
+   its znode is gone.
 """
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from actors.config import PROTOCOLS
 from actors.controller.options import Options
 from actors.controller.pushes import Outbox, Request, Sender, changes, dialled
 from actors.controller.soft import Legacy, Soft
+from actors.controller.speech import LOWEST, RAYFT, Speech
 from actors.metadata import snapshot as snapshots
 from actors.metadata.batches import is_control
 from actors.metadata.dialects import FORMAT, dialect
 from actors.metadata.image import Image, Pin
+from actors.metadata.ops import EndPoint
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.quorum.replica import Quorum
+from actors.node.roles.controller.introductions import Introductions
 from actors.node.runtime.runtime import Runtime
 from actors.node.runtime.storage import Storage
 from actors.ports import Batch
@@ -62,6 +69,11 @@ class Pusher:
         self._format_level = storage.format_level
         self._role = role
         self._listener = runtime.config.push_listener
+        self._endpoints = tuple(
+            EndPoint(one.name, one.host, one.port, PROTOCOLS.index(one.protocol))
+            for one in runtime.config.bridge_endpoints
+        )
+        self._introductions = Introductions(runtime, channels)
         self.image: Image | None = None
         """Committed metadata; None: nobody has to be told, or it is not there yet."""
         self._pin: Pin | None = None
@@ -101,6 +113,8 @@ class Pusher:
         assert image is not None
         for id, process in legacy.items():
             outbox = self._follow(image, id, process)
+            if outbox is None:
+                continue
             self._send(image, outbox, process)
             process.told = max(process.told, outbox.told(image))
         for id in [id for id in self._outboxes if id not in legacy]:
@@ -172,26 +186,52 @@ class Pusher:
     def _forget_silent(self, legacy: dict[int, Legacy]) -> None:
         soft, now_ms = self._role.soft, self._runtime.now.mono_ms
         lease_ms = self._role.options.lease_ms(self._role.committed_level)
-        for id in [
-            id for id, process in legacy.items() if now_ms - process.heard_ms > lease_ms and id not in soft.leases
-        ]:
+        silent = [
+            id
+            for id, process in legacy.items()
+            if not process.zookeeper and now_ms - process.heard_ms > lease_ms and id not in soft.leases
+        ]
+        for id in silent:
             del legacy[id]
 
-    def _follow(self, image: Image, id: int, process: Legacy) -> Outbox:
-        """The outbox of the newest process of a broker, under the epoch that the committed metadata has for it."""
+    def _follow(self, image: Image, id: int, process: Legacy) -> Outbox | None:
+        """The outbox of the newest process of a broker, under the epoch that the committed metadata has for it. None: it is
+        one in ZooKeeper mode that cannot be told yet."""
         outbox = self._outboxes.get(id)
-        if outbox is None or outbox.incarnation_id != process.incarnation_id:
+        if outbox is not None and outbox.incarnation_id != process.incarnation_id:
             self._drop(id)
-            outbox = self._outboxes[id] = Outbox(id, process.incarnation_id)
+            outbox = None
         registration = image.broker(id)
-        if registration is None or registration.incarnation_id != process.incarnation_id:
+        registered = registration is not None and registration.incarnation_id == process.incarnation_id
+        if process.zookeeper and not (registered and self._role.soft.zookeeper_epoch is not None):
+            self._drop(id)
+            return None
+        if outbox is None:
+            speech = self._speech(id, process) if process.zookeeper else RAYFT
+            if speech is None:
+                return None
+            outbox = self._outboxes[id] = Outbox(id, process.incarnation_id, speech)
+        if registration is None or not registered:
             outbox.unregistered()
         elif registration.epoch != outbox.epoch:
             outbox.restart(registration.epoch)
         return outbox
 
+    def _speech(self, id: int, process: Legacy) -> Speech | None:
+        at = dialled(process.listeners, self._listener)
+        if at is None:
+            return LOWEST  # nothing is sent, and one line says so
+        return self._introductions.speech(id, process, (at.host, at.port), self._listener)
+
+    def tell_again(self, id: int) -> None:
+        """Tell a broker everything once more."""
+        outbox = self._outboxes.get(id)
+        if outbox is not None:
+            outbox.restart(outbox.epoch)
+
     def _drop(self, id: int) -> None:
         outbox = self._outboxes.pop(id, None)
+        self._introductions.forget(id)
         if outbox is not None:
             self._paused.discard(outbox)
             self._unreachable.discard(outbox)
@@ -202,7 +242,7 @@ class Pusher:
     def _send(self, image: Image, outbox: Outbox, process: Legacy) -> None:
         if outbox in self._paused or self._quorum.raft.overdue(self._runtime.now):
             return
-        request = outbox.next(image, self._sender())
+        request = outbox.next(image, self._sender(process))
         if request is not None:
             self._deliver(outbox, process, request)
 
@@ -260,7 +300,11 @@ class Pusher:
         assert outbox.in_flight is not None
         self._deliver(outbox, process, outbox.in_flight)
 
-    def _sender(self) -> Sender:
+    def _sender(self, process: Legacy) -> Sender:
+        if process.zookeeper:
+            epoch = self._role.soft.zookeeper_epoch
+            assert epoch is not None, "nobody in ZooKeeper mode is told before"
+            return Sender(self._role.me, epoch, "", 0, self._listener_of_leaders(), self._endpoints)
         own = self._quorum.identity.addresses.own
         host, port = own if own is not None else ("", 0)
         return Sender(self._role.me, self._role.epoch, host, port, self._listener_of_leaders())

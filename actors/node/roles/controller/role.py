@@ -28,6 +28,7 @@ from actors.controller.registration import registration_key
 from actors.controller.soft import Lease, Soft
 from actors.controller.state import METADATA_FORMAT, Operation, Result, State
 from actors.controller.unregistration import turn_ended
+from actors.controller.zookeeper_brokers import LiveBroker, follow
 from actors.metadata import bootstrap
 from actors.metadata.batches import BatchWriter, is_control
 from actors.metadata.dialects import dialect
@@ -84,6 +85,8 @@ class ControllerRole:
         self.heartbeats = ControllerHeartbeats(channels, quorum, self)
         self.pusher = Pusher(runtime, channels, quorum, storage, self) if self.options.pushes else None
         """Tells brokers that do not pull; None: nobody is told anything (rayft.metadata.push.enable)."""
+        self._znodes: Sequence[LiveBroker] | None = None
+        """Brokers in ZooKeeper mode, as this controller has heard last while it is active; None: it has heard nothing."""
         self._untold: set[int] = set()
         """Brokers of which the log says that they want to be told, and are not."""
         self._controllers: frozenset[int] = frozenset()
@@ -179,7 +182,7 @@ class ControllerRole:
     def lost(self) -> None:
         """Leadership is over: back to what is committed. The node asks every held request anew, which is refused then."""
         self.image.undo(self._quorum.raft.high_watermark)
-        self._writer = None
+        self._writer = self._znodes = None
         self._level_offset = 0
         self._flushed.clear()
         if self.pusher is not None:
@@ -374,6 +377,12 @@ class ControllerRole:
                 f"on this controller"
             )
 
+    def follow_zookeeper(self, live: Sequence[LiveBroker]) -> None:
+        """These are all brokers that ZooKeeper has now. To be called on the active controller, after each change."""
+        assert self.active, "only the active controller decides who is registered"
+        self._znodes = live
+        self._run(follow, live)
+
     def _send_away(self) -> None:
         """Brokers that were told from here look for the next active controller at once, and not at their next heartbeat."""
         for broker in self.soft.legacy:
@@ -390,7 +399,7 @@ class ControllerRole:
         """The connection of a broker's heartbeats is gone. If its listener refuses a bare connect, its lease ends now
         and not in twenty seconds (DESIGN section 5); a timeout says nothing."""
         registered, lease = self.image.broker(broker), self.soft.leases.get(broker)
-        if not self.active or registered is None or lease is None:
+        if not self.active or registered is None or registered.zookeeper or lease is None:
             return
         wanted = self._runtime.config.inter_broker_listener
         endpoint = next((one for one in registered.endpoints if one.name == wanted), registered.endpoints[0])
@@ -439,6 +448,8 @@ class ControllerRole:
 
     def _left(self, broker: int) -> None:
         self._runtime.waiting.signal(registration_key(broker))
+        if self._znodes is not None:
+            self._run(follow, self._znodes)
 
     def _moved(self, broker: int) -> None:
         shutdown = self.soft.stopping[broker]

@@ -1,0 +1,68 @@
+"""Brokers in ZooKeeper mode say which versions of the pushed requests they serve, before they are told anything.
+
+They are asked by ApiVersions on the connection on which they are told (`pusher.py`), once for each broker epoch: an upgraded
+broker has a new znode. This file alone decides when one is asked again: after a pause, where no answer came or the broker is
+too old.
+"""
+
+from typing import Any
+
+from actors.controller.soft import Legacy
+from actors.controller.speech import LOWEST, Speech, speech
+from actors.node.net.channels import ChannelError, Channels
+from actors.node.runtime.runtime import Runtime
+from actors.wire.messages import message
+
+VERSION = 3
+"""Of ApiVersions: 2.4 and later serve it, and answer a newer one in another layout."""
+AGAIN_MS = 1000
+
+
+class Introductions:
+    """What is known of the brokers that one controller tells."""
+
+    def __init__(self, runtime: Runtime, channels: Channels) -> None:
+        self._runtime = runtime
+        self._channels = channels
+        self._known: dict[int, tuple[bytes, Speech | None]] = {}
+        """Broker -> (its incarnation, how it is spoken to; None: it is asked, or will be asked again after a pause)."""
+
+    def speech(self, id: int, process: Legacy, address: tuple[str, int], listener: str) -> Speech | None:
+        """How to speak to a process; None: not known yet. Asks for it at `address`, if that is not done yet."""
+        known = self._known.get(id)
+        if known is None or known[0] != process.incarnation_id:
+            self._known[id] = process.incarnation_id, None
+            self._ask(id, process.incarnation_id, address, listener)
+            return None
+        return known[1]
+
+    def forget(self, id: int) -> None:
+        """A broker is told nothing more."""
+        self._known.pop(id, None)
+
+    def _ask(self, id: int, incarnation_id: bytes, address: tuple[str, int], listener: str) -> None:
+        def answered(reply: Any) -> None:
+            if self._known.get(id) != (incarnation_id, None):
+                return
+            found = None
+            if not isinstance(reply, ChannelError):
+                served = {one.api_key: one.max_version for one in reply.api_keys}
+                found = speech(served)
+                if found is None:
+                    self._runtime.log.error(
+                        f"broker {id} is told nothing: it is too old. It has to serve UpdateMetadata "
+                        f"{LOWEST.update_metadata}, LeaderAndIsr {LOWEST.leader_and_isr} and StopReplica "
+                        f"{LOWEST.stop_replica}, as Apache Kafka 2.6 does: upgrade it first"
+                    )
+            if found is None:
+                again_ms = self._runtime.now.mono_ms + AGAIN_MS
+                self._runtime.waiting.timers.at(again_ms, lambda: self._again(id, incarnation_id))
+            else:
+                self._known[id] = incarnation_id, found
+
+        hello = message("ApiVersionsRequest")(client_software_name="rayft", client_software_version="1")
+        self._channels.peer(("push", id), address, "ApiVersions", hello, answered, 10_000, VERSION, listener=listener)
+
+    def _again(self, id: int, incarnation_id: bytes) -> None:
+        if self._known.get(id) == (incarnation_id, None):
+            self.forget(id)
