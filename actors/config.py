@@ -108,7 +108,7 @@ IDLE = frozenset(
     }
 )  # fmt: skip
 """Apache Kafka's names that are accepted and have no effect here."""
-IDLE_PREFIXES = ("remote.", "group.share.", "share.", "group.streams.", "kafka.metrics.", "telemetry.")
+IDLE_PREFIXES = ("remote.", "group.share.", "group.streams.", "kafka.metrics.", "telemetry.")
 """Beginnings of more such names: tiered storage, share groups, streams groups, reporters."""
 
 

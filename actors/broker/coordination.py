@@ -125,7 +125,13 @@ class Coordination(Generic[S]):
     def _unload(self, shard: S) -> None:
         """A shard is gone: answer who waits for something in it. Its writes are told afterwards."""
 
+    def loading_from(self, partition: int, epoch: int, offset: int) -> None:
+        """What is loaded next stands at this offset of the log, or behind it."""
+
     # ---- writes
+
+    def appending(self, token: int, offset: int) -> None:
+        """The records of a write will stand in the log at this offset or behind it, if they are appended at all."""
 
     def written(self, token: int, error: ErrorCode, now: Now) -> None:
         """A write is committed, or failed."""

@@ -7,8 +7,8 @@ This file alone decides which change of a feature's level is allowed. Rules:
 2. `metadata.format` goes from 1 to 2, at one offset: what is written before it is of the old format (R631-092). It never
    goes back: the log or a snapshot may hold what level 1 cannot say (R631-218). Levels above 2 are another family, and
    storage is formatted for one of them (R631-219).
-3. `transaction.version` (KIP-890) and `group.version` (KIP-848) go up, and down with a downgrade that is asked for as one; 0
-   removes them.
+3. `transaction.version` (KIP-890), `group.version` (KIP-848) and `share.version` (KIP-932) go up, and down with a downgrade
+   that is asked for as one; 0 removes them.
 4. All updates of a request are made, or none.
 """
 
@@ -17,7 +17,14 @@ from typing import Any
 
 from actors.controller.configs import Refused
 from actors.controller.state import METADATA_FORMAT, Result, State
-from actors.metadata.features import GROUP_VERSION, GROUP_VERSIONS, TRANSACTION_VERSION, TRANSACTION_VERSIONS
+from actors.metadata.features import (
+    GROUP_VERSION,
+    GROUP_VERSIONS,
+    SHARE_VERSION,
+    SHARE_VERSIONS,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSIONS,
+)
 from actors.metadata.ops import FeatureSet
 from actors.ports import Now, Random
 from actors.wire.errors import ErrorCode
@@ -27,6 +34,7 @@ OURS: dict[str, tuple[int, int]] = {
     METADATA_FORMAT: (1, 2),
     TRANSACTION_VERSION: TRANSACTION_VERSIONS,
     GROUP_VERSION: GROUP_VERSIONS,
+    SHARE_VERSION: SHARE_VERSIONS,
 }
 """What this software supports."""
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3

@@ -158,6 +158,7 @@ def _node(config: NodeConfig, found: list[storage.Directory], log: Journal):  # 
             transaction_version=first.transaction_version,
             bootstrap=first.bootstrap,
             group_version=first.group_version,
+            share_version=first.share_version,
         ),
         SystemRandom(),
         log,

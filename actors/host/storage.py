@@ -39,6 +39,9 @@ NEWEST_TRANSACTIONS = 2
 GROUPS = "rayft.group.version"
 NEWEST_GROUPS = 1
 """`group.version` of a new cluster."""
+SHARE_GROUPS = "rayft.share.version"
+NEWEST_SHARE_GROUPS = 1
+"""`share.version` of a new cluster."""
 METADATA_DIRECTORY = "__kafka_metadata-0"
 FIRST_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
 HOLDER_BYTES = 32
@@ -76,6 +79,8 @@ class Directory(NamedTuple):
     """The content of bootstrap.checkpoint; empty: there is none."""
     group_version: int = 0
     """`group.version`, as `transaction_version`."""
+    share_version: int = 0
+    """`share.version`, as `transaction_version`."""
 
 
 class Lock:
@@ -173,6 +178,7 @@ def read(path: str) -> Directory | None:
             int(values.get(TRANSACTIONS, "0")),
             _bootstrap(path),
             int(values.get(GROUPS, "0")),
+            int(values.get(SHARE_GROUPS, "0")),
         )
     except (KeyError, ValueError) as error:
         raise StorageError(
@@ -265,6 +271,7 @@ def format_node(
     level: int = 2,
     transaction_version: int = NEWEST_TRANSACTIONS,
     group_version: int = NEWEST_GROUPS,
+    share_version: int = NEWEST_SHARE_GROUPS,
     ignore_formatted: bool = False,
     credentials: Sequence[EntitySet] = (),
 ) -> list[Directory]:
@@ -301,7 +308,8 @@ def format_node(
             if place == 0 and credentials and "controller" in config.roles:
                 write(path, {bootstrap.BOOTSTRAP: bootstrap.encode(level, credentials)})
             own = directory_id if place == 0 and directory_id is not None else random.uuid()
-            found.append(_write_meta(config, path, cluster_id, own, level, transaction_version, group_version))
+            new = Directory(path, cluster_id, own, "drafts", level, _ids(config), transaction_version)
+            found.append(_write_meta(new._replace(group_version=group_version, share_version=share_version)))
         finally:
             lock.close()
     return found
@@ -349,15 +357,8 @@ def first_checkpoint(voters: Sequence[Voter]) -> bytes:
     return bytes(batches.control_batch(0, 0, 0, head).data) + bytes(foot.data)
 
 
-def _write_meta(
-    config: NodeConfig,
-    path: str,
-    cluster_id: str,
-    directory_id: bytes,
-    level: int,
-    transaction_version: int,
-    group_version: int,
-) -> Directory:
+def _ids(config: NodeConfig) -> dict[str, int]:
+    """The ids that meta.properties names."""
     ids = {}
     if "broker" in config.roles:
         ids["broker.id"] = config.broker_id
@@ -365,14 +366,16 @@ def _write_meta(
         ids["controller.id"] = config.controller_id
     if len(ids) == 1:
         ids["node.id"] = next(iter(ids.values()))
-    lines = ["#", "#", "version=1", f"cluster.id={cluster_id}", f"directory.id={uuid_text(directory_id)}"]
-    lines += [f"{FAMILY}=drafts", f"{LEVEL}={level}", f"{TRANSACTIONS}={transaction_version}"]
-    lines += [f"{GROUPS}={group_version}"]
-    lines += [f"{name}={id}" for name, id in sorted(ids.items())]
-    write(path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
-    return Directory(
-        path, cluster_id, directory_id, "drafts", level, ids, transaction_version, group_version=group_version
-    )
+    return ids
+
+
+def _write_meta(new: Directory) -> Directory:
+    lines = ["#", "#", "version=1", f"cluster.id={new.cluster_id}", f"directory.id={uuid_text(new.directory_id)}"]
+    lines += [f"{FAMILY}={new.family}", f"{LEVEL}={new.level}", f"{TRANSACTIONS}={new.transaction_version}"]
+    lines += [f"{GROUPS}={new.group_version}", f"{SHARE_GROUPS}={new.share_version}"]
+    lines += [f"{name}={id}" for name, id in sorted(new.ids.items())]
+    write(new.path, {META: ("\n".join(lines) + "\n").encode("latin-1")})
+    return new
 
 
 def write(directory: str, contents: Mapping[str, bytes]) -> None:

@@ -11,8 +11,8 @@ Rules:
 2. A tagged field at its default is not written. A tagged struct that is absent (or all at its defaults) is None, unless
    null is a value of its own there.
 3. Names: `CreateTopicsRequest` is the released RPC; `v19:`, `v28:` and `extensions:` the drafts' messages and records;
-   `metadata:` released metadata records; `group:` and `transaction:` the records of those topics. AlterIsr (KIP-497)
-   and the control records of logs and snapshots need no prefix.
+   `metadata:` released metadata records; `group:`, `transaction:` and `share:` the records of those topics. AlterIsr
+   (KIP-497) and the control records of logs and snapshots need no prefix.
 """
 
 from functools import cache
@@ -35,6 +35,7 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "metadata": ("metadata",),
     "group": ("group",),
     "transaction": ("transaction",),
+    "share": ("share",),
     "storage": ("storage",),
 }
 """Where the messages of each prefix lie, in the order of search."""

@@ -493,7 +493,7 @@ def test_an_unknown_setting_stops_the_start(name: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["num.io.threads", "share.coordinator.state.topic.min.isr", "metric.reporters"])
+@pytest.mark.parametrize("name", ["num.io.threads", "share.coordinator.threads", "metric.reporters"])
 def test_settings_without_effect_are_named_in_the_log(name: str) -> None:
     assert any(notice.startswith(f"{name} has no effect") for notice in node_config(BROKER | {name: "3"}).notices)
 

@@ -27,6 +27,7 @@ from actors.node.roles.broker.lookups import Lookups
 from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.role import BrokerRole
+from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.topic_creation import TopicCreation
 from actors.node.roles.broker.transaction_coordinator import TransactionCoordinator
@@ -71,6 +72,7 @@ class BrokerContext(Context):
     sessions: Sessions
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    share_state: ShareCoordinator
     verification: TransactionVerification
     topics: TopicCreation
     producer_ids: ProducerIds
@@ -116,6 +118,7 @@ class BrokerContext(Context):
             role.sessions,
             role.groups,
             role.transactions,
+            role.share_state,
             role.verification,
             role.topics,
             role.producer_ids.ids,

@@ -92,6 +92,7 @@ ON_BROKERS: dict[str, Right] = {
     "DeleteAcls": PASSED_ON,
     "DeleteGroups": _each(GROUP, Operation.DELETE),
     "DeleteRecords": _each(TOPIC, Operation.DELETE),
+    "DeleteShareGroupState": NODES_ONLY,
     "DeleteTopics": PASSED_ON,
     "DescribeAcls": DESCRIBE,
     "DescribeClientQuotas": _whole(Operation.DESCRIBE_CONFIGS),
@@ -113,6 +114,7 @@ ON_BROKERS: dict[str, Right] = {
     "GetTelemetrySubscriptions": OPEN,
     "Heartbeat": _each(GROUP, READ),
     "IncrementalAlterConfigs": PASSED_ON,
+    "InitializeShareGroupState": NODES_ONLY,
     "InitProducerId": _each(TRANSACTIONAL_ID, WRITE),
     "JoinGroup": _each(GROUP, READ),
     "LeaderAndIsr": NODES_ONLY,
@@ -129,6 +131,8 @@ ON_BROKERS: dict[str, Right] = {
     "OffsetForLeaderEpoch": _each(TOPIC, Operation.DESCRIBE),
     "Produce": _each(TOPIC, WRITE),
     "PushTelemetry": OPEN,
+    "ReadShareGroupState": NODES_ONLY,
+    "ReadShareGroupStateSummary": NODES_ONLY,
     "RemoveRaftVoter": PASSED_ON,
     "RenewDelegationToken": PASSED_ON,
     "SaslAuthenticate": OPEN,
@@ -139,6 +143,7 @@ ON_BROKERS: dict[str, Right] = {
     "UnregisterBroker": PASSED_ON,
     "UpdateFeatures": PASSED_ON,
     "UpdateMetadata": NODES_ONLY,
+    "WriteShareGroupState": NODES_ONLY,
     "WriteTxnMarkers": NODES_ONLY._replace(also=Operation.ALTER),
 }
 """API -> its right on a broker. Beside the resource that is named here some ask for a second one: a group's offsets need

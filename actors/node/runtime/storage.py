@@ -28,3 +28,5 @@ class Storage(NamedTuple):
     """bootstrap.checkpoint: what else it writes there (`metadata/bootstrap.py`). Empty: nothing."""
     group_version: int = 0
     """`group.version`, as `transaction_version`."""
+    share_version: int = 0
+    """`share.version`, as `transaction_version`."""

@@ -62,6 +62,7 @@ def test_meta_properties(tmp_path: Path) -> None:
         "rayft.metadata.format": "2",
         "rayft.transaction.version": "2",
         "rayft.group.version": "1",
+        "rayft.share.version": "1",
         "broker.id": "1",
         "node.id": "1",
     }
@@ -75,6 +76,8 @@ def test_storage_of_software_without_transactions_says_no_version_of_them(tmp_pa
     assert storage.check(broker(tmp_path))[0].transaction_version == 0
     file.write_text(file.read_text().replace("rayft.group.version=1\n", ""))
     assert storage.check(broker(tmp_path))[0].group_version == 0, "and of software with classic groups only"
+    file.write_text(file.read_text().replace("rayft.share.version=1\n", ""))
+    assert storage.check(broker(tmp_path))[0].share_version == 0, "and of software without share groups"
 
 
 def test_a_combined_node_has_two_ids_and_no_node_id(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ class Host:
             family="drafts",
             transaction_version=0,
             group_version=0,
+            share_version=0,
             bootstrap=bootstrap,
         )
         self.lines: list[str] = []

@@ -36,6 +36,7 @@ def requests(name: str) -> Any:
 def test_every_api_of_nodes_that_names_one_has_a_speaker() -> None:
     """An API that is new has to be looked at: for which node does it speak?"""
     without = {"Envelope", "WriteTxnMarkers"}
+    without |= {api.name for api in TABLE.values() if "ShareGroupState" in api.name}
     nodes_only = {api.name for api in TABLE.values() if api.right is NODES_ONLY}
     assert nodes_only - without <= SPEAKERS.keys()
 

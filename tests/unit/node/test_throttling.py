@@ -9,6 +9,7 @@ from tests.served import TABLE
 
 CLIENTS = sorted((api for (listener, _), api in TABLE.items() if listener is Listener.CLIENT), key=lambda api: api.key)
 WITHOUT = {"SaslHandshake", "SaslAuthenticate", "DescribeQuorum", "WriteTxnMarkers"}
+WITHOUT |= {api.name for api in CLIENTS if "ShareGroupState" in api.name}
 
 
 @pytest.mark.parametrize("api", CLIENTS, ids=[api.name for api in CLIENTS])

@@ -11,7 +11,14 @@ import re
 from functools import cache
 from typing import Any
 
-from actors.metadata.features import GROUP_VERSION, GROUP_VERSIONS, TRANSACTION_VERSION, TRANSACTION_VERSIONS
+from actors.metadata.features import (
+    GROUP_VERSION,
+    GROUP_VERSIONS,
+    SHARE_VERSION,
+    SHARE_VERSIONS,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSIONS,
+)
 from actors.node.api.contexts import BrokerContext, Context, ControllerContext
 from actors.node.api.table import rpc, served
 from actors.node.runtime.answers import Answer, Done, Last
@@ -30,6 +37,7 @@ FEATURES = (
     ("metadata.format", 1, 2),
     (TRANSACTION_VERSION, *TRANSACTION_VERSIONS),
     (GROUP_VERSION, *GROUP_VERSIONS),
+    (SHARE_VERSION, *SHARE_VERSIONS),
 )
 FROM_0 = 4
 """Clients of older versions take a feature that begins at level 0 for a damaged answer."""

@@ -1,16 +1,17 @@
 """FindCoordinator (10), versions 0 to 6.
 
-Version notes: 1 key type (0 group, 1 transaction, 2 share group); 4 several keys at once. `__consumer_offsets` and
-`__transaction_state` are created on the first request that needs them, as Kafka does; until a leader of the key's partition
-is known the answer is COORDINATOR_NOT_AVAILABLE. Share groups do not exist here: INVALID_REQUEST with a sentence, as for
-key types that are unknown, because who is told that no coordinator is available asks again until its patience ends. An
-empty transactional id: INVALID_REQUEST.
+Version notes: 1 key type (0 group, 1 transaction); 4 several keys at once; 6 key type 2, a share partition: group, topic id
+and partition, separated by colons, for which its share coordinator is named to the nodes of the cluster (KIP-932).
+Behaviour: the topic that a coordinator stands on is created on the first request that needs it, as Kafka does; until a
+leader of the key's partition is known the answer is COORDINATOR_NOT_AVAILABLE. A key type that is unknown, an empty
+transactional id, or a share partition that is none: INVALID_REQUEST.
 """
 
+import re
 from typing import Any
 
 from actors.authorization.resources import Operation, Resource
-from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.api.contexts import BrokerContext
 from actors.node.api.table import rpc
 from actors.node.runtime.answers import Done
@@ -21,15 +22,14 @@ from actors.wire.messages import message
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 BATCHED = 4
+SHARE_FROM = 6
+SHARE_PARTITION = re.compile(r".*\S.*:[A-Za-z0-9_-]{22}:[0-9]{1,10}", re.DOTALL)
+"""Group, topic id and partition; a group may have colons too."""
 DENIED = {
     GROUP: (Resource.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     TRANSACTION: (Resource.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 """Key type -> the resource that has to be allowed, and the error otherwise."""
-NOT_HERE = {
-    SHARE: "share groups are not supported: use a consumer group",
-}
-"""Key types of Kafka's that nothing coordinates here."""
 
 
 @rpc(10, "FindCoordinator", range(0, 7), listeners=(Listener.CLIENT,))
@@ -39,9 +39,7 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
     Response = message("FindCoordinatorResponse")
     if call.api_version < BATCHED:
         error, id, host, port = _find(context, request.key_type, request.key, call)
-        return Done(
-            Response(error_code=error, error_message=_text(error, request.key_type), node_id=id, host=host, port=port)
-        )
+        return Done(Response(error_code=error, error_message=_text(error), node_id=id, host=host, port=port))
     coordinators = []
     pace = Pace()
     for key in dict.fromkeys(request.coordinator_keys):
@@ -52,7 +50,7 @@ def find_coordinator(context: BrokerContext, request: Any, call: Call) -> Steps:
             Response.Coordinator(
                 key=key,
                 error_code=error,
-                error_message=_text(error, request.key_type),
+                error_message=_text(error),
                 node_id=id,
                 host=host,
                 port=port,
@@ -70,6 +68,12 @@ def _find(context: BrokerContext, key_type: int, key: str, call: Call) -> tuple[
         name, number = OFFSETS_TOPIC, context.groups.machine.partition_of(key)
     elif key_type == TRANSACTION and key:
         name, number = TRANSACTIONS_TOPIC, context.transactions.machine.partition_of(key)
+    elif key_type == SHARE and call.api_version >= SHARE_FROM:
+        if not context.authorizer.allowed(call, Operation.CLUSTER_ACTION, Resource.CLUSTER):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1, "", -1
+        if SHARE_PARTITION.fullmatch(key) is None:
+            return ErrorCode.INVALID_REQUEST, -1, "", -1
+        name, number = SHARE_STATE_TOPIC, context.share_state.machine.partition_of(key)
     else:
         return ErrorCode.INVALID_REQUEST, -1, "", -1
     topic = image.topic(name)
@@ -84,5 +88,5 @@ def _find(context: BrokerContext, key_type: int, key: str, call: Call) -> tuple[
     return ErrorCode.NONE, leader, endpoint.host, endpoint.port
 
 
-def _text(error: ErrorCode, key_type: int) -> str | None:
-    return None if error is ErrorCode.NONE else NOT_HERE.get(key_type) or text(error)
+def _text(error: ErrorCode) -> str | None:
+    return None if error is ErrorCode.NONE else text(error)

@@ -95,9 +95,16 @@ class Appends:
 
     # ---- of the broker itself
 
-    def append_internal(self, topic: str, number: int, data: bytearray, then: Callable[[ErrorCode], None]) -> None:
+    def append_internal(
+        self,
+        topic: str,
+        number: int,
+        data: bytearray,
+        then: Callable[[ErrorCode], None],
+        timeout_setting: str = "offsets.commit.timeout.ms",
+    ) -> None:
         """Append one batch as acks=all, without a client's limits; `then` gets NONE when it is committed, else why not. Of
-        one partition in order."""
+        one partition in order. `timeout_setting`: says how long it may take until all replicas have it."""
         runtime = self._runtime
         partition = self._replicas.get(topic, number)
         try:
@@ -110,7 +117,7 @@ class Appends:
             return
         self.grown(partition)
         self.signal()
-        deadline_ms = runtime.now.mono_ms + runtime.config.value("offsets.commit.timeout.ms")
+        deadline_ms = runtime.now.mono_ms + runtime.config.value(timeout_setting)
         self._wait(partition, appended.last_offset + 1, partition.leader_epoch, deadline_ms, then)
 
     def _wait(

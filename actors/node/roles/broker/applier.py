@@ -23,6 +23,7 @@ from actors.node.roles.broker.group_coordinator import GroupCoordinator
 from actors.node.roles.broker.heartbeats import BrokerHeartbeats
 from actors.node.roles.broker.metadata_cache import LEADERS_KEY, TOPICS_KEY
 from actors.node.roles.broker.replication import Replication
+from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.storage import BrokerStorage
 from actors.node.roles.broker.throttles import Throttles
 from actors.node.runtime.runtime import Runtime
@@ -40,6 +41,7 @@ class MetadataApplier:
         heartbeats: BrokerHeartbeats,
         replication: Replication,
         groups: GroupCoordinator,
+        share_state: ShareCoordinator,
         recently_fenced: RecentlyFenced,
         gathered: Gathered,
         throttles: Throttles,
@@ -51,6 +53,7 @@ class MetadataApplier:
         self._heartbeats = heartbeats
         self._replication = replication
         self._groups = groups
+        self._share_state = share_state
         self._recently_fenced = recently_fenced
         self._gathered = gathered
         self._throttles = throttles
@@ -97,7 +100,7 @@ class MetadataApplier:
             for key in [key for key in replicas.offline if key[0] == topic_id]:
                 del replicas.offline[key]
                 self._storage.give_up_lost(name, key[1])
-            self._groups.topic_deleted(name)
+            self.forget_topic(name, topic_id)
         for state in delta.partitions:
             self._assign(state)
         for kind, name in delta.configs:
@@ -185,9 +188,10 @@ class MetadataApplier:
             )
         return why is not None
 
-    def forget_topic(self, name: str) -> None:
+    def forget_topic(self, name: str, topic_id: bytes) -> None:
         """A topic is deleted; who has replicas of it hears of them by themselves."""
         self._groups.topic_deleted(name)
+        self._share_state.topic_deleted(topic_id)
 
     def set_aside(self, partition: Partition) -> None:
         """This broker has no replica of it any more, and nobody has said that its data may go."""

@@ -57,6 +57,7 @@ class Machine(Loadable, Protocol):
     def resized(self, partitions: int | None) -> list[tuple[int, int]]: ...
     def gained(self, partition: int, epoch: int) -> None: ...
     def lost(self, partition: int) -> None: ...
+    def appending(self, token: int, offset: int) -> None: ...
     def written(self, token: int, error: ErrorCode, now: Now) -> None: ...
 
 
@@ -65,6 +66,9 @@ M = TypeVar("M", bound=Machine)
 
 class CoordinatorHost(Generic[M]):
     """One coordinator of this broker."""
+
+    timeout_setting = "offsets.commit.timeout.ms"
+    """Says how long a write may take until all replicas have it."""
 
     def __init__(
         self,
@@ -245,7 +249,10 @@ class CoordinatorHost(Generic[M]):
             builder = batch.Builder(
                 attributes=TRANSACTIONAL, producer_id=producer[0], producer_epoch=producer[1], timestamp_ms=wall_ms
             )
+        partition = self._replicas.get(self.topic, writes[0].partition)
         for write in writes:
+            if partition is not None:
+                self.machine.appending(write.token, partition.log.log_end_offset)
             for key, value in write.records:
                 builder.append(key, value)
 
@@ -254,7 +261,7 @@ class CoordinatorHost(Generic[M]):
                 self.machine.written(write.token, CODES.get(error, error), self._runtime.now)
             self.drain()
 
-        self._appends.append_internal(self.topic, writes[0].partition, builder.build(), then)
+        self._appends.append_internal(self.topic, writes[0].partition, builder.build(), then, self.timeout_setting)
 
 
 def _size(write: Write) -> int:

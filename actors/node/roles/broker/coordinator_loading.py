@@ -36,6 +36,10 @@ class Loadable(Protocol):
         """By partition; a shard has the leader `epoch` that it was loaded in."""
         ...
 
+    def loading_from(self, partition: int, epoch: int, offset: int) -> None:
+        """What is taken in next stands at this offset, or behind it."""
+        ...
+
     def load(self, partition: int, epoch: int, records: Any, producer_id: int) -> list[str]:
         """Take in records of the log; what cannot be understood in them. `producer_id`: whose transaction they belong to;
         -1: they belong to none."""
@@ -109,6 +113,7 @@ class Loading:
                 continue
             producer_id = header.producer_id if header.attributes & TRANSACTIONAL else -1
             records = ((record.key, record.value) for record in batch.records(data, header.position))
+            self._machine.loading_from(self._partition.number, self._epoch, header.base_offset)
             try:
                 strange = self._machine.load(self._partition.number, self._epoch, records, producer_id)
             except batch.CorruptBatch as error:

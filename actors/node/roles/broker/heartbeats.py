@@ -10,7 +10,14 @@ from actors.broker.lifecycle import NOT_CONTROLLER, Heartbeat, Lifecycle, Metada
 from actors.broker.lifecycle import Answer as BeatAnswer
 from actors.broker.replicas import Replicas
 from actors.metadata.dialects import FORMAT
-from actors.metadata.features import GROUP_VERSION, GROUP_VERSIONS, TRANSACTION_VERSION, TRANSACTION_VERSIONS
+from actors.metadata.features import (
+    GROUP_VERSION,
+    GROUP_VERSIONS,
+    SHARE_VERSION,
+    SHARE_VERSIONS,
+    TRANSACTION_VERSION,
+    TRANSACTION_VERSIONS,
+)
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.net.request_channel import RequestChannel
 from actors.node.quorum.addresses import Address
@@ -24,7 +31,12 @@ from actors.node.runtime.runtime import Runtime
 from actors.ports import DiskFailed, Now
 from actors.wire.messages import message
 
-FEATURES = ((FORMAT, 1, 2), (TRANSACTION_VERSION, *TRANSACTION_VERSIONS), (GROUP_VERSION, *GROUP_VERSIONS))
+FEATURES = (
+    (FORMAT, 1, 2),
+    (TRANSACTION_VERSION, *TRANSACTION_VERSIONS),
+    (GROUP_VERSION, *GROUP_VERSIONS),
+    (SHARE_VERSION, *SHARE_VERSIONS),
+)
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 NO_LEADER_MS = 50
 """How soon to look again for a leader of the quorum, before the first heartbeat."""

@@ -309,8 +309,8 @@ class PushedMetadata:
     # ---- UpdateMetadata
 
     def _tell(self, touched: "_Touched") -> None:
-        for name, _ in touched.deleted:
-            self._applier.forget_topic(name)
+        for name, topic_id in touched.deleted:
+            self._applier.forget_topic(name, topic_id)
         if self._applier.caught_up:
             self._applier.apply(
                 MetadataDelta(
@@ -331,9 +331,9 @@ class PushedMetadata:
         old, self._cache.image = self._cache.image, image
         self._image_is_whole = True
         if self._applier.caught_up:
-            for name, topic_id in [(old.topic_name(row), old.topic_id(row)) for row in old.topics()]:
-                if image.topic_by_id(topic_id or b"") < 0:
-                    self._applier.forget_topic(name)
+            for name, topic_id in [(old.topic_name(row), old.topic_id(row) or b"") for row in old.topics()]:
+                if image.topic_by_id(topic_id) < 0:
+                    self._applier.forget_topic(name, topic_id)
             self._applier.loaded(lambda: self._whole(image))
             self._applier.apply(MetadataDelta(topics_changed=True, leaders_changed=True, features_changed=True))
             self._count_partitions()

@@ -38,6 +38,7 @@ from actors.node.roles.broker.metadata_cache import MetadataCache
 from actors.node.roles.broker.producer_id_blocks import ProducerIdBlocks
 from actors.node.roles.broker.pushed_metadata import PushedMetadata
 from actors.node.roles.broker.replication import Replication
+from actors.node.roles.broker.share_coordinator import ShareCoordinator
 from actors.node.roles.broker.share_persister import SharePersister
 from actors.node.roles.broker.snapshots import BrokerSnapshots
 from actors.node.roles.broker.storage import BrokerStorage
@@ -102,9 +103,10 @@ class BrokerRole:
         self.transactions = TransactionCoordinator(
             runtime, requests, channels, self.cache, self.replicas, self.appends, self.producer_ids.ids
         )
+        self.share_state = ShareCoordinator(runtime, requests, self.cache, self.replicas, self.appends)
         self.telemetry = ClientTelemetry(runtime, requests, self.cache)
         self.verification = TransactionVerification(runtime, channels, self.cache)
-        self._coordinators = (self.groups, self.transactions)
+        self._coordinators = (self.groups, self.transactions, self.share_state)
         self._gathering = (*self._coordinators, self.share_persister)
         self.gathered = Gathered(runtime, self.replicas, self.storage, self.lifecycle, self.appends, self._coordinators)
         self.replication = Replication(
@@ -140,6 +142,7 @@ class BrokerRole:
             self.heartbeats,
             self.replication,
             self.groups,
+            self.share_state,
             self.recently_fenced,
             self.gathered,
             Throttles(self.cache, self.cluster),
@@ -266,7 +269,7 @@ class BrokerRole:
             if one.gathers:
                 return 0
         due = min(self.heartbeats.deadline_ms(), self._lag_check_ms, self.groups.deadline_ms(), self.replication.due_ms)
-        due = min(due, self.transactions.deadline_ms())
+        due = min(due, self.transactions.deadline_ms(), self.share_state.deadline_ms())
         if self.storage.in_use:
             due = min(due, self.storage.deadline_ms(), self.cleaner.deadline_ms())
         if not self.replicas.proposals.idle and self.lookups.serving:

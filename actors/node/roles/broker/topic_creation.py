@@ -7,7 +7,7 @@ log, and whoever needs the topic asks again. This file alone decides what such a
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from actors.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from actors.metadata.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from actors.node.net.channels import ChannelError, Channels
 from actors.node.roles.broker.metadata_cache import TOPICS_KEY, MetadataCache
 from actors.node.runtime.runtime import Runtime
@@ -23,6 +23,8 @@ class _Internal(NamedTuple):
     partitions: str
     factor: str
     segment_bytes: str
+    min_isr: str = ""
+    """Empty: the topic has no min.insync.replicas of its own."""
 
 
 INTERNAL = {
@@ -33,10 +35,33 @@ INTERNAL = {
         "transaction.state.log.num.partitions",
         "transaction.state.log.replication.factor",
         "transaction.state.log.segment.bytes",
+        "transaction.state.log.min.isr",
+    ),
+    SHARE_STATE_TOPIC: _Internal(
+        "share.coordinator.state.topic.num.partitions",
+        "share.coordinator.state.topic.replication.factor",
+        "share.coordinator.state.topic.segment.bytes",
+        "share.coordinator.state.topic.min.isr",
     ),
 }
 """Topics of coordinators."""
-MIN_ISR = "transaction.state.log.min.isr"
+FILLED_IN = ""
+FIXED = {
+    OFFSETS_TOPIC: {"cleanup.policy": "compact", "compression.type": "producer"},
+    TRANSACTIONS_TOPIC: {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": FILLED_IN,
+        "unclean.leader.election.enable": "false",
+    },
+    SHARE_STATE_TOPIC: {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "min.insync.replicas": FILLED_IN,
+        "retention.ms": "-1",
+    },
+}
+"""Their settings that no setting of the node decides. The share coordinator itself deletes what is not needed any more."""
 
 
 class TopicCreation:
@@ -89,14 +114,10 @@ class TopicCreation:
         factor = value(internal.factor)
         if internal.factor not in given:  # no fenced broker is given a replica
             factor = max(1, min(factor, len(self._cache.image.unfenced_brokers())))
-        settings = {"cleanup.policy": "compact"}
-        if name == TRANSACTIONS_TOPIC:
-            settings["compression.type"] = "uncompressed"
-            settings["min.insync.replicas"] = str(value(MIN_ISR) if MIN_ISR in given else min(value(MIN_ISR), factor))
-            settings["unclean.leader.election.enable"] = "false"
-        else:
-            settings["compression.type"] = "producer"
-        settings["segment.bytes"] = str(value(internal.segment_bytes))
+        settings = FIXED[name] | {"segment.bytes": str(value(internal.segment_bytes))}
+        if internal.min_isr:
+            least = value(internal.min_isr)
+            settings["min.insync.replicas"] = str(least if internal.min_isr in given else min(least, factor))
         return kind.CreatableTopic(
             name=name,
             num_partitions=value(internal.partitions),
