@@ -229,9 +229,9 @@ class Coordinator(Coordination[Shard]):
         shard, entry = found
         code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if entry is not None:
-            code = rules.producer_error(entry.transaction, producer_id, producer_epoch)
-            if code is ErrorCode.NONE and entry.pending is not None:
-                code = ErrorCode.CONCURRENT_TRANSACTIONS
+            moving = entry.pending is not None or entry.transaction.state in PREPARED
+            code = ErrorCode.CONCURRENT_TRANSACTIONS if moving else ErrorCode.NONE
+            code = code or rules.producer_error(entry.transaction, producer_id, producer_epoch)
         following: Transaction | ErrorCode = code
         if entry is not None and code is ErrorCode.NONE:
             following = rules.add(entry.transaction, partitions, client_version, now.wall_ms)
@@ -384,11 +384,9 @@ class Coordinator(Coordination[Shard]):
         self, shard: Shard, entry: Entry, request: End, then: Callable[[ErrorCode, int, int], None], now: Now
     ) -> None:
         present = entry.transaction
-        following = rules.end(present, request, self._take_id, now.wall_ms) if entry.pending is None else None
-        if following is None:
-            error = rules.end_error(present, request)
-            then(ErrorCode.CONCURRENT_TRANSACTIONS if error is ErrorCode.NONE else error, NO_ID, NO_EPOCH)
-            return
+        following: Transaction | ErrorCode = ErrorCode.CONCURRENT_TRANSACTIONS
+        if entry.pending is None:
+            following = rules.end(present, request, self._take_id, now.wall_ms)
         if isinstance(following, ErrorCode):
             then(following, present.producer_id, present.producer_epoch)
             return

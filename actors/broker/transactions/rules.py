@@ -2,7 +2,9 @@
 
 This file alone decides that. It changes nothing and writes nothing. Rules:
 
-1. While a step is being written, nothing else begins: CONCURRENT_TRANSACTIONS. The client asks again.
+1. While a step is being written, or an end has not got all its markers, nothing else begins: CONCURRENT_TRANSACTIONS,
+   whoever asks. The client asks again. Java's producer may ask for the next end before it has sent the records of that
+   transaction; it sends them before it asks again, so that end must not be refused for good.
 2. InitProducerId raises the epoch, so that the producer before is fenced. With the producer id and epoch that the client
    has (KIP-360) it is refused if a newer producer has come, and repeated without a raise if the answer was lost.
 3. An open transaction is aborted first, with an epoch that nobody is told: the client asks again and gets the one after.
@@ -56,10 +58,10 @@ class Fence(NamedTuple):
 def init(present: Transaction, request: Init, take_id: TakeId, wall_ms: int) -> Transaction | Fence | ErrorCode:
     """The value to write; or the fence that comes first; or PRODUCER_FENCED, CONCURRENT_TRANSACTIONS,
     COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
-    if request.recovers and not _was(present, request):
-        return ErrorCode.PRODUCER_FENCED
     if present.state in PREPARED:
         return ErrorCode.CONCURRENT_TRANSACTIONS
+    if request.recovers and not _was(present, request):
+        return ErrorCode.PRODUCER_FENCED
     if present.state is State.ONGOING:
         return fence(present)
     if present.epochs_used_up and (not request.recovers or request.producer_epoch == present.producer_epoch):
@@ -162,14 +164,11 @@ class _Outcome(NamedTuple):
 
 _NONE = _Outcome(ErrorCode.NONE)
 _BAD = _Outcome(ErrorCode.INVALID_TXN_STATE)
-_WAIT = _Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
 _FENCED = _Outcome(ErrorCode.PRODUCER_FENCED)
 _ABORT = _Outcome(ErrorCode.NONE, True)
 
 ENDS_BEFORE_2: dict[State, tuple[_Outcome, _Outcome]] = {
     State.EMPTY: (_BAD, _BAD),
-    State.PREPARE_COMMIT: (_WAIT, _BAD),
-    State.PREPARE_ABORT: (_BAD, _WAIT),
     State.COMPLETE_COMMIT: (_NONE, _BAD),
     State.COMPLETE_ABORT: (_BAD, _NONE),
 }
@@ -178,10 +177,6 @@ ENDS_BEFORE_2: dict[State, tuple[_Outcome, _Outcome]] = {
 ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
     (State.EMPTY, False): (_BAD, _ABORT),
     (State.EMPTY, True): (_FENCED, _FENCED),
-    (State.PREPARE_COMMIT, False): (_FENCED, _FENCED),
-    (State.PREPARE_COMMIT, True): (_WAIT, _BAD),
-    (State.PREPARE_ABORT, False): (_FENCED, _FENCED),
-    (State.PREPARE_ABORT, True): (_BAD, _WAIT),
     (State.COMPLETE_COMMIT, False): (_BAD, _ABORT),
     (State.COMPLETE_COMMIT, True): (_NONE, _BAD),
     (State.COMPLETE_ABORT, False): (_BAD, _ABORT),
@@ -193,7 +188,9 @@ ENDS: dict[tuple[State, bool], tuple[_Outcome, _Outcome]] = {
 def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Transaction | ErrorCode:
     """The prepared end to write. NONE: it has ended so already. Else INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
     CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, COORDINATOR_LOAD_IN_PROGRESS while there is no producer id."""
-    error = end_error(present, request)
+    if present.state in PREPARED:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    error = _end_error(present, request)
     if error is not ErrorCode.NONE:
         return error
     if present.state is not State.ONGOING:
@@ -204,15 +201,13 @@ def end(present: Transaction, request: End, take_id: TakeId, wall_ms: int) -> Tr
     return _prepared(present, request, take_id, wall_ms)
 
 
-def end_error(present: Transaction, request: End) -> ErrorCode:
+def _end_error(present: Transaction, request: End) -> ErrorCode:
     """Whether a producer may ask for an end, or may have asked for the one before: NONE, INVALID_PRODUCER_ID_MAPPING,
-    PRODUCER_FENCED. It holds too while the next step is being written."""
+    PRODUCER_FENCED."""
     again = _again(present, request)
     if present.producer_id != request.producer_id and not again:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not request.own and not again and request.producer_epoch != present.producer_epoch:
-        return ErrorCode.PRODUCER_FENCED
-    if present.state in PREPARED and not again and request.client_version >= EPOCH_RAISED_FROM:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.PRODUCER_FENCED if again and present.state in (State.ONGOING, State.EMPTY) else ErrorCode.NONE
 
